@@ -1,7 +1,7 @@
 """A whole cluster in one process: the real brokers and the real producer under a virtual clock, decided by one seed.
 
-`python -m broker.sim --seeds 1-300` runs seeds and reports. What is real: everything in broker.node, controller,
-quorum, replication, log and the client's core, sender and connections, down to the bytes of each frame. What is made
-here: the clock, the event loop (`loop`), the network (`network`, `sockets`), the disk (`disk`) and the faults
-(`faults`). `checker` holds the invariants, looked at after every event. Mutants are in broker.mutants.
+`python -m broker.sim --seeds 1-300` runs seeds and reports. Real are: everything in broker.node, controller, quorum,
+replication, log, and the client's core, sender and connections, down to the bytes of each frame. Simulated are: the
+clock, the event loop (`loop`), the network (`network`, `sockets`), the disk (`disk`) and the faults (`faults`). The
+invariants (`invariants`) are checked after every event. Mutants are in broker.mutants.
 """

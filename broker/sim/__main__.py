@@ -1,8 +1,8 @@
 """`python -m broker.sim --seeds 1-300`: run seeds, print progress and a summary.
 
-Exit 0: nothing was violated and every expected state was reached. 1: a violation. 2: wrong arguments. 3: no violation,
-but a state was never reached (only with at least --coverage-from seeds). With --state FILE a run that was interrupted
-goes on where it stopped; --budget-s ends it in time, and the next call goes on.
+Exit code 0: nothing was violated, and every expected state was reached. 1: a violation. 2: wrong arguments. 3: no
+violation, but a state was never reached (only with at least --coverage-from seeds). With --state FILE an interrupted
+run goes on where it stopped. --budget-s ends it in time, and the next call goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker import mutants
 from broker.sim.report import Summary, failure_text, log_text, outcome_text, summary_text
 from broker.sim.runner import results
 
-COVERAGE_FROM = 200  # seeds; fewer need not reach every state
+COVERAGE_FROM = 200  # number of seeds; fewer need not reach every state
 PROGRESS_S = 5
 
 
@@ -102,7 +102,7 @@ def _load(path: Path | None, summary: Summary, seeds: range) -> int:
 
 
 def _save(path: Path | None, summary: Summary, next_seed: int) -> None:
-    """A failed seed is not passed over: the next call begins with it."""
+    """A failed seed is not skipped: the next call begins with it."""
     if path is None or summary.failures:
         return
     state = {

@@ -1,10 +1,14 @@
-"""After the faults, on a cluster that is well again: what takes days, or a disk that rots.
+"""After the faults, on a cluster that is well again: things that take days, or a disk that rots.
 
-Owns short stories, told one after another in some of the seeds. An idle day passes, every broker forgets its
-producers, and one of them goes on, after a restart of the leader. Days pass in a topic with retention (days.py). A
-topic is deleted while one of its replicas is down. A topic of many partitions comes, and a request of very many
-elements: neither keeps a broker from answering. A byte of a broker's metadata log changes while it is down: it must
-name that, not cut what was committed. A compaction is interrupted (swaps.py).
+Owns short stories. Some seeds tell them, one after another:
+
+- An idle day passes. Every broker forgets its producers, and one of them goes on after a restart of the leader.
+- Days pass in a topic with retention (days.py).
+- A topic is deleted while one of its replicas is down.
+- A topic of many partitions is made, and a request of very many elements comes. A broker must still answer others.
+- A byte of a broker's metadata log changes while the broker is down. It must name the damage, and must not cut
+  committed entries.
+- A compaction is interrupted (swaps.py).
 """
 
 from __future__ import annotations
@@ -59,7 +63,9 @@ ROT_AT = 30  # a byte of a batch that its CRC covers
 class Aftermath:
     def __init__(self, world: Stage) -> None:
         self._world = world
-        self._rng = random.Random(f"aftermath {world.settings.seed}")  # of its own: the run before stays as it was
+        # A generator of its own, so that the run before stays the same Tell it to the end, or to the first violation.
+        # If its state cannot be reached, the story is left out.
+        self._rng = random.Random(f"aftermath {world.settings.seed}")
 
     def run(self) -> None:
         """To the end, or to the first violation; a story whose state does not come about is left out."""
@@ -80,7 +86,7 @@ class Aftermath:
         return world.violation is None
 
     def _do(self, work: Coroutine[Any, Any, None], claim: type[Invariant]) -> bool:
-        """To its end: a request that is asked again later would make a topic anew."""
+        """Wait for its end. If the request were repeated later, it would make the topic again."""
         done: list[bool] = []
 
         async def run() -> None:
@@ -163,7 +169,7 @@ class Aftermath:
         return self._do(making, TopicIsMade) and self._until(self._world.is_healthy, TopicIsMade)
 
     def _delete(self, topic: str) -> bool:
-        """Whether it is gone; asks the active controller for it, whoever that is now."""
+        """Whether it is gone. Asks the broker that is the active controller at the time."""
         image = self._world.quorum.image
         if topic not in image.topics:
             return True
@@ -221,7 +227,7 @@ class Aftermath:
         world.cluster.start(node_id)
         if not self._until(lambda: node_id not in world.rotten, DamageIsNamed):
             return
-        disk.overwrite(path, content)  # from a copy: the operator's work
+        disk.overwrite(path, content)  # restored from a copy, as an operator would do
         world.cluster.start(node_id)
         self._until(world.is_healthy, ClusterRecoversAfterARestart)
 

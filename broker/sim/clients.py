@@ -102,7 +102,7 @@ async def create_topic(
 
 
 class Reader:
-    """Fetches as a consumer, from any broker, at random places; what it gets must be committed."""
+    """Fetches as a consumer, from any broker, at random places. What it gets must be committed."""
 
     def __init__(
         self,
@@ -182,8 +182,8 @@ class Reader:
             and leader_epoch == self._checker.leader_epoch(key) >= 0
             and not self._checker.was_unclean(key)
         ):
-            # KIP-320: an old leader, whose log is shorter, must see by the epoch that it is not asked. A consumer that
-            # gets this goes to auto.offset.reset: it would skip or repeat.
+            # KIP-320: an old leader with a shorter log must see by the epoch that the request is not for it. A consumer
+            # that gets this error goes to auto.offset.reset, and would skip or repeat records.
             self._in_range.violated(
                 f"{key[0]}-{key[1]}: broker {node_id}, asked for offset {offset} as leader of epoch {leader_epoch}"
             )
@@ -214,7 +214,7 @@ def _identities(batch: RawBatch) -> list[bytes]:
 async def send_corrupt_batch(
     client: SimClient, *, topic: str, index: int, node_id: int, rng: random.Random, coverage: Coverage, fail: Fail
 ) -> None:
-    """A Produce whose batch was damaged on its way: it must be refused."""
+    """A Produce whose batch was damaged on its way. It must be refused."""
     batch = bytearray(encode_batch([b"damaged %d" % rng.randrange(1000)], timestamps_ms=1_700_000_000_000))
     batch[rng.randrange(len(batch) - 8, len(batch))] ^= 1 << rng.randrange(8)
     message = request(

@@ -41,7 +41,7 @@ def host_of(node_id: int) -> str:
 
 
 class SimJournal(Journal):
-    """What the broker tells of itself becomes counts of states."""
+    """Counts states by what the broker writes into its journal."""
 
     def __init__(self, coverage: Coverage, disk: SimDisk) -> None:
         super().__init__(None, broker_id=0, with_appends=False)
@@ -72,12 +72,12 @@ _STATE_OF_KIND = {
 }
 
 
-# Lines of the one door for errors of a request: a peer's request must not meet an exception.
+# Log lines about exceptions in the handling of a request. No request of a peer may cause one.
 DEFECTS = frozenset({"handler_failed", "coordinator_answer_failed"})
 
 
 class SimLogger(Logger):
-    """Keeps the last lines with virtual time. What is in DEFECTS is one whatever its cause."""
+    """Keeps the last lines with virtual time. A line in DEFECTS is a defect, whatever its cause."""
 
     def __init__(self, node_id: int, now_us: Callable[[], int], on_defect: Callable[[str], None]) -> None:
         super().__init__(node_id)
@@ -100,7 +100,7 @@ class Life:
         self.node_id, self.loop, self.filesystem = node_id, loop, filesystem
         self.broker: Broker | None = None
         self.is_stopping = False
-        self.died_within_event = False  # what it did in that event nobody saw
+        self.died_within_event = False  # nobody saw what it did in that event
 
     @property
     def is_dead(self) -> bool:
@@ -199,7 +199,8 @@ class Cluster:
         life.loop.create_task(life.broker.start())
 
     async def _in_thread(self, loop: SimLoop, work: Callable[[], None]) -> None:
-        """There are no threads: the work is one event. Its time passes before anybody hears of it; the loop is free."""
+        """There are no threads. The work is one event. Its time passes before anybody hears the result, and the loop is
+        free meanwhile."""
         await asyncio.sleep(0)
         with loop.off_loop() as spent:
             work()
@@ -233,7 +234,7 @@ class Cluster:
             self._coverage.reached("torn write")
 
     def die_within(self, node_id: int, operations: int, *, of_power: bool, may_die: Callable[[], bool]) -> None:
-        """At one of the next operations of its disk: by SIGKILL, or because the power goes."""
+        """At one of the next operations of its disk: by SIGKILL, or by a loss of power."""
 
         def die() -> None:
             if self.is_up(node_id):
@@ -282,7 +283,7 @@ class Cluster:
     # -- configuration -----------------------------------------------------------------------------------------------
 
     def _config(self, node_id: int) -> NodeConfig:
-        """Everything about ten times as fast as by default, so that a short run holds many failovers."""
+        """Everything is about ten times as fast as by default, so that a short run has many failovers."""
 
         def listeners(names: tuple[str, ...]) -> dict[str, Address]:
             return {name: Address(host="127.0.0.1", port=port(node_id, name)) for name in names}
@@ -313,12 +314,12 @@ class Cluster:
             metadata_log_max_record_bytes_between_snapshots=self._settings.snapshot_bytes or LONG_MAX,
             metadata_log_max_snapshot_interval_ms=0,
             metadata_max_retention_bytes=0 if self._settings.snapshot_bytes else -1,
-            # Internal topics are as durable as the others: what is acknowledged must survive what they survive.
+            # Internal topics are as durable as the others. What is acknowledged must survive the same faults.
             log_flush_interval_messages=self._settings.flush_messages or LONG_MAX,
             log_initial_task_delay_ms=300,
             log_retention_check_interval_ms=400,
             log_flush_start_offset_checkpoint_interval_ms=500,
-            # The checker compares logs batch by batch. Who has a cleaner is told to begin, by its backoff.
+            # The checker compares logs batch by batch. A broker with a cleaner is told to begin through its backoff.
             log_cleaner_enable=node_id in self.with_cleaner,
             log_cleaner_backoff_ms=3_600_000,
             transaction_state_log_num_partitions=2,

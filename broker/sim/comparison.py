@@ -1,4 +1,4 @@
-"""At the end of a run: what producers were told against what lies in the logs."""
+"""At the end of a run: compares what producers were told with what is in the logs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How simulated clients of coordinators ask: find the coordinator, ask it, look for it again when it has moved.
+"""How simulated clients of coordinators ask: find the coordinator, ask it, and look for it again when it has moved.
 
-Owns nothing but where a coordinator was seen last. What to make of an answer is the caller's: retriable codes that only
-say "ask elsewhere" or "ask later" are dealt with here, until a deadline.
+It only remembers where a coordinator was last seen. The caller decides what an answer means. Retriable codes that only
+mean "ask another broker" or "ask later" are handled here, until a deadline.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class CoordinatorClient:
         self._client, self._kind, self.key, self._rng, self._truth = client, kind, key, rng, truth
         self._node_id = -1
         self.has_moved = False  # since the caller reset it
-        # Whether the last answer came from the coordinator, and not from one that was replaced and does not know yet:
-        # what needs no write, such a one still answers, in Kafka too.
+        # Whether the last answer came from the coordinator, and not from one that was replaced and does not know it
+        # yet. In Kafka too, such a broker still answers requests that need no write.
         self.is_answer_current = False
 
     def now_s(self) -> float:
@@ -65,9 +65,9 @@ class CoordinatorClient:
         repeats: frozenset[ErrorCode] = frozenset(),
         asks_once: bool = False,
     ) -> Reply | None:
-        """The first answer that is neither "moved" nor in `repeats`; None at the deadline: the outcome is unknown.
+        """The first answer that is neither "moved" nor in `repeats`. None at the deadline: the outcome is unknown.
 
-        `asks_once`: a request that got no answer is not repeated.
+        `asks_once`: a request without an answer is not repeated.
         """
         while self.now_s() < deadline_s:
             if self._node_id < 0 and not await self._find():

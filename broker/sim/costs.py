@@ -1,9 +1,9 @@
-"""What the work of a broker takes, in virtual time: a process that works is busy, and whatever comes meanwhile waits.
+"""How long the work of a broker takes, in virtual time. A process that works is busy, and what arrives meanwhile waits.
 
-Owns the prices of requests: frames, elements of their arrays, records of a batch; those of the disk are in disk.py.
-They are chosen, not measured, and stand for a slow host. Time-outs of the simulation are a tenth of the defaults and
-its logs are short, so work in proportion to a whole log or to a whole request must cost more to show as a stall.
-Shown by tests/broker_sim/test_sim_costs.py.
+Owns the costs of requests: frames, elements of their arrays, records of a batch. The costs of the disk are in disk.py.
+They are chosen, not measured, and are those of a slow host. Timeouts of the simulation are a tenth of the defaults, and
+its logs are short. So work in proportion to a whole log or a whole request must cost more, or it would not show as a
+stall. Shown by tests/broker_sim/test_sim_costs.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from broker.wire.compression import Buffer
 FRAME_US: Final = 50
 FRAME_BYTES_PER_US: Final = 20
 ELEMENTS_PER_MS: Final = 50  # of the arrays of a request, decoded and looked up
-WIDE: Final = 1_000  # of so many elements nobody asks what is in them
+WIDE: Final = 1_000  # the contents of this many elements are not looked at
 RECORDS_PER_MS: Final = 500  # of a producer's batch, checked one by one
 
 
 @contextlib.contextmanager
 def requests_charged() -> Iterator[None]:
-    """While this lasts, brokers spend time on the requests that they take."""
+    """Within this context, brokers spend time on the requests that they receive."""
     patch = Patch()
     handle_frame, decode_body = Connection._handle_frame, connection.__dict__["decode_request_body"]
     check_records = produce_checks.__dict__["check_records"]
@@ -62,7 +62,7 @@ def requests_charged() -> Iterator[None]:
 
 
 def _elements(message: Any) -> int:
-    """Of its arrays, and of those in them."""
+    """Elements of its arrays, and of the arrays inside them."""
     count = 0
     for name in message.__dataclass_fields__:
         value = getattr(message, name)

@@ -1,4 +1,4 @@
-"""Which interesting states a run reached. A state of EXPECTED that no seed of a whole run reaches fails that run."""
+"""Which interesting states a run reached. If no seed of a whole run reaches a state of EXPECTED, the run fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from broker.replication import Action, FollowerFetched, FollowerIdles, Partition
 from broker.replication.roles import Leader
 from broker.wire.errors import ErrorCode
 
-# state -> what it means. Every one is counted by the checker, the journal, the disk or the faults.
+# state -> what it means. The checker, the journal, the disk or the faults count each of them.
 EXPECTED = {
     "truncation": "a follower cut what its new leader does not have",
     "fenced leader epoch": "a request with an old leader epoch was refused",
@@ -127,7 +127,7 @@ EXPECTED = {
     "entries of a directory lost": "a loss of power undid what was created, removed or renamed",
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
 }
-# What a run of some thousand seeds comes to once or never.
+# States that a run of some thousand seeds reaches once or never.
 RARE = {
     "answer of an older proposal": "of the ISR, while a newer one was on its way",
     "late marker of version 1": "it ended the next transaction of its producer, as in Kafka (KIP-890)",
@@ -151,7 +151,7 @@ class Coverage:
 
 @contextlib.contextmanager
 def refusals_counted(coverage: Coverage) -> Iterator[None]:
-    """While this lasts, what partitions refuse is counted: nobody is told of it but the one who asked."""
+    """Within this context, refusals of partitions are counted. Only the client that asked is told of them."""
     states = {
         ErrorCode.fenced_leader_epoch: "fenced leader epoch",
         ErrorCode.unknown_leader_epoch: "unknown leader epoch",

@@ -1,9 +1,13 @@
-"""Days go by: retention, DeleteRecords, and what they do to readers and to a follower that was away.
+"""Days pass: retention, DeleteRecords, and their effect on readers and on a follower that was away.
 
-One story of the aftermath, on a topic of its own. A follower loses its power; records come meanwhile; the wall clocks
-of all hosts move on by days, and segments go. The follower recovers a log of which its leader has nothing left: it
-drops it and begins where the leader's log begins. A reader of the old offsets hears OFFSET_OUT_OF_RANGE and begins anew
-at the earliest. Then DeleteRecords moves the start again, in every replica, also behind a restart.
+One story of the aftermath, on its own topic.
+
+1. A follower loses its power, and records come meanwhile.
+2. The wall clocks of all hosts move on by days, and segments are deleted.
+3. The follower recovers its log, but its leader no longer has any of these records. The follower drops the log and
+   begins where the leader's log begins.
+4. A reader of the old offsets gets OFFSET_OUT_OF_RANGE and begins at the earliest offset.
+5. DeleteRecords moves the start again, in every replica, also after a restart.
 """
 
 from __future__ import annotations
@@ -80,7 +84,7 @@ class Days(TopicStory):
         return self._do(self._send(batches), EverythingSentGetsAnOutcome)
 
     def _let_days_pass(self) -> bool:
-        """More than the retention, of wall time only: what measures a duration does not see it."""
+        """Longer than the retention, but only wall time. Code that measures a duration does not see it."""
         world, leader = self._world, self._leader()
         if leader is None:
             return False
@@ -130,7 +134,7 @@ class Days(TopicStory):
         return True
 
     def _restart_one(self) -> None:
-        """What was deleted stays so."""
+        """Deleted records stay deleted."""
         world, life = self._world, self._follower()
         if life is None:
             return
@@ -147,7 +151,7 @@ class Days(TopicStory):
         return -1 if leader is None else leader.log.log_start_offset
 
     def _agree(self) -> bool:
-        """Every replica begins and ends where the leader's does, and keeps no segment that lies before."""
+        """Every replica begins and ends where the leader's log does, and has no segment before that."""
         replicas = self._replicas()
         if len(replicas) < self._world.settings.replication_factor:
             return False
@@ -158,7 +162,7 @@ class Days(TopicStory):
         )
 
     def _follower(self) -> Life | None:
-        """One that leads neither this partition nor the quorum."""
+        """A broker that leads neither this partition nor the quorum."""
         lives = [
             life
             for life in self._world.cluster.up()
@@ -170,7 +174,7 @@ class Days(TopicStory):
     # -- asking ------------------------------------------------------------------------------------------------------
 
     async def _send(self, batches: int) -> None:
-        """One record each. A batch that got no answer is not sent again if it is there."""
+        """One record each. If a batch got no answer, it is not sent again if it is in the log."""
         for _ in range(batches):
             end = self._log_end()
             value = self._rng.randbytes(RECORD_BYTES)
@@ -246,5 +250,5 @@ class Days(TopicStory):
 
 
 def _but_out_of_range(error: ErrorCode) -> ErrorCode:
-    """It is the answer that is waited for."""
+    """OFFSET_OUT_OF_RANGE is the answer that the story waits for."""
     return ErrorCode.none if error is ErrorCode.offset_out_of_range else error

@@ -1,7 +1,8 @@
-"""Faults that chance would hardly ever compose: schedules of several steps, each waiting for the state it needs.
+"""Faults that would almost never occur by chance: schedules of several steps, each of which waits for the state that it
+needs.
 
-Owns what is done and when; `faults` decides whether a seed has one of them. Each is lawful for a cluster of Kafka's
-rules: correct code passes through all of them, and only a broken rule makes a violation of it.
+Owns what is done and when. `faults` decides whether a seed has one of them. Kafka's rules survive each of them: correct
+code passes, and only a broken rule makes a violation.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 BEGIN_ATTEMPTS_MAX = 4
 DRAIN_ATTEMPTS_MAX = 20
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
-STEP_LIMIT_US = 1_600_000  # a step that takes longer is given up: other faults came between
+STEP_LIMIT_US = 1_600_000  # a step that takes longer is given up, because other faults came in between
 
 
 def alter_setting(life: Life, changes: dict[str, str | None], *, topic: str = TOPIC, broker: int | None = None) -> bool:
@@ -58,10 +59,11 @@ def quorum_of(life: Life | None) -> Quorum | None:
 
 
 class CrashAfterVote:
-    """A voter dies right after it gave its vote, and the next to ask it comes from the same epoch.
+    """A voter dies right after it gave its vote, and the next candidate asks it in the same epoch.
 
-    The candidate is cut off from the others before they hear of its epoch, so that one of them stands in the same one.
-    A voter that has forgotten (nothing written, or written and not synced when the power went) votes twice.
+    The candidate is cut off from the others before they hear of its epoch, so one of them becomes a candidate in the
+    same epoch. A voter that has forgotten its vote (not written, or written and not synced when the power failed) votes
+    twice.
     """
 
     def __init__(self, world: Stage) -> None:
@@ -70,7 +72,7 @@ class CrashAfterVote:
         self._is_over = False
 
     def begin(self) -> None:
-        """Make an election happen: the controller dies and comes back, as one who may stand again, soon."""
+        """Make an election happen: the controller dies and soon comes back, and may become a candidate again."""
         cluster = self._world.cluster
         for life in cluster.up():
             quorum = quorum_of(life)
@@ -112,10 +114,11 @@ class CrashAfterVote:
 
 
 class FetchOfAnEarlierLife:
-    """A follower loses its power, and with it records that it had told its leader of; then an old fetch comes.
+    """A follower loses its power, and with it records that it had reported to its leader. Then an old fetch arrives.
 
-    By then it is back, registered anew and not in the ISR. Nothing was written meanwhile, so by its offset the old
-    fetch would bring it into the ISR: only the broker epoch tells that it is of an earlier life (KIP-903).
+    By then the follower is back and registered again, and is not in the ISR. Nothing was written meanwhile. So by its
+    offset, the old fetch would bring the follower into the ISR. Only the broker epoch shows that it is from an earlier
+    life (KIP-903).
     """
 
     def __init__(self, world: Stage) -> None:
@@ -143,8 +146,8 @@ class FetchOfAnEarlierLife:
         world.scheduler.after(150_000, self._hold)
 
     def _try_again(self, controllers: list[int]) -> None:
-        """Neither may be the controller: the follower has to register there meanwhile, and the leader, cut off from the
-        follower, would be fenced. Then the follower alone would be left in the ISR, with what it no longer has."""
+        """Neither may be the controller: the follower must register there meanwhile, and a leader that is cut off from
+        the follower would be fenced. Then the follower would be alone in the ISR, without the records that it lost."""
         world = self._world
         self._attempts += 1
         if self._attempts == BEGIN_ATTEMPTS_MAX:
@@ -156,7 +159,7 @@ class FetchOfAnEarlierLife:
         world.scheduler.after(700_000, self.begin)
 
     def _hold(self) -> None:
-        """The fetch that waits at the leader is answered within replica.fetch.wait.max.ms; the next one is held."""
+        """The fetch that waits at the leader is answered within replica.fetch.wait.max.ms. The next one is held."""
         world = self._world
         if not all(producer.is_drained for producer in world.producers):
             self._attempts += 1
@@ -172,12 +175,12 @@ class FetchOfAnEarlierLife:
             return
         world.has_lost_power = True
         world.cluster.lose_power(self._follower, at_risk=1.0)
-        world.network.cut(host_of(self._leader), host_of(self._follower))  # else it would catch up before
+        world.network.cut(host_of(self._leader), host_of(self._follower))  # otherwise it would catch up before
         world.faults.start_after(self._follower, 20_000)
         world.scheduler.after(3_000_000, self.end)
 
     def look(self) -> None:
-        """The leader has heard that the follower is unfenced in its new life: now."""
+        """The leader has heard that the follower is unfenced in its new life. Now the old fetch may come."""
         life = self._world.cluster.lives.get(self._leader)
         if self.is_over or life is None or life.broker is None:
             return
@@ -207,9 +210,9 @@ def leads_quorum(life: Life) -> bool:
 class FigureEight:
     """The schedule of figure 8 of the Raft paper, on the metadata quorum of three voters.
 
-    A writes an entry that nobody else gets. Another is elected and cut off as soon as it leads. A leads again, brings
-    its old entry to the third: a majority holds it, yet it must not be committed, since the second leader, whose log
-    ends in a newer epoch, can still win and remove it. Which then happens.
+    A writes an entry that nobody else gets. Another voter is elected, and is cut off as soon as it leads. A leads again
+    and brings its old entry to the third voter. A majority now holds the entry, but it must not be committed: the
+    second leader's log ends in a newer epoch, so it can still win and remove the entry. Then this happens.
     """
 
     def __init__(self, world: Stage) -> None:
@@ -217,7 +220,7 @@ class FigureEight:
         self._step: Callable[[], bool] = self._begin
         self._until_us = world.scheduler.now_us + STEP_LIMIT_US
         self._first = self._second = self._third = -1
-        self._log_end = 0  # of the first leader, before its lonely entry
+        self._log_end = 0  # of the first leader, before the entry that only it has
         self._epoch = 0
         self.is_over = False
 
@@ -286,7 +289,7 @@ class FigureEight:
             return False
         if third.log_end_offset <= self._log_end or third.last_entry.epoch >= first.epoch:
             return False
-        # The third's next fetch, which tells that it holds the old entry, arrives; the answer to it does not.
+        # The third voter's next fetch arrives, which shows that it holds the old entry. The answer to it does not.
         self._world.network.cut(host_of(self._first), host_of(self._third))
         self._world.coverage.reached("old entry on a majority")
         self._step = self._nothing_more

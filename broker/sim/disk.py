@@ -1,11 +1,15 @@
-"""A simulated disk that forgets: what was not synced may be lost, in part or whole, when the power goes.
+"""A simulated disk that forgets. When the power fails, what was not synced may be lost, in part or as a whole.
 
-Owned by a host, so it outlives processes. Killing a process loses nothing (the page cache is the kernel's). A loss of
-power keeps of each file what was synced and, of the writes after that, a random part: each is there, torn at a sector,
-or absent, in any order, as with a drive's cache. What was done to the entries of a directory (a file created, removed,
-renamed, replaced, a directory made) is sure only after its `sync_directory`: until then the last of it may be undone,
-in order, as with a file system's journal. That a file was synced does not help its name. Calls fail by the rules in
-`failures`.
+It belongs to a host, so it outlives processes. Killing a process loses nothing, because the page cache is the kernel's.
+A loss of power:
+
+- keeps the synced part of each file. Of the later writes it keeps a random part: each is there, torn at a sector, or
+  absent, in any order, as with the cache of a drive.
+- may undo the last changes of a directory's entries (a file created, removed, renamed or replaced, a directory made),
+  in order, as with the journal of a file system. They are safe only after `sync_directory`. Syncing a file does not
+  make its name safe.
+
+Calls fail by the rules in `failures`.
 """
 
 from __future__ import annotations
@@ -30,12 +34,12 @@ CALL_US = {
     "sync": 1_000,
     "syncdir": 500,
     "replace": 1_500,
-    "rename": 0,  # its directory's sync has the time of both
+    "rename": 0,  # the sync of its directory includes the time of both
 }
 CREATE_US = 2_000  # of a file or a directory, beside the call
 BYTES_PER_US = 5  # 5 MB/s
 SECTOR_BYTES = 512
-JOURNAL_MAX = 50  # changes of one directory's entries that may be lost: what is older, the file system has committed
+JOURNAL_MAX = 50  # changes of one directory's entries that may be lost; older ones are committed by the file system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +74,14 @@ def _apply(content: bytearray, change: _Change) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Failure:
-    """Calls of one kind on files whose path holds `where` fail, once `skip` of them have passed."""
+    """Calls of one kind on files whose path contains `where` fail, after `skip` of them have passed."""
 
     # write, sync, truncate, read, open, rename (by the new path), replace (a whole file at once), syncdir
     call: str
     where: str  # a part of the path, e.g. "/t-0/" or "quorum-state"
     error: int = errno.EIO
     skip: int = 0
-    is_once: bool = True  # else it goes on until it is taken out of the disk's failures
+    is_once: bool = True  # otherwise it goes on until it is removed from the disk's failures
     met: int = 0  # how many calls it has made fail
 
 
@@ -108,12 +112,12 @@ class SimDisk:
         self._journals: dict[str, list[Callable[[], None]]] = {}
         self.changed_paths: dict[str, None] = {}  # since the checker looked last
         self.operations_to_death: int | None = None  # counts down; `on_death` is called instead of reaching 0
-        self.may_die: Callable[[], bool] = lambda: True  # asked at that operation; no: at the next one, perhaps
+        self.may_die: Callable[[], bool] = lambda: True  # asked at that operation; if no, perhaps at the next one
         self.on_death: Callable[[], None] = lambda: None  # ends the process, or the power too
         self.failures: list[Failure] = []
         self.on_failure: Callable[[Failure, str], None] = lambda failure, path: None  # told of each failed call
         self.last_failed = ""  # the call that failed last
-        self._is_observed = False  # by the checker: nothing fails for it, no failure is used up, no time passes
+        self._is_observed = False  # read by the checker: nothing fails for it, no failure is used up, no time passes
         self.boots = 1
         self.lost_changes = 0
         self.lost_entries = 0  # of these, changes of a directory
@@ -130,7 +134,7 @@ class SimDisk:
 
     @contextlib.contextmanager
     def observed(self) -> Iterator[None]:
-        """While this lasts it is the checker who reads: nothing fails for it, and no failure is used up."""
+        """Within this context the checker reads: nothing fails for it, and no failure is used up."""
         self._is_observed = True
         try:
             yield
@@ -144,7 +148,7 @@ class SimDisk:
         return path in self._directories or any(each.startswith(f"{path}/") for each in self._files)
 
     def content(self, path: str) -> bytes:
-        """As it is read when nothing fails."""
+        """The content as it is read if nothing fails."""
         return bytes(self._files[path].content)
 
     def overwrite(self, path: str, data: bytes) -> None:
@@ -165,9 +169,9 @@ class SimDisk:
         return SimFileSystem(self)
 
     def lose_power(self, at_risk: float | None = None) -> None:
-        """Forget what was not synced: nearly all of it, or little, as the kernel has written back much or not yet.
+        """Forget what was not synced: nearly all of it or little, depending on how much the kernel has written back.
 
-        `at_risk` is the share of the unsynced writes to which something may happen; None: chance decides.
+        `at_risk` is the share of the unsynced writes that may be affected. None: chance decides.
         """
         self.boots += 1
         at_risk = self._rng.choice((1.0, 0.5, 0.04)) if at_risk is None else at_risk
@@ -184,7 +188,7 @@ class SimDisk:
             self.changed_paths[path] = None
 
     def _lose_entries(self, at_risk: float) -> None:
-        """Of each directory the last changes that were not synced, none or all of them."""
+        """The last unsynced changes of each directory: none of them, some, or all."""
         for journal in list(self._journals.values()):
             if self._rng.random() >= at_risk:
                 continue
@@ -250,7 +254,7 @@ class SimDisk:
             self._directories[new] = None
 
         move(source, target)
-        self._journals.pop(source, None)  # what was done to its entries before is not undone under the new name
+        self._journals.pop(source, None)  # earlier changes of its entries are not undone under the new name
         self._journal(_parent(target), lambda: move(target, source))
 
     def _make(self, directory: str) -> None:
@@ -278,12 +282,13 @@ class SimDisk:
         if self._rng.random() < 0.5:
             keep -= keep % SECTOR_BYTES
         if self._rng.random() < 0.5:
-            # The size of the file was journaled, the data was not: zeros, as after a crash of ext4 or XFS.
+            # The size of the file was journaled, the data was not. The result is zeros, as after a crash of ext4 or
+            # XFS.
             return _Write(position=change.position, data=change.data[:keep] + bytes(len(change.data) - keep))
         return _Write(position=change.position, data=change.data[:keep])
 
     def check(self, call: str, path: str, size_bytes: int = 0) -> None:
-        """Takes the time of this call. Raises OSError if it is to fail."""
+        """Spends the time of this call. Raises OSError if the call must fail."""
         if self._is_observed:
             return
         spend_us(CALL_US[call] + size_bytes // BYTES_PER_US)
@@ -313,7 +318,7 @@ class SimDisk:
 
 
 class SimFileSystem:
-    """broker.log.FileSystem over a SimDisk. Detached, it takes no changes: its process is dead."""
+    """broker.log.FileSystem over a SimDisk. Once detached, it takes no changes, because its process is dead."""
 
     def __init__(self, disk: SimDisk) -> None:
         self._disk = disk
@@ -378,7 +383,7 @@ class SimFileSystem:
             self._disk._touch(path, "remove")
 
     def rename(self, source: str, target: str) -> None:
-        """Within a directory, as all of them are; of a file, or of a directory with what is in it."""
+        """Within a directory, as all renames are. A file, or a directory with its contents."""
         if self.is_detached:
             return
         self._check("rename", target)
@@ -421,7 +426,7 @@ class SimFile:
         content = bytes(data)
         try:
             disk.check("write", self._path, len(content))
-        except OSError:  # half way: what was written of it stays
+        except OSError:  # half way: the part that was written stays
             self._node.change(_Write(position=position, data=content[: len(content) // 2]))
             disk._touch(self._path, "failed write", content)
             raise
@@ -438,7 +443,7 @@ class SimFile:
     def sync(self) -> None:
         if self._filesystem.is_detached:
             return
-        # The end may come before the sync has done anything, or after.
+        # The process may end before the sync has done anything, or after it.
         disk = self._filesystem._disk
         disk.check("sync", self._path)
         if disk.fails_at_next_operation():

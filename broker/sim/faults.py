@@ -1,8 +1,8 @@
 """The faults of a seed: which ones, when, how long, and what must not be done because Kafka does not survive it either.
 
-The one restriction: without flush.messages=1 a record that is acknowledged lies in page caches only. Then one host may
-lose its power once, at a moment when all are up and in sync and no other fault goes on, and nothing more is done until
-all are in sync again. Otherwise it could return as the last member of an ISR and lead with what it has left.
+There is one restriction. Without flush.messages=1 an acknowledged record may be only in page caches. Then one host may
+lose its power once, at a moment when all are up and in sync and no other fault is active. Nothing more is done until
+all are in sync again. Otherwise the host could return as the last member of an ISR, and lead with what it has left.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WEIGHTS = {
     "setting": 2,
 }
 _OF_DISKS = ("disk", "disk", "quorum disk")
-# What is called, and how it fails. Opening comes with a new segment, a new topic and a new life.
+# What is called, and how it fails. A file is opened for a new segment, a new topic and a new life.
 _PARTITION_CALLS = (
     ("write", errno.ENOSPC), ("write", errno.ENOSPC), ("write", errno.EIO), ("sync", errno.EIO), ("read", errno.EIO),
     ("read", errno.EIO), ("truncate", errno.EIO), ("open", errno.EMFILE), ("replace", errno.ENOSPC),
@@ -67,15 +67,16 @@ class Faults:
         self._cluster.on_power_loss = self._power_lost
         self.done: list[str] = []  # what was done, for the report of a failed seed
         self.is_over = False
-        self._busy_until_us = 0  # until then some fault goes on
-        self._is_fragile = False  # what a host lost with its power has not been fetched again, perhaps
-        self._schedule: FigureEight | FetchOfAnEarlierLife | None = None  # of several steps, alone in its seed
+        self._busy_until_us = 0  # some fault is active until then
+        self._is_fragile = False  # a host that lost its power may not have fetched again what it lost
+        # A schedule of several steps, alone in its seed.
+        self._schedule: FigureEight | FetchOfAnEarlierLife | None = None
         self._crash_after_vote: CrashAfterVote | None = None
 
     def plan(self) -> None:
         if self._settings.directed == "figure eight":
             self._scheduler.at(FAULTS_BEGIN_US, self._begin_figure_eight)
-            return  # its steps would not survive others
+            return  # other faults would disturb its steps
         if self._settings.directed == "earlier life":
             self._scheduler.at(FAULTS_BEGIN_US + 1_000_000, self._begin_earlier_life)
             return
@@ -92,7 +93,7 @@ class Faults:
             self._scheduler.at(self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._prefer)
 
     def end(self) -> None:
-        """Heal everything: from here on the cluster has to recover."""
+        """Heal everything. From here on the cluster must recover."""
         self.is_over = True
         self._network.heal_all()
         if self._schedule is not None:
@@ -122,7 +123,7 @@ class Faults:
         self._crash_after_vote.begin()
 
     def after_event(self) -> None:
-        """Not within the event: what the next step does to the network is another event."""
+        """Not within the event, because what the next step does to the network is another event."""
         if self._schedule is not None and not self._schedule.is_over:
             self._scheduler.after(0, self._schedule.look)
 
@@ -206,7 +207,7 @@ class Faults:
         self._coverage.reached("all processes killed")
 
     def _kill_within(self, node_id: int) -> None:
-        """Between a write and its sync, perhaps: what the next life finds is then in the page cache only."""
+        """Perhaps between a write and its sync. What the next life finds is then only in the page cache."""
         if self._cluster.is_up(node_id):
             self._busy_for(self._die_within(node_id, of_power=False, may_die=lambda: True))
 
@@ -218,7 +219,7 @@ class Faults:
         )
 
     def _survives_loss_of_power(self) -> bool:
-        """Of a cluster that syncs what it acknowledges: always."""
+        """Always True for a cluster that syncs what it acknowledges."""
         if not self._settings.can_lose_power_unsynced:
             return True
         disks = self._cluster.disks.values()
@@ -254,7 +255,7 @@ class Faults:
         return duration_us
 
     def _end_die_within(self, node_id: int) -> None:
-        """It may have had no operation at which it could die: then the next faults need not wait for it."""
+        """It may have had no operation at which it could die. Then the next faults need not wait for it."""
         if not self.is_over:
             self._cluster.disks[node_id].operations_to_death = None
             self._start(node_id)
@@ -290,13 +291,13 @@ class Faults:
         self._later(50_000, 1_500_000, lambda: self._network.heal(source, target))
 
     def _isolate(self, node_id: int) -> None:
-        """From all other brokers, perhaps not from the clients: the old leader then keeps taking records."""
+        """From all other brokers, perhaps not from the clients. The old leader then goes on accepting records."""
         with_clients = self._rng.random() < 0.3
         both = self._rng.choice((True, True, False))
         self._isolate_from(node_id, with_clients, both, self._rng.randrange(200_000, 2_000_000))
 
     def _isolate_leader(self, node_id: int) -> None:
-        """Long enough for another to lead: then there are two, and clients reach both."""
+        """Long enough that another one leads. Then there are two leaders, and clients reach both."""
         state = self._world.quorum.image.partition(TOPIC, self._rng.randrange(self._settings.partitions))
         leader = node_id if state is None or state.leader < 0 else state.leader
         self._isolate_from(leader, False, True, self._rng.randrange(1_000_000, 2_200_000))
@@ -339,14 +340,14 @@ class Faults:
             self._later(after_us, after_us + 1, lambda: self._isolate_from(node_id, False, True, 1_200_000))
 
     def _quick_restart(self, node_id: int) -> None:
-        """Within its session, without power if that is allowed: what it had fetched is then partly gone."""
+        """Within its session, and without power if that is allowed. A part of what it had fetched is then gone."""
         if self._may_lose_power(node_id):
             self._world.has_lost_power = True
             self._cluster.lose_power(node_id)
         elif self._cluster.is_up(node_id):
             self._cluster.kill(node_id)
             self._coverage.reached("process killed")
-        # What it fetches in its new life comes late, too: the leader knows of it what the old life told.
+        # What it fetches in its new life comes late too, so the leader knows only what the old life told.
         for leader in self._cluster.node_ids:
             if leader != node_id and self._rng.random() < 0.5:
                 self._network.cut(host_of(leader), host_of(node_id))
@@ -397,7 +398,7 @@ class Faults:
         disk = self._cluster.disks[node_id]
         disk.failures.append(failure)
         if not failure.is_once and self._rng.random() < 0.5:
-            self._kill(node_id)  # it meets the failure as it starts
+            self._kill(node_id)  # it meets the failure when it starts
         self._later(300_000, 1_500_000, lambda: self._heal_disk(node_id, failure))
 
     def _heal_disk(self, node_id: int, failure: Failure) -> None:
@@ -405,11 +406,11 @@ class Faults:
         failures[:] = [each for each in failures if each is not failure]
         life = self._cluster.lives.get(node_id)
         if life is not None and life.broker is not None and not life.is_dead and life.broker.partitions.offline():
-            self._cluster.kill(node_id)  # what is offline comes back with a restart, as in Kafka
+            self._cluster.kill(node_id)  # as in Kafka, an offline partition comes back with a restart
             self.restart_soon(node_id)
 
     def _setting(self, _: int) -> None:
-        """As IncrementalAlterConfigs does, at whichever node is the active controller."""
+        """As IncrementalAlterConfigs does, on the node that is the active controller."""
         if self._rng.random() < 0.7 or not self._settings.unclean:
             changes: dict[str, str | None] = {"min.insync.replicas": str(self._rng.choice((1, 2)))}
         else:

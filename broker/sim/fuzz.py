@@ -1,6 +1,6 @@
 """`python -m broker.sim.fuzz --frames 1000000 --files 100000`: bad input, in blocks that can be run again one by one.
 
-Exit 1 with the seed of the block at the first defect.
+At the first defect it ends with exit code 1 and the seed of the block.
 """
 
 from __future__ import annotations

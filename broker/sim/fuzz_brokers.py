@@ -1,8 +1,8 @@
-"""The brokers of `broker.sim.fuzz_peers`: real processes in a directory of their own, talked to and watched.
+"""The brokers of `broker.sim.fuzz_peers`: real processes in a directory of their own, with connections to them.
 
-Owns: their start, stop and limits, the connections to them, and what is looked at: processor time of the event loop,
-memory, lines of their logs that name an exception. Knows nothing of what is sent.
-Shown by tests/broker_sim/test_sim_fuzz_peers.py.
+Owns: their start, stop and limits, the connections to them, and what is watched: processor time of the event loop,
+memory, log lines that name an exception. Knows nothing of what is sent. Shown by
+tests/broker_sim/test_sim_fuzz_peers.py.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import decode_response, encode_request
 from broker.wire.messages import build, request_type
 
-ANSWER_S = 0.15  # a long poll or acks=0 has none; then the connection is closed, and the next one is taken
+ANSWER_S = 0.15  # a long poll or acks=0 gets no answer; then the connection is closed and the next one is used
 BIG_ANSWER_S = 10.0
 START_S = 90.0  # a busy host starts a broker slowly
 MIB = 1 << 20
-# The limits that a broker of this test is given, and what it may grow by beyond them.
+# Limits of a broker in this test, and how much its memory may grow beyond them.
 REQUEST_BYTES_MAX, ARRIVING_BYTES_MAX, FETCH_BYTES_MAX = 8 * MIB, 32 * MIB, 4 * MIB
 UNREAD_BYTES_MAX = 2 * FETCH_BYTES_MAX
 MEMORY_MAX_BYTES = ARRIVING_BYTES_MAX + UNREAD_BYTES_MAX + 64 * MIB
-PORTS = range(10_000, 32_000)  # below those that the system gives to connections: other blocks run beside this one
+# Below the ports that the system gives to connections, because other blocks run at the same time.
+PORTS = range(10_000, 32_000)
 _LISTENERS = {Listener.CLIENT: "EXTERNAL", Listener.INTER_BROKER: "INTERNAL", Listener.CONTROLLER: "CONTROLLER"}
 _DEFECT = re.compile(r"handler_failed|coordinator_answer_failed|coordinator_event_failed|Traceback|never retrieved")
 
 
 class PeerFuzzError(Exception):
-    """A broker did what it must not."""
+    """A broker did something that it must not do."""
 
 
 @dataclass(slots=True)
 class Sent:
-    """One request; what it came to is known afterwards."""
+    """One request. Its result is known afterwards."""
 
     kind: str
     broker: int
@@ -155,19 +156,19 @@ class Brokers:
             return decode_response(api_key, version, _read_frame(connection, START_S))[1]
 
     def probe(self, broker: int) -> None:
-        """A connection of its own is answered. A broker that is stuck says where, by its last breath."""
+        """A connection of its own gets an answer. If the broker is stuck, it is ended so that it says where."""
         try:
             self.ask(broker, ApiKey.API_VERSIONS, 0)
         except OSError as error:
             self.check_alive()
-            self._processes[broker].send_signal(signal.SIGABRT)  # has faulthandler write the stack
+            self._processes[broker].send_signal(signal.SIGABRT)  # faulthandler then writes the stack
             self._processes[broker].wait(START_S)
             tail = self._log(broker).read_text(errors="replace")[-3_000:]
             raise PeerFuzzError(f"broker {broker} answers nobody any more ({error!r}):\n{tail}") from error
 
     def send(self, sent: Sent, *, probes: Callable[[], None] | None = None) -> str:
-        """answered, closed or silent; on a connection that is used again when it was answered. `probes` is called when
-        the request is on its way and its answer is not awaited yet."""
+        """answered, closed or silent. The connection is used again if it was answered. `probes` is called when the
+        request is on its way, before its answer is awaited."""
         key = (sent.broker, sent.listener)
         try:
             connection = self._sockets.get(key)
@@ -202,7 +203,7 @@ class Brokers:
                 raise PeerFuzzError(f"broker {each} ended with {process.returncode}:\n{tail}")
 
     def cpu_ns(self, broker: int) -> int:
-        """Time that its event loop (the main thread) has had the processor."""
+        """Processor time of its event loop (the main thread)."""
         return int(os.pread(self._times[broker], 100, 0).split()[0])
 
     def _resident_bytes(self, broker: int) -> int:
@@ -227,7 +228,7 @@ class Brokers:
         return self._directory / f"broker-{broker}.log"
 
     def stop(self) -> None:
-        """Cleanly; whatever the log then says is a defect."""
+        """Stop cleanly. Whatever the log says then is a defect."""
         for connection in self._sockets.values():
             connection.close()
         self._sockets.clear()

@@ -1,8 +1,9 @@
-"""Valid requests at their extremes, drawn from the schemas: every API and version, decodable, most of them senseless.
+"""Valid requests at their extremes, drawn from the schemas: every API and version. They can be decoded, and most make
+no sense.
 
-Empty and longest, one element and as many as allowed and one more, NaN and Infinity, duplicates, unknown enumerators
-and ids, null where it is allowed, the deepest nesting, batches that unpack to far more than they are. Seeded; knows no
-broker but the names that exist in it (`World`), so that handlers are reached and not only their first check.
+Empty and longest; one element, as many as allowed, and one more; NaN and Infinity; duplicates; unknown enumerators and
+ids; null where it is allowed; the deepest nesting; batches that unpack to far more than their size. Seeded. It knows of
+a broker only the names that exist in it (`World`), so that requests reach the handlers and not only their first check.
 Shown by tests/broker_sim/test_sim_fuzz_peers.py.
 """
 
@@ -27,8 +28,8 @@ from broker.wire.records import BATCH_OVERHEAD_BYTES, parse_batch_header
 
 STRING_BYTES_MAX = 0x7FFF
 DEPTH_MAX = 6
-DISTINCT_MAX = 1_000  # more take longer to draw than to be refused
-BIG_SHARE = 0.005  # of requests that have something long or many: they cost a hundred times as much
+DISTINCT_MAX = 1_000  # drawing more takes longer than refusing them
+BIG_SHARE = 0.005  # share of requests that have something long or many; they cost a hundred times as much
 COUNTS = (0, 1, 1, 1, 2, 3)
 BIG_COUNTS = (100, 400, 900, 999, 1_000, 1_999, 4_000, 9_990, 10_001)
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}
@@ -50,7 +51,8 @@ _VALUES = (
     "nan",
 )
 _ENDS = ("9" * 5_000, "\N{SNOWMAN}" * 10_922, "x" * STRING_BYTES_MAX)
-# What would end the test rather than the broker: nobody could connect, or the disk would be synced for each record.
+# These settings would end the test and not the broker: nobody could connect, or each record would cost a sync of the
+# disk.
 _LEFT_ALONE = ("max.connection", "flush.", "log.flush")
 _QUORUM = frozenset({ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH})
 
@@ -67,7 +69,7 @@ class World:
 
 @cache
 def _bomb(codec: CodecId, records: int) -> bytes:
-    """A batch of that many equal records: their offset deltas are wrong, which is not found before it is unpacked."""
+    """A batch of that many equal records. Their offset deltas are wrong, which is found only when it is unpacked."""
     one = encode_batch([b""], timestamps_ms=1, keys=[b"k"])[BATCH_OVERHEAD_BYTES:]
     header = parse_batch_header(encode_batch([b"v"], timestamps_ms=1, codec=codec))
     header = header._replace(record_count=records, last_offset_delta=records - 1)
@@ -108,7 +110,8 @@ def _records(rng: random.Random, *, is_big: bool) -> bytes | None:
 
 
 class Drawer:
-    """One message. `is_big` is used up by one field: a request with all of them would be refused for its size."""
+    """One message. Only one field uses up `is_big`, because a request with all of them would be refused for
+    its size."""
 
     def __init__(self, api: Api, version: int, world: World, rng: random.Random) -> None:
         self._api, self._version, self._world, self._rng = api, version, world, rng
@@ -141,7 +144,7 @@ class Drawer:
             return ()
         if self._takes_big(0.6):
             count = rng.choice(BIG_COUNTS)
-            if count > DISTINCT_MAX or rng.random() < 0.5:  # duplicates, or as many different ones
+            if count > DISTINCT_MAX or rng.random() < 0.5:  # either duplicates, or as many different ones
                 return (self._one(shape, depth + 1),) * count
             return tuple(self._one(shape, depth + 1) for _ in range(count))
         items = [self._one(shape, depth + 1) for _ in range(rng.choice(COUNTS))]
@@ -175,10 +178,10 @@ class Drawer:
     def _integer(self, name: str, bits: int, *, signed: bool) -> int:
         rng = self._rng
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-        if self._is_quorum and bits > 8:  # an epoch of 2^31 - 1 is a legal vote, and the last one ever
+        if self._is_quorum and bits > 8:  # an epoch of 2^31 - 1 would be a legal vote, and the last one ever
             return rng.choice((0, 1, 2, 3))
         if name == "broker_id" and self._api.listeners == frozenset({Listener.CONTROLLER}):
-            return rng.choice((90, 90, 91, -1, high))  # in its own name a broker may shut down: that is no defect
+            return rng.choice((90, 90, 91, -1, high))  # in its own name a broker may shut down, which is no defect
         if name == "acks":
             return rng.choice((-1, -1, 0, 1, 1, 2))
         if name in ("resource_type", "config_operation"):

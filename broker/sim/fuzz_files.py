@@ -1,7 +1,7 @@
 """Damaged files against the code that opens them: partition logs, their side files, the directory, the metadata store.
 
-What may come of it: it opens, with a log that holds whole batches only, or it says which file is wrong. Nothing else:
-no other exception, no loop, no batch with a wrong CRC handed out.
+Two results are allowed: it opens, with a log that has only whole batches; or it says which file is wrong. Anything else
+is a defect: another exception, an endless loop, a batch with a wrong CRC.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _append(log: PartitionLog, number: int, epoch: int) -> None:
 
 
 def _write(filesystem: SimFileSystem, *, clean: bool) -> None:
-    """What a broker of some minutes leaves behind."""
+    """The files that a broker leaves after some minutes."""
     check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
     directory = LogDirectory(ROOT, config=CONFIG, filesystem=filesystem, boot_id="boot")
     log = directory.open_log("t", 0, topic_id="id", config=CONFIG)
@@ -66,7 +66,7 @@ def _write(filesystem: SimFileSystem, *, clean: bool) -> None:
 
 
 def _open(filesystem: SimFileSystem, boot_id: str) -> None:
-    """All that a start does with these files; then the log is used."""
+    """Everything that a start does with these files. Then the log is used."""
     check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
     store = MetadataStore(Path(ROOT), cluster_id="c", voters=(1,), filesystem=filesystem)
     entries = store.load().entries
@@ -87,7 +87,7 @@ def _open(filesystem: SimFileSystem, boot_id: str) -> None:
 
 
 def _read_through(log: PartitionLog, *, is_scanned: bool) -> None:
-    """What was scanned is whole. A segment that was trusted may be damaged: reading tells, or the CRC does."""
+    """A scanned segment is whole. A trusted segment may be damaged; reading it shows that, or the CRC does."""
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         data = log.read(offset, 1 << 20)
@@ -97,14 +97,14 @@ def _read_through(log: PartitionLog, *, is_scanned: bool) -> None:
         for batch in iter_batches(data):
             assert batch.is_crc_valid() or not is_scanned, f"wrong CRC at {batch.header.base_offset}"
             if batch.header.next_offset <= offset:
-                # A base offset is outside of the CRC, so in a trusted segment nothing tells that it is damaged.
+                # The CRC does not cover a base offset, so nothing shows the damage in a trusted segment.
                 assert not is_scanned, f"offsets do not rise after {offset}"
                 return
             offset = batch.header.next_offset
 
 
 def _mutate(disk: SimDisk, rng: random.Random) -> str:
-    """Damage one file, seldom two; or one is missing."""
+    """Damage one file, sometimes two, or remove one."""
     names = [path for path in disk.files if path.endswith(".log") or rng.random() < 0.5]
     changed = []
     for path in rng.sample(names, rng.choice((1, 1, 1, 2))):

@@ -1,8 +1,8 @@
 """Bad frames against a real broker: its connections, decoders and every handler, in the simulated loop.
 
-Looked at after each frame: the broker has not failed, the frame was done with in time, memory has not grown much, and
-another connection is still served. A handler that raised costs its peer the connection, no more; strictly seen it is a
-defect.
+After each frame it is checked that the broker has not failed, that the frame was handled in time, that memory has not
+grown much, and that another connection is still served. If a handler raises, its peer only loses the connection. With
+--strict this is a defect.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from broker.wire.apis import ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.messages import request
 
-FRAMES_PER_BROKER = 2_000  # then a new one: requests that are valid by chance pile up topics and brokers
-ANSWER_LIMIT_US = 400_000  # of virtual time; a request may ask to wait for longer, then we close
+FRAMES_PER_BROKER = 2_000  # then a new broker, because requests that happen to be valid add topics and brokers
+ANSWER_LIMIT_US = 400_000  # of virtual time; if a request asks to wait longer, we close the connection
 EVENTS_PER_FRAME_MAX = 50_000
 CPU_LIMIT_S = 20  # one frame; the slowest took 0.2 s
 MEMORY_GROWTH_MAX_BYTES = 512 << 20
@@ -39,7 +39,7 @@ _PAGE_BYTES = 4096
 
 
 class FuzzError(Exception):
-    """The broker did what it must not; the message tells how to see it again."""
+    """The broker did something that it must not do. The message tells how to see it again."""
 
 
 @dataclass(slots=True, kw_only=True)

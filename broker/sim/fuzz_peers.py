@@ -1,12 +1,19 @@
 """`python -m broker.sim.fuzz_peers --requests 1000000`: valid requests at extremes against real broker processes.
 
-Watched: the process lives, no request takes more than STALL_MS of its processor time (a busy host changes little of
-that; while it takes them, nobody else is served), its memory stays within MEMORY_MAX_BYTES, nothing in its log says
-that a handler raised, other connections are answered, it stops cleanly and starts again with what was written. One
-block is one life of a broker, or of a cluster of three (every fourth block: what is forwarded counts there too).
-A block is made from its number alone: --block N runs it again, --state FILE goes on where the last call stopped, --jobs
-N has N blocks at a time. Of a death the requests are sent again to new brokers until few are left that show it.
-Shown by tests/broker_sim/test_sim_fuzz_peers.py.
+It checks that:
+
+- the process lives,
+- no request takes more than STALL_MS of its processor time (meanwhile nobody else is served; a busy host changes this
+  figure little),
+- its memory stays within MEMORY_MAX_BYTES,
+- nothing in its log says that a handler raised,
+- other connections are answered,
+- it stops cleanly, and starts again with what was written.
+
+One block is one life of a broker, or of a cluster of three (every fourth block, because forwarded requests count there
+too). A block is made only from its number. --block N runs it again, --state FILE goes on where the last call stopped,
+--jobs N runs N blocks at a time. If a broker dies, the requests are sent again to new brokers until few are left that
+show it. Shown by tests/broker_sim/test_sim_fuzz_peers.py.
 """
 
 from __future__ import annotations
@@ -34,7 +41,7 @@ from broker.sim.fuzz_brokers import MEMORY_MAX_BYTES, Brokers, PeerFuzzError, Se
 from broker.sim.fuzz_extremes import extreme_frame
 from broker.sim.minimise import fewest
 
-REQUESTS_PER_BLOCK = 10_000  # then new brokers: what requests made piles up
+REQUESTS_PER_BLOCK = 10_000  # then new brokers, because the results of requests add up
 CLUSTER_EVERY = 4  # blocks
 STALL_MS = 250  # of the broker's processor time
 PROBE_EVERY = 200  # requests
@@ -49,7 +56,8 @@ class Found:
     silent: int = 0
     stall_ms_max: float = 0.0
     stall_kind: str = ""
-    answer_ms_max: float = 0.0  # of the clock: says something of the broker where the host has nothing else to do
+    # By the clock; it says something about the broker only if the host has nothing else to do.
+    answer_ms_max: float = 0.0
     memory_growth_max: int = 0
     defects: Counter[str] = field(default_factory=Counter)
     kinds: set[str] = field(default_factory=set)
@@ -86,7 +94,7 @@ def run_block(block: int, count: int) -> Found:
                 _send_and_look(brokers, sent, found, number)
             brokers.check_alive()
             brokers.stop()
-            brokers.start()  # what was written can be read
+            brokers.start()  # the written data can be read
             brokers.stop()
             for line in brokers.defects():
                 found.defects[_short(line)] += 1
@@ -143,7 +151,7 @@ def _shown(sent: Sent) -> str:
 
 
 def _short(line: str) -> str:
-    """A defect without what differs from time to time."""
+    """A defect without the parts that differ from time to time."""
     names = re.findall(r"(api_key=\S+|topic=\S+)", line)
     causes = re.findall(r"(\w+(?:Error|Exception): .{0,160})", line)
     places = re.findall(r"broker/(\S+?)\\?\", line (\d+)", line)
@@ -215,7 +223,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def _outcomes(
     numbers: list[int], per_block: int, jobs: int, until_s: float
 ) -> Generator[tuple[int, Found | str], None, None]:
-    """(block, what was found or why it ended), as they are ready; without those that would begin too late."""
+    """(block, what was found or why it ended), as they become ready. Blocks that would begin too late are left out."""
     run = partial(_outcome, per_block=per_block, until_s=until_s)
     if jobs == 1:
         yield from (outcome for number in numbers if (outcome := run(number)) is not None)

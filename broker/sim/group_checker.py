@@ -1,8 +1,9 @@
 """Invariants of consumer groups, as their members see them.
 
-One owner of a partition per generation (classic), one owner at a time (KIP-848), and committed offsets that neither
-get lost nor go back, whatever becomes of the coordinator. A KIP-848 member owns a partition from the answer that gives
-it until it lets go, or until the coordinator may have given it up: a session timeout after its last answered heartbeat.
+- Classic protocol: one owner of a partition in a generation.
+- KIP-848: one owner at a time. A member owns a partition from the answer that gives it until it lets go, or until the
+  coordinator may have given it to another one: a session timeout after its last answered heartbeat.
+- Committed offsets neither get lost nor go back, whatever becomes of the coordinator.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class GroupChecker:
         self._coverage.reached("offset committed by a member")
 
     def floor(self, group: str, index: int) -> int:
-        """What an OffsetFetch that begins now has to return at least."""
+        """The smallest offset that an OffsetFetch which begins now may return."""
         return self._acked.get((group, index), -1)
 
     def fetched(self, group: str, index: int, offset: int, *, floor: int) -> None:
@@ -79,5 +80,5 @@ class GroupChecker:
             self._was_asked_for.check(group, index, offset, asked=self._asked.get((group, index), -1))
 
     def goes_on(self, group: str, index: int, member: str, offset: int, *, floor: int) -> None:
-        """Where a member that was given a partition begins to read."""
+        """The offset where a member begins to read a partition that it was given."""
         self._offset_stays.goes_on(group, index, member, offset, floor=floor)

@@ -1,7 +1,8 @@
 """Simulated members of consumer groups: the classic protocol (JoinGroup, SyncGroup) and the new one (KIP-848).
 
 A member works on its partitions by committing ever larger offsets. It may leave, die, or sleep past its session and go
-on as a zombie. One whose commit got no answer dies, as that commit could arrive at any later time of its generation.
+on as a zombie. If a commit gets no answer, the member dies, because that commit could arrive at any later time of its
+generation.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
 
 SESSION_MS = 1_000
 REBALANCE_MS = 700
-CONSUMER_REBALANCE_MS = 4_000  # longer than any lease: who does not let go in time has lost its session before
+# Longer than any lease: a member that does not let go in time has lost its session before.
+CONSUMER_REBALANCE_MS = 4_000
 HEARTBEAT_S = 0.1
-LEASE_SHARE = 0.9  # of a session, for clocks that run at different rates
+LEASE_SHARE = 0.9  # share of a session, because clocks run at different rates
 OFFSET_COMMIT_VERSION, OFFSET_FETCH_VERSION = 9, 8
 GONE = frozenset(
     {
@@ -160,7 +162,7 @@ class _Member:
         return error
 
     async def _fate(self) -> bool:
-        """True: it may go on. It dies, or sleeps so long that its session is over, now and then."""
+        """True: it may go on. Now and then it dies, or sleeps longer than its session."""
         fate = self._rng.random()
         if fate < 0.01:
             raise _Stop
@@ -168,7 +170,7 @@ class _Member:
             await self._oversleep()
         elif fate < 0.03:
             return False
-        elif fate < 0.05 and self._positions:  # one that owns something is the more interesting zombie
+        elif fate < 0.05 and self._positions:  # a zombie that owns something is more interesting
             await self._oversleep()
         return True
 
@@ -177,7 +179,7 @@ class _Member:
         self._has_overslept = True
 
     def _wants_to_commit(self) -> bool:
-        """A zombie does as soon as it wakes, before a heartbeat tells it what it is."""
+        """A zombie commits as soon as it wakes, before a heartbeat tells it that it is out."""
         has_overslept, self._has_overslept = self._has_overslept, False
         return bool(self._positions) and (has_overslept or self._rng.random() < 0.6)
 
@@ -285,10 +287,10 @@ class ClassicMember(_Member):
 
 
 class ConsumerMember(_Member):
-    """KIP-848: the coordinator assigns, the member follows: first it lets go, then it gets."""
+    """KIP-848: the coordinator assigns and the member follows. First it gives up partitions, then it gets others."""
 
     def _lease_until_us(self, sent_us: int) -> int:
-        """An answer of a coordinator that was replaced extends no session with the one that replaced it."""
+        """An answer of a coordinator that was replaced does not extend the session at its successor."""
         if self._coordinator.is_answer_current:
             self._lease_us = sent_us + int(SESSION_MS * 1000 * LEASE_SHARE)
         return self._lease_us

@@ -1,9 +1,9 @@
 """An asyncio event loop for one life of one simulated process, driven by the scheduler.
 
 It offers what broker.node uses: callbacks, timers, tasks, futures, connections and servers. Its clock runs at its own
-rate, as the clocks of hosts do. When the process is killed the loop is dead: nothing of it runs any more. A paused
-process (SIGSTOP) runs later what came due meanwhile, and so does one that is busy: `spend_us` within a callback moves
-its clock on, and what comes before it is done waits, in order.
+rate, as the clocks of hosts do. When the process is killed, the loop is dead and nothing of it runs any more. A paused
+process (SIGSTOP) runs later what became due meanwhile. So does a busy one: `spend_us` within a callback moves its clock
+on, and what arrives before it is done waits, in order.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 from broker.sim.scheduler import Event, Scheduler
 
-# What asyncio asks of a loop is typed there with Any: callbacks and their arguments are anybody's.
+# asyncio types these with Any: callbacks and their arguments may be anything.
 
 _current: list[SimLoop] = []  # the loop whose callback runs now: its clock is the one to read
 
 
 class Wires(Protocol):
-    """The network, as far as a loop goes (network.py)."""
+    """The network, as far as a loop uses it (network.py)."""
 
     async def connect(
         self, loop: SimLoop, factory: Callable[[], asyncio.BaseProtocol], port: int
@@ -34,7 +34,7 @@ class Wires(Protocol):
 
 
 class SimHandle:
-    """A callback of a loop. A TimerHandle as far as anybody uses it."""
+    """A callback of a loop. It is a TimerHandle as far as anybody uses one."""
 
     __slots__ = ("_args", "_callback", "_context", "_event", "_is_cancelled", "_loop", "_when_s")
 
@@ -85,7 +85,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.host = host
         self.is_dead = False
         self._paused_until_us = 0  # by SIGSTOP
-        self.held_us = 0  # the longest that one callback has kept this loop
+        self.held_us = 0  # the longest time that one callback has kept this loop busy
         self.waited_us = 0  # the longest that a callback has waited for others of this loop
         self._busy_until_us = 0
         self._waiting: deque[tuple[int, Callable[[], object]]] = deque()  # (due since, what)
@@ -107,7 +107,8 @@ class SimLoop(asyncio.AbstractEventLoop):
     # -- running -----------------------------------------------------------------------------------------------------
 
     def run_callback(self, run: Callable[[], object]) -> None:
-        """As one event of this process. Does nothing once it is dead; waits while it is paused or busy."""
+        """Run it as one event of this process. Nothing happens if the process is dead. It waits while the process is
+        paused or busy."""
         if self.is_dead:
             return
         now_us = self._scheduler.now_us
@@ -124,7 +125,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         try:
             run()
-        except Exception as error:  # as a real loop: nobody else catches it; here it ends the run
+        except Exception as error:  # as in a real loop nobody else catches it; here it ends the run
             self.failure = self.failure or error
         finally:
             asyncio._set_running_loop(None)
@@ -136,11 +137,11 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._on_event(self)
 
     def pause(self, duration_us: int) -> None:
-        """As by SIGSTOP. One that is paused already stays so until the later of the two ends."""
+        """As by SIGSTOP. If it is paused already, the later of the two ends counts."""
         self._paused_until_us = max(self._paused_until_us, self._scheduler.now_us + duration_us)
 
     def resume(self) -> None:
-        """It is not paused any more: what waited for that runs now."""
+        """It is not paused any more. Callbacks that waited for this run now."""
         self._paused_until_us = min(self._paused_until_us, self._scheduler.now_us)
         self._is_drain_due = False
         if self._waiting:
@@ -152,7 +153,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._scheduler.at(max(self._busy_until_us, self._paused_until_us), self._drain)
 
     def _drain(self) -> None:
-        """What waited, in order, until the loop is busy again."""
+        """Runs what waited, in order, until the loop is busy again."""
         self._is_drain_due = False
         while self._waiting and not self.is_dead:
             now_us = self._scheduler.now_us
@@ -165,8 +166,8 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     @contextlib.contextmanager
     def off_loop(self) -> Iterator[list[int]]:
-        """What is spent in here another thread spends: this loop is not busy with it. Yields a list that then holds
-        how long it was."""
+        """Time that is spent in here is spent by another thread, so this loop is not busy. Yields a list, which then
+        holds how long it was."""
         began_us, spent = self._scheduler.now_us, list[int]()
         try:
             yield spent
@@ -175,11 +176,11 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._scheduler.now_us = began_us
 
     def kill(self) -> None:
-        """Nothing of this process happens any more. Unfinished coroutines are kept until `dispose`."""
+        """Nothing of this process runs any more. Unfinished coroutines are kept until `dispose`."""
         self.is_dead = True
 
     def dispose(self) -> None:
-        """After the run: end the coroutines of a dead process without a word."""
+        """After the run: end the coroutines of a dead process silently."""
         self.is_dead = True
         for task in self._tasks:
             if not task.done():
@@ -199,7 +200,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> SimHandle:
-        # Rounded up: a timer that fires before its time by this clock would only be set again.
+        # Rounded up, because a timer that fires too early by this clock would only be set again.
         delay_us = int(max(0.0, delay) * 1e6 / self._rate) + 1
         return self._schedule(delay_us, callback, args, context)
 
@@ -286,6 +287,7 @@ def read_wall_ns() -> int:
 
 
 def spend_us(duration_us: int) -> None:
-    """The process whose callback runs now works so long. Outside of one nobody does: it is the checkers who look."""
+    """The process whose callback runs now works for this long. Outside of a callback nobody works: then the checkers
+    are looking."""
     if _current:
         _current[-1]._scheduler.now_us += duration_us

@@ -1,8 +1,8 @@
-"""The fewest of many inputs that still show a fault: delta debugging (Zeller, ddmin), with a bound on the runs.
+"""Finds the fewest of many inputs that still show a fault: delta debugging (Zeller, ddmin), with a limit on the runs.
 
-First the shortest tail that shows it, by doubling: what ends a process mostly came last. Then parts of that are left
-out, halves first, as long as what remains shows it. Knows nothing of what the inputs are.
-Shown by tests/broker_sim/test_sim_minimise.py.
+First it finds the shortest end of the list that shows it, by doubling, because the input that ends a process usually
+came last. Then it leaves out parts of that, halves first, as long as the rest shows it. It does not know what the
+inputs are. Shown by tests/broker_sim/test_sim_minimise.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def fewest(inputs: Sequence[T], shows: Callable[[list[T]], bool], *, runs_max: int = RUNS_MAX) -> list[T]:
-    """Inputs in their order; all of them if not even they show it again."""
+    """The inputs in their order. All of them if not even all show it again."""
     left = runs_max
 
     def still(some: list[T]) -> bool:

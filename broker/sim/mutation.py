@@ -1,7 +1,7 @@
-"""`python -m broker.sim.mutation`: the simulation over every mutant, until a seed catches it; writes
+"""`python -m broker.sim.mutation`: runs the simulation over every mutant until a seed catches it, and writes
 docs/reference/mutants.md.
 
-Exit 1 when a mutant survives: the checks are blind there. A mutant's seeds are the same as everybody's.
+If a mutant survives, the exit code is 1: the checks are blind there. A mutant gets the same seeds as everybody else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Caught:
 
 
 def hunt(name: str, seeds: Sequence[int]) -> Caught:
-    """The first of these seeds, in their order, that catches the mutant, of those that come to what it changes."""
+    """The first of these seeds, in their order, that catches the mutant. Only seeds that reach what it changes are
+    tried."""
     with applied(name):
         for seed in seeds:
             if not is_reached(name, settings_of(seed)):
@@ -43,7 +44,7 @@ def hunt(name: str, seeds: Sequence[int]) -> Caught:
 
 
 def hunts(names: Sequence[str], seeds: Sequence[Sequence[int]], *, jobs: int) -> Iterator[Caught]:
-    """Each with its seeds, in the order of the names."""
+    """Each mutant with its seeds, in the order of the names."""
     if jobs <= 1:
         yield from map(hunt, names, seeds)
         return
@@ -52,7 +53,8 @@ def hunts(names: Sequence[str], seeds: Sequence[Sequence[int]], *, jobs: int) ->
 
 
 def check(known: Mapping[str, Caught], *, jobs: int) -> list[str]:
-    """What the table says and is not so: every mutant violates the same invariant with the same seed again."""
+    """What the table says and is no longer true. Every mutant must violate the same invariant with the same
+    seed again."""
     seeds = [range(each.seed or 0, (each.seed or 0) + 1) for each in known.values()]
     problems = [f"{name} is not in the table" for name in MUTANTS if name not in known]
     found = hunts(tuple(known), seeds, jobs=jobs)
@@ -95,7 +97,8 @@ def read_table(text: str) -> dict[str, Caught]:
 
 
 def _known_first(known: Caught | None, seeds: range) -> list[int]:
-    """A seed that caught it may have become another run, and often catches it still: minutes less than a new search."""
+    """Tries the known seed first. The run of that seed may have changed, but it often still catches the mutant. This
+    saves minutes."""
     first = [] if known is None or known.seed is None else [known.seed]
     return first + [seed for seed in seeds if seed not in first]
 

@@ -1,8 +1,8 @@
-"""The simulated network: TCP connections between hosts with delays, broken connections, and links cut one way.
+"""The simulated network: TCP connections between hosts, with delays, broken connections, and links cut one way.
 
-As TCP does, a connection delivers bytes in order, in pieces of any size, or breaks. Bytes on a cut link wait (they are
-sent again until they arrive) and come once it heals, unless the connection was given up. A host without power says
-nothing; a killed process's connections are reset.
+As with TCP, a connection delivers bytes in order, in pieces of any size, or breaks. Bytes on a cut link wait (they are
+sent again until they arrive) and come when the link heals, unless the connection was given up. A host without power
+says nothing. Connections of a killed process are reset.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from broker.sim.loop import SimLoop
 from broker.sim.scheduler import Scheduler
 
 SPLIT_SHARE = 0.05  # of the writes that arrive in two pieces
-PAUSED_BYTES_MAX = 1 << 24  # what a receiver that does not read may be sent; no sender here sends more unasked
+PAUSED_BYTES_MAX = 1 << 24  # bytes that may wait for a receiver that does not read; no sender here sends more unasked
 
 
 class Process(Protocol):
-    """Whose events the endpoint's are: a loop or a client."""
+    """The process to which the endpoint belongs: a loop or a client."""
 
     host: str
 
@@ -51,7 +51,7 @@ class Stream:
     def __init__(self, name: str, source: Endpoint, target: Endpoint) -> None:
         self.name, self.source, self.target = name, source, target
         self.last_arrival_us = 0
-        self.lost_from_us: float = math.inf  # what was written then or later never left the host
+        self.lost_from_us: float = math.inf  # bytes written then or later never left the host
         self.is_over = False  # an end or a reset is on its way, or came
         self.stalled: list[Callable[[], None]] | None = None  # what a slow proxy on the way has not passed on
         self.reverse: Stream = self
@@ -110,10 +110,10 @@ class Network:
         return broken
 
     def stall(self, source: str, target: str, duration_us: int) -> int:
-        """Hold what the connections of now carry from one host to the other, as a proxy with a full buffer does.
+        """Hold what the present connections carry from one host to the other, as a proxy with a full buffer does.
 
-        New connections are not held, and what was written arrives in the end even if its sender has gone meanwhile:
-        so a request of an earlier life or an earlier epoch comes after those of later ones. Returns how many are held.
+        New connections are not held. Written bytes arrive in the end, even if their sender has gone. So a request of an
+        earlier life or epoch comes after those of later ones. Returns how many connections are held.
         """
         held = 0
         for stream in list(self._streams):
@@ -125,7 +125,7 @@ class Network:
         return held
 
     def release(self, source: str, target: str) -> None:
-        """What `stall` holds comes now."""
+        """What `stall` holds is delivered now."""
         for stream in list(self._streams):
             if (stream.source.process.host, stream.target.process.host) == (source, target):
                 self._release(stream)
@@ -136,8 +136,8 @@ class Network:
             set_off()
 
     def process_died(self, process: Process, *, with_power: bool) -> None:
-        """Its ports are free; peers hear of it if the host's kernel still runs. What it wrote in the event in which it
-        died is lost: the checkers look between events, so they never saw what those bytes speak of."""
+        """Its ports are free. Peers hear of it if the host's kernel still runs. What it wrote in the event in which it
+        died is lost, because the checkers look between events and never saw the state behind those bytes."""
         for port, (loop, _) in list(self._listeners.items()):
             if loop is process:
                 del self._listeners[port]
@@ -145,7 +145,8 @@ class Network:
             if stream.source.process is not process:
                 continue
             stream.lost_from_us = self._scheduler.now_us
-            if with_power:  # without, a peer's next bytes are lost, or answered with a reset once the host is back
+            # Without power a peer's next bytes are lost, or are answered with a reset when the host is back.
+            if with_power:
                 self.end(stream, OSError("connection reset by peer"))
 
     def _lose(self, stream: Stream, error: OSError) -> None:
@@ -179,7 +180,7 @@ class Network:
         return transport, transport.protocol
 
     def dial(self, endpoint: Endpoint, port: int) -> None:
-        """Ask for a connection; `connected` or `refused` comes later, or nothing at all when a link is cut."""
+        """Ask for a connection. `connected` or `refused` comes later. If a link is cut, nothing comes."""
         here, there = endpoint.process.host, self._port_hosts[port]
 
         def arrive() -> None:
@@ -230,7 +231,7 @@ class Network:
         return lambda: endpoint.process.run_callback(run)
 
     def _transfer(self, stream: Stream, arrive: Callable[[], None]) -> None:
-        """In order: never before what was sent earlier."""
+        """In order: never before bytes that were sent earlier."""
         link = self.link(stream.source.process.host, stream.target.process.host)
 
         def set_off() -> None:
@@ -262,14 +263,14 @@ class Network:
         if stream not in self._streams or sent_us >= stream.lost_from_us:
             return
         if target.process.is_dead:
-            # A host that came back knows nothing of the connection: it answers with a reset.
+            # A host that came back does not know the connection, so it answers with a reset.
             if target.process.host not in self.dead_hosts and not stream.reverse.is_over:
                 self.end(stream.reverse, OSError("connection reset by peer"))
             return
         target.process.run_callback(lambda: target.data_received(data))
 
     def end(self, stream: Stream, error: OSError | None) -> None:
-        """The source closes (None) or resets; the target hears of it after all that was sent before."""
+        """The source closes (None) or resets. The target hears of it after everything that was sent before."""
         if stream.is_over:
             return
         stream.is_over = True

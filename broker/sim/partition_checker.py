@@ -1,11 +1,11 @@
-"""Invariants of the partitions, looked at after every event of a broker.
+"""Invariants of the partitions, checked after every event of a broker.
 
-Log matching, one leader per epoch, nothing committed is lost, the high watermark never falls within an epoch, members
-of the ISR hold all that is committed, idempotence. Truth is what lies in the logs, read back from the simulated disks,
-and the ISRs and leaders that the controllers committed.
+They are: log matching, one leader per epoch, nothing committed is lost, the high watermark never falls within an epoch,
+members of the ISR hold all that is committed, idempotence. The truth is what is in the logs, read back from the
+simulated disks, and the ISRs and leaders that the controllers committed.
 
-"Committed" is what was below the high watermark of a leader at any time. After an unclean election, which gives up
-records by its nature, the new leader's log is the new truth.
+"Committed" is what was below the high watermark of a leader at any time. An unclean election gives up records by its
+nature. After it, the new leader's log is the new truth.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker.sim.cluster import Life
 
 
-# What tells that a replica changed: log end offset, high watermark, leader epoch, whether it leads.
+# These values show that a replica changed: log end offset, high watermark, leader epoch, whether it leads.
 _Mark: TypeAlias = tuple[int, int, int, bool]
 
 
@@ -70,11 +70,12 @@ class PartitionChecker:
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], Watched] = {}
         self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
-        self._to_read_again: set[tuple[int, Key]] = set()  # in a new life the disk may hold anything anywhere
-        # What an earlier life had in its log, synced: (how many batches, the last of them).
+        self._to_read_again: set[tuple[int, Key]] = set()  # in a new life, anything on the disk may have changed
+        # What an earlier life had in its log and had synced: (how many batches, the last of them).
         self._stored: dict[tuple[int, Key], tuple[int, BatchSeen]] = {}
-        self.compacted: set[Key] = set()  # what a cleaner has taken from these was committed; which, a story judges
-        self._vouched: dict[tuple[int, Key], int] = {}  # batches before the event in which the storage failed
+        # Logs of a cleaner: what it removed was committed; a story judges which records may go.
+        self.compacted: set[Key] = set()
+        self._vouched: dict[tuple[int, Key], int] = {}  # number of batches before the event in which the storage failed
         self._lives: dict[int, Life] = {}
         self._image = MetadataImage()
 
@@ -121,7 +122,7 @@ class PartitionChecker:
                 self._to_read_again.add((node_id, key))
 
     def _note_stored(self, node_and_key: tuple[int, Key], mirror: list[BatchSeen], *, is_known: bool) -> None:
-        """At the end of a life. One that did not open the log leaves it as the life before did."""
+        """At the end of a life. If that life did not open the log, the log is as the earlier life left it."""
         if not is_known:
             self._stored.pop(node_and_key, None)
         elif node_and_key not in self._to_read_again and self._counts_holders:
@@ -147,7 +148,7 @@ class PartitionChecker:
                     self._state_changed((name, index), was, now)
 
     def _forget(self, name: str) -> None:
-        """The topic was deleted; one of the same name begins anew."""
+        """The topic was deleted. One of the same name begins anew."""
         for key in [key for key in self._truths if key[0] == name]:
             del self._truths[key]
         for node_and_key in [each for each in self._mirrors if each[1][0] == name]:
@@ -178,12 +179,12 @@ class PartitionChecker:
             self._check_isr(key)
 
     def check(self, life: Life, changed: Set[Key]) -> None:
-        """`changed`: whose files were touched in this event."""
+        """`changed`: brokers whose files changed in this event."""
         assert life.broker is not None
         marks = self._marks.setdefault(life.node_id, {})
         for hosted in life.broker.partitions.all():
             replica = hosted.replica
-            # The last stable offset follows from the log, whose files would have been touched, and the high watermark.
+            # The last stable offset follows from the high watermark and from the log, whose files would have changed.
             mark = (hosted.log.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.is_leader)
             if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
                 continue
@@ -191,8 +192,8 @@ class PartitionChecker:
             self._look_at(life, hosted, changed)
 
     def failing(self, life: Life, hosted: HostedPartition) -> None:
-        """Its storage fails now, in the midst of an event. What it has committed and told in this event counts. What it
-        has written in this event is nothing that it vouches for: the sync may be what failed."""
+        """Its storage fails now, in the middle of an event. What it has committed and told in this event counts. What
+        it has written in this event does not count as stored, because the sync may be what failed."""
         if self._lives.get(life.node_id) is life:
             self._vouched[(life.node_id, hosted.key)] = len(self.mirror(life.node_id, hosted.key))
             self._look_at(life, hosted, {hosted.key})
@@ -231,7 +232,7 @@ class PartitionChecker:
             found = self._read(life, hosted, max(start, log.log_start_offset))
             if not mirror:
                 break
-            if start < log.log_start_offset:  # DeleteRecords: what is gone is not looked at any more
+            if start < log.log_start_offset:  # DeleteRecords: deleted records are not looked at any more
                 found = [batch for batch in found if batch.base_offset > mirror[-1].last_offset]
                 break
             if found and found[0] == mirror[-1]:
@@ -258,8 +259,8 @@ class PartitionChecker:
         return mirror
 
     def _fill_gap(self, key: Key, mirror: list[BatchSeen], end_offset: int) -> None:
-        """For what lies below the start of this log, or was compacted: only committed records go, so they stand for
-        themselves."""
+        """For what lies below the start of this log, or was compacted. Only committed records are removed, so they
+        stand for themselves."""
         begin = mirror[-1].last_offset + 1 if mirror else 0
         if begin < end_offset:
             gone = [batch for batch in self._truth(key).committed if begin <= batch.base_offset < end_offset]
@@ -297,7 +298,7 @@ class PartitionChecker:
 
     def _check_high_watermark(self, life: Life, hosted: HostedPartition, before: Watched | None, now: Watched) -> None:
         if before is None or before.leader_epoch != now.leader_epoch or self.was_unclean(hosted.key):
-            return  # after an unclean election a follower gives up even what was committed
+            return  # after an unclean election a follower gives up even committed records
         where = name_of(hosted.key)
         self._high_watermark.check(life.node_id, where, before, now)
         self._stable_offset.check(life.node_id, where, before, now)
@@ -362,11 +363,11 @@ class PartitionChecker:
             )
 
     def _check_holders(self, hosted: HostedPartition, truth: Truth) -> None:
-        """What is committed lies on min.insync.replicas brokers at least, dead or alive."""
+        """What is committed is on at least min.insync.replicas brokers, dead or alive."""
         if not self._counts_holders or not truth.committed:
             return
         wanted = min(hosted.config.min_insync_replicas, len(hosted.replica.replicas))
-        # One that died within an event may have stored, synced and told more than was seen of it: it counts.
+        # A broker that died within an event may have stored, synced and told more than was seen. It counts.
         holders = [
             each
             for each in hosted.replica.replicas
@@ -375,7 +376,7 @@ class PartitionChecker:
         self._on_enough_brokers.check(name_of(hosted.key), end_offset=truth.end_offset, holders=holders, wanted=wanted)
 
     def _check_isr(self, key: Key) -> None:
-        """Any member of the ISR may be elected: it holds all that is committed."""
+        """Any member of the ISR may be elected, so each must hold all that is committed."""
         state, truth = self._image.partition(*key), self._truth(key)
         if state is None or state.leader < 0 or truth.leaders.get(state.leader_epoch) is None:
             return
@@ -390,10 +391,12 @@ class PartitionChecker:
 
     def _check_sequence(self, truth: Truth, key: Key, batch: BatchSeen) -> None:
         if batch.producer_id < 0 or batch.base_sequence < 0 or batch.is_control:
-            return  # nobody's sequences mean nothing; a coordinator writes the offsets of a transaction without any
+            # Without a producer sequences mean nothing; a coordinator writes the offsets of a transaction without
+            # sequences.
+            return
         known = truth.sequences.get(batch.producer_id)
         if known is None and self._has_strangers:
-            return  # of a producer that it does not know a broker takes any sequence
+            return  # a broker accepts any sequence from a producer that it does not know
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
         if self._not_twice.check(name_of(key), batch, known=known, expected=expected):
             self._none_missing.check(truth, name_of(key), batch, expected=expected)

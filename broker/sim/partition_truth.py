@@ -1,4 +1,5 @@
-"""What the checker of partitions knows: the batches that it saw, and what is committed. Values and their questions."""
+"""What the checker of partitions knows: the batches that it saw, and what is committed. Values and questions about
+them."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Truth:
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
     def committed_until(self, epoch: int) -> list[BatchSeen]:
-        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits
-        in a later epoch: of that it knows nothing, and needs not."""
+        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits in
+        a later epoch. It knows nothing of that, and need not."""
         count = len(self.committed)
         while count and self.committed_by[count - 1] > epoch:
             count -= 1
@@ -48,7 +49,7 @@ class Truth:
 
 
 class Watched(NamedTuple):
-    """What of a replica was seen last."""
+    """What was last seen of a replica."""
 
     leader_epoch: int
     is_leader: bool

@@ -23,14 +23,14 @@ class Settings:
     replication_factor: int
     min_insync_replicas: int
     segment_bytes: int
-    flush_messages: int | None  # 1: what is acknowledged is synced, so that any loss of power is survived
+    flush_messages: int | None  # 1: acknowledged records are synced, so they survive any loss of power
     unclean: bool
     producers: int
     record_gap_us: int  # mean time between two records of a producer
     faults: int
     quorum_fetch_bytes: int = 1 << 20  # 1: one entry of the metadata log at a time
     directed: str = ""  # a schedule of several steps (broker.sim.directed), "" for none
-    snapshot_bytes: int | None = None  # of metadata records between two snapshots, which shorten the log as well
+    snapshot_bytes: int | None = None  # bytes of metadata records between two snapshots, which also shorten the log
     transactional_producers: int = 0
     real_producers: int = 0  # transactional ones of the reference client
     real_members: int = 0  # of a group: the reference client's consumers
@@ -39,12 +39,15 @@ class Settings:
     leader_moves: int = (
         0  # how often the preferred replicas are asked to lead: no broker fails, fetchers change leaders
     )
-    fetch_session_slots: int = 1000  # of a broker; few: some followers fetch without a session, or lose theirs
-    has_strangers: bool = False  # batches come whose sequences no idempotent producer of Kafka's would begin with
-    disk_faults: int = 0  # beside the others: calls on the files of a partition or of the quorum that fail
-    has_lonely_follower: bool = False  # after the faults one follower is cut from its leader: it has to leave the ISR
+    # Fetch sessions of a broker; with few, some followers fetch without a session, or lose theirs.
+    fetch_session_slots: int = 1000
+    has_strangers: bool = False  # batches come whose sequences no idempotent producer of Kafka would begin with
+    disk_faults: int = 0  # in addition to the others: calls on the files of a partition or of the quorum that fail
+    # After the faults one follower is cut off from its leader, and must leave the ISR.
+    has_lonely_follower: bool = False
 
-    has_late_answers: bool = False  # of the controller to proposals of an ISR: by then there may be newer ones
+    # Answers of the controller to ISR proposals come late; by then there may be newer proposals.
+    has_late_answers: bool = False
     has_aftermath: bool = (
         False  # then: an idle day, a topic deleted while a replica is down, rot (broker.sim.aftermath)
     )

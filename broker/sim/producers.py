@@ -1,6 +1,6 @@
 """The reference producer in the simulation: its real sender, accumulator, metadata cache and connections.
 
-Only the thread is missing: a simulated machine runs the sender's steps. Every record has an identity, so that at the
+Only the thread is simulated: a simulated machine runs the sender's steps. Every record has an identity, so that at the
 end the logs can be compared with what was acknowledged.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.sim.partition_checker import PartitionChecker
 
 INVARIANTS_EVERY_EVENTS = 20  # the producer's own: a look at all its batches
-INCOMPLETE_MAX = 40  # a producer waits before it queues more: as a bounded buffer would make it
+INCOMPLETE_MAX = 40  # a producer waits before it queues more, as with a bounded buffer
 _RECORD_OVERHEAD_BYTES = 30
 
 

@@ -1,7 +1,8 @@
-"""An ISR that the controller may still take on counts: its members hold the high watermark back (the maximal ISR).
+"""An ISR that the controller may still accept counts: its members hold the high watermark back (the maximal ISR).
 
-A leader that forgets a proposal which is on its way moves its high watermark past a member that the controller counts
-in a moment later. Looked at as soon as a leader hears an answer, long before such a member would have to be elected.
+Suppose that a leader forgets a proposal that is on its way. It then moves its high watermark past a member that the
+controller adds a moment later. This is checked as soon as a leader hears an answer, long before such a member would
+have to be elected.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ LATE_S = 0.5  # at most
 
 @contextlib.contextmanager
 def answers_late(rng: random.Random) -> Iterator[None]:
-    """While this lasts, some answers of the controller to AlterPartition come late, as over a slow connection. By then
-    the image may have brought what they say, or more, and the leader have made another proposal."""
+    """Within this context, some answers of the controller to AlterPartition come late, as over a slow connection. By
+    then the image may contain the same or more, and the leader may have made another proposal."""
     patch = Patch()
     call_once = ControllerClient.call_once
 
@@ -50,7 +51,7 @@ def answers_late(rng: random.Random) -> Iterator[None]:
 
 @contextlib.contextmanager
 def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
-    """While this lasts, every proposal is followed from the leader that makes it to the answer that it hears."""
+    """Within this context, every proposal is followed from the leader that makes it to the answer that it hears."""
     patch, counted = Patch(), ProposedIsrCountsUntilItIsAnswered(fail)
     propose, handle = IsrSender.propose, PartitionReplica.handle
     under_way: dict[PartitionReplica, dict[int, ProposeIsr]] = {}
@@ -59,7 +60,7 @@ def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
         mine = under_way.setdefault(hosted.replica, {})
         for attempt in [attempt for attempt in mine if attempt != proposal.attempt]:
             if self._waiting.get(hosted.key, (None, None))[1] is mine[attempt]:
-                del mine[attempt]  # it never leaves: this one takes its place
+                del mine[attempt]  # it is never sent; this one takes its place
         mine[proposal.attempt] = proposal
         propose(self, hosted, proposal)
 
@@ -88,8 +89,8 @@ def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
 
 
 def missing_of(leader: Any, proposal: ProposeIsr) -> set[int]:
-    """Who of it does not count, though the controller may still agree: the state is the one that it was made in.
-    Where the topic was deleted meanwhile nobody leads, and nothing counts."""
+    """Members of the proposal that do not count, although the controller may still agree, because the state is the one
+    in which it was made. If the topic was deleted meanwhile, nobody leads, and nothing counts."""
     if not leader.is_leader:
         return set()
     made_in = (proposal.leader_epoch, proposal.partition_epoch)

@@ -1,7 +1,8 @@
-"""Invariants of the metadata quorum and the controller, looked at after every event of a broker.
+"""Invariants of the metadata quorum and the controller, checked after every event of a broker.
 
-Election safety, one vote per epoch and voter, log matching, nothing committed is lost, the high watermark never falls.
-Replays what is committed, entry by entry, onto an image of its own: the one truth about leaders and ISRs.
+They are: election safety, one vote per epoch and voter, log matching, nothing committed is lost, the high watermark
+never falls. It replays what is committed, entry by entry, onto an image of its own. This is the one truth about leaders
+and ISRs.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class QuorumChecker:
         self._note_vote(node_id, state.leader_epoch, state.voted_id)
 
     def _note_vote(self, node_id: int, epoch: int, voted_id: int) -> None:
-        """What was given counts, be it on the disk or in memory only: the candidate has heard of it."""
+        """A vote that was given counts, on the disk or only in memory, because the candidate has heard of it."""
         if voted_id >= 0 and self._one_vote.voted(node_id, epoch, voted_id):
             self._on_vote(node_id, voted_id)
 
@@ -111,7 +112,7 @@ class QuorumChecker:
         quorum = life.broker.metadata.quorum
         start = quorum.log_start_offset
         self._snapshot.check(life.node_id, dropped=start, committed=len(self._committed))
-        # What a snapshot stands for is what was committed; that its image is right is looked at by itself.
+        # A snapshot stands for what was committed. Whether its image is right is checked separately.
         entries = (*self._committed[:start], *quorum.read_log())
         common = min(len(entries), len(mirror))
         while common and entries[common - 1] != mirror[common - 1]:
@@ -147,7 +148,7 @@ class QuorumChecker:
             self._on_image(old, self.image)
 
     def _check_partitions(self, old: MetadataImage) -> None:
-        """What the controller may never write."""
+        """What the controller must never write."""
         if old.topics is self.image.topics:
             return
         for name, topic in self.image.topics.items():

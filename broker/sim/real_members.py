@@ -1,9 +1,13 @@
-"""Members of a group that are the reference client's: the real `Consumer`, with the thread of its group.
+"""Group members of the reference client: the real `Consumer`, with the thread of its group.
 
 Each reads what it is assigned and commits how far it has come, until its process is killed, is stopped for longer than
-its session, or leaves. Asked of it: offsets ascend while it owns a partition, it goes on no earlier than what was
-committed, and one generation of the classic protocol has one owner of a partition. A commit without an answer ends its
-process: that commit could arrive at any later time of its generation.
+its session, or leaves. It is checked that:
+
+- offsets ascend while it owns a partition,
+- it goes on no earlier than at the committed offset,
+- a partition has one owner in a generation of the classic protocol.
+
+A commit without an answer ends its process, because that commit could arrive at any later time of its generation.
 """
 
 from __future__ import annotations
@@ -44,7 +48,8 @@ class _Process(RebalanceListener):
         self.is_done = False
         self._rng = random.Random(owner.rng.random())
         self._number = number
-        self._floors: dict[int, tuple[int, int]] = {}  # of what came: committed then, and by which coordinator's word
+        # What was committed when the records came, and by which coordinator's word.
+        self._floors: dict[int, tuple[int, int]] = {}
         self._next: dict[int, int] = {}  # the offset after the last record that was handed out
         self._is_committing = False
         self._has_failed = False
@@ -90,7 +95,8 @@ class _Process(RebalanceListener):
     # -- reading and committing --------------------------------------------------------------------------------------
 
     def _coordinator(self) -> int:
-        """The one it asks, -1 if that is not who coordinates: one that was replaced may answer with older offsets."""
+        """The coordinator that it asks; -1 if that one does not coordinate. One that was replaced may answer with older
+        offsets."""
         group = self._consumer._group
         asked = None if group is None else group.thread._coordinator
         truth = self.owner.coordinator_of(GROUP, self.owner.group)[0]

@@ -1,9 +1,9 @@
 """The reference client's transactional producer in the simulation: the real `Producer`, with its threads.
 
-Its application thread begins transactions, sends, commits with or without offsets of a group, or aborts, until it dies,
-is fenced, or sleeps so long that its successor has begun. What must hold is what holds for the stand-ins
-(transaction_checker): each batch is noted as the sender hands it over. One process follows the other, each with new
-connections; a killed one runs no more code.
+Its application thread begins transactions, sends, commits with or without offsets of a group, or aborts. This goes on
+until it dies, is fenced, or sleeps so long that its successor has begun. The same invariants hold as for the stand-ins
+(transaction_checker): each batch is noted when the sender hands it over. One process follows another, each with new
+connections. A killed one runs no more code.
 """
 
 from __future__ import annotations
@@ -86,10 +86,11 @@ class _Process:
                 if rng.random() < 0.04:
                     self._oversleep()
             if rng.random() < 0.5:
-                attempt.offset = attempt.number  # before it is sent: without an answer only an abort may follow
+                # Set before it is sent, because without an answer only an abort may follow.
+                attempt.offset = attempt.number
                 producer.send_offsets_to_transaction({TopicPartition(owner.topic, 0): attempt.number}, owner.group)
             if rng.random() < 0.03:
-                return False  # it leaves it open: its successor ends it, or the coordinator
+                return False  # the transaction stays open; its successor or the coordinator ends it
             if is_commit:
                 self._end(attempt, is_commit=True)
                 return True
@@ -115,7 +116,7 @@ class _Process:
         self._producer.send(owner.topic, value, partition=rng.randrange(owner.partitions), on_delivery=on_delivery)
 
     def _end(self, attempt: Attempt, *, is_commit: bool) -> None:
-        """The same call again while its outcome is unknown."""
+        """Repeats the same call while its outcome is unknown."""
         attempt.asked.add(is_commit)
         end = self._producer.commit_transaction if is_commit else self._producer.abort_transaction
         for number in range(1, END_ATTEMPTS + 1):
@@ -130,7 +131,7 @@ class _Process:
         self.owner.coverage.reached("real producer committed" if is_commit else "real producer aborted")
 
     def _oversleep(self) -> None:
-        """Its successor begins meanwhile, or the coordinator ends the transaction."""
+        """It sleeps so long that its successor begins, or that the coordinator ends the transaction."""
         if self._rng.random() < 0.5:
             self.owner.begin_successor()
         self._sleep(self._rng.uniform(0.3, 1.5))
@@ -224,7 +225,7 @@ class RealTransactionalProducer:
         self.scheduler.after(delay_us, self._look)
 
     def _look(self) -> None:
-        """Kill one now and then; begin the next once none is left."""
+        """Now and then kill one. Begin the next when none is left."""
         if self.is_over:
             return
         living = [each for each in self._processes if not each.is_done and not each.loop.is_dead]

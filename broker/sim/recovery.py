@@ -1,4 +1,4 @@
-"""What a run waits for once its faults are over, and what it says if that does not come."""
+"""What a run waits for once its faults are over, and what it reports if that does not come."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from broker.sim.cluster import Life
     from broker.sim.stage import Stage
 
-RECOVERY_LIMIT_US = 12_000_000  # after healing: many times what elections and catching up take
+RECOVERY_LIMIT_US = 12_000_000  # after healing; many times as long as elections and catching up take
 KNOWN_LIMIT_US = 1_500_000  # replica.fetch.wait.max.ms is 200
 LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
 
 
 def lonely_follower_leaves(world: Stage) -> bool:
-    """Liveness: a follower that only its leader cannot reach leaves the ISR in time, and records commit again.
+    """Liveness: a follower that only its leader cannot reach leaves the ISR in time, and records are committed again.
 
-    It keeps its session with the controller, so nobody but the leader can tell. False when something is violated.
+    It keeps its session with the controller, so only the leader can notice. False if something is violated.
     """
     key = (TOPIC, world.rng.randrange(world.settings.partitions))
     state = world.quorum.image.partition(*key)
@@ -68,7 +68,8 @@ def is_drained(world: Stage) -> bool:
 
 
 def _end_offsets(world: Stage, index: int) -> frozenset[int]:
-    """Log ends of all replicas, and the high watermark of the leader: one value when all is replicated."""
+    """Log ends of all replicas, and the high watermark of the leader. When everything is replicated, they are all
+    equal."""
     found = set()
     for life in world.cluster.up():
         hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)

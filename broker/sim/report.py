@@ -44,7 +44,7 @@ def failure_text(result: SeedResult) -> str:
 
 
 def outcome_text(result: SeedResult) -> str:
-    """All that a seed came to, in a line. Two commits behave alike in the seeds for which these lines are equal."""
+    """The results of a seed in one line. Two commits behave the same in the seeds for which these lines are equal."""
     rest = repr((sorted(result.counts.items()), result.faults))
     invariant = "-" if result.violation is None else result.violation.invariant
     return (

@@ -14,9 +14,10 @@ SEEDS_AT_ONCE = 2  # handed to a process; more would make the first results late
 
 
 def results(seeds: Sequence[int], *, mutant: str | None, jobs: int) -> Iterator[SeedResult]:
-    """With this mutant, None for none. Ends early without waiting for what was not begun when it is closed."""
+    """Results with this mutant; None for no mutant. If it is closed, it ends early and does not wait for seeds that
+    were not begun."""
     if jobs <= 1:
-        gc.freeze()  # what is loaded stays: the collection after each seed need not look at it
+        gc.freeze()  # what is loaded now stays, so the collection after each seed need not look at it
         try:
             with mutants.applied(mutant):
                 yield from map(run_seed, seeds)

@@ -1,7 +1,7 @@
 """Virtual time and the order of all events of a run. Equal seeds give equal orders.
 
-Knows nothing of brokers. Time moves from one event to the next. Within an event `spend` moves it on for whoever works
-there; the next event begins at its own time again.
+Knows nothing of brokers. Time moves from one event to the next. Within an event, `spend` moves it on for the process
+that works there. The next event begins at its own time.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Scheduler:
     def __init__(self) -> None:
         self.now_us = 0
         self.wall_ahead_us = (
-            0  # by how much the wall clocks of all hosts run ahead of what has passed: days that nobody ran
+            0  # how far the wall clocks of all hosts are ahead of the time that has passed: days that were skipped
         )
         self.events_run = 0
-        self.trace_hash = 0  # of everything that was noted: two runs of a seed must agree on it
+        self.trace_hash = 0  # of everything that was noted; two runs of a seed must have the same hash
         self._queue: list[tuple[int, int, Event]] = []
         self._sequence = 0
 

@@ -37,7 +37,7 @@ class SeedResult:
 
 
 def run_seed(seed: int) -> SeedResult:
-    """Run one seed to its end, or to its first violation. Not re-entrant: it puts virtual clocks in place."""
+    """Run one seed to its end, or to its first violation. Not re-entrant, because it installs virtual clocks."""
     with virtual_clocks():
         world = World(settings_of(seed))
         try:
@@ -57,7 +57,8 @@ def run_seed(seed: int) -> SeedResult:
         finally:
             world.dispose()
     del world
-    gc.collect()  # it is all cycles, and with collection off nothing counted them: thousands of seeds fill the memory
+    # Everything is in cycles, and while collection was off nothing was freed; thousands of seeds would fill the memory.
+    gc.collect()
     return result
 
 
@@ -80,7 +81,7 @@ def _storage_watched(world: World) -> Iterator[None]:
 
 @contextlib.contextmanager
 def virtual_clocks() -> Iterator[None]:
-    """The clocks of nodes and clients are those of the simulated processes; nothing is collected meanwhile."""
+    """Clocks of nodes and clients are those of the simulated processes. No garbage is collected meanwhile."""
     saved = node_clock.clocks(), client_clock.source()
     node_clock.use_clocks(read_ns, read_wall_ns)
     client_clock.use_clock(read_ns)

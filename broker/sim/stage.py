@@ -1,4 +1,5 @@
-"""What the parts of a seed's story may use of its world, so that they need not import it: it imports them."""
+"""What the parts of a seed's story may use of its world. It is here so that they need not import the world, which
+imports them."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from broker.sim.transaction_checker import TransactionChecker
 
 
 class Hand(Protocol):
-    """What a directed scene does to hosts and links, by the faults of the seed."""
+    """What a directed scene does to hosts and links, through the faults of the seed."""
 
     def start_after(self, node_id: int, delay_us: int) -> None: ...
     def cut_both_ways(self, one: int, other: int, duration_us: int) -> None: ...

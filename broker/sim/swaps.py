@@ -1,9 +1,9 @@
 """A compaction is interrupted: its swap fails at some call of the disk, or the broker dies in the middle of it.
 
-One story of the aftermath, on a compacted topic of its own. A broker gets a cleaner, and its disk is told to fail, or
-its process to end, while the cleaner writes the new segment or puts it in the place of the old ones. In one half of the
-cases the broker leads the partition. A failed call takes its replica offline and hands leadership on; what dies comes
-back. After the restart the compaction must come to its end, and every replica must hold the last record of each key.
+One story of the aftermath, on its own compacted topic. A broker gets a cleaner. While the cleaner writes the new
+segment, or swaps it in, a call of the disk fails or the process ends. In half of the cases the broker leads the
+partition. A failed call takes its replica offline and moves the leadership. A process that died comes back. After the
+restart the compaction must come to its end, and every replica must hold the last record of each key.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SEGMENT_BYTES_LATER = 4_000  # several segments become one, so that some of the 
 BACKOFF_SETTING = "log.cleaner.backoff.ms"
 BACKOFF_MS = 50
 DIES_SHARE = 0.4
-OPERATIONS_TO_DEATH = 60  # of the disk while a compaction is on its way; a group of segments takes some thirty
+OPERATIONS_TO_DEATH = 60  # operations of the disk while a compaction runs; a group of segments takes about thirty
 # (call, a part of the path, how many such calls may pass before): each belongs to a compaction.
 FAILING = (
     ("open", CLEANED_SUFFIX, 1),
@@ -84,7 +84,7 @@ class FailedSwap(TopicStory):
     # -- whose compaction fails ----------------------------------------------------------------------------------------
 
     def _cleaner(self) -> int | None:
-        """One that does not lead the quorum, and that can be asked to lead the partition, or that follows there."""
+        """A broker that does not lead the quorum. It can be asked to lead the partition, or it follows there."""
         state = self._world.quorum.image.partition(*self.key)
         lives = [life for life in self._world.cluster.up() if life.hosts(self.key) and not leads_quorum(life)]
         if state is None or not lives:
@@ -136,7 +136,7 @@ class FailedSwap(TopicStory):
     def _let_it_die(self, node_id: int) -> None:
         world, disk = self._world, self._world.cluster.disks[node_id]
         left = self._rng.randrange(OPERATIONS_TO_DEATH)
-        # What was never synced may not go: others may depend on it.
+        # Unsynced records must not go, because others may depend on them.
         of_power = not world.settings.can_lose_power_unsynced and self._rng.random() < 0.7
 
         def is_time() -> bool:
