@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reports.figures.measurements import Measurement
+from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 
 WRONG_MAX: Final = 0.05  # what is said with 95 % may be wrong so often
 _NAMED: Final = ("better", "worse")
@@ -99,7 +100,7 @@ def results_of(documents: Sequence[dict[str, Any]]) -> dict[str, int]:
 
 
 def quietness_of(run: str, cells: Sequence[Measurement]) -> Quietness:
-    return Quietness(run=run, foreign=_mean(cells, "foreign_share"), stolen=_mean(cells, "steal_share"))
+    return Quietness(run=run, foreign=_mean(cells, FOREIGN_SHARE), stolen=_mean(cells, STEAL_SHARE))
 
 
 def _mean(cells: Sequence[Measurement], name: str) -> float | None:

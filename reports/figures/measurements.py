@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reports.evidence.configuration import configuration_of
-from reports.figures.sweep.observations import Observation, observe
+from reports.figures.sweep.observations import Observation
 from reports.judge.judged import Judged
 from reports.judge.noise import host_noise
 from reports.read.model import PREDICTED_KINDS
@@ -63,9 +63,9 @@ def configuration_name(cell_id: str) -> str:
     return re.sub(r"-r\d+$", "", cell_id)
 
 
-def measure(judged: Sequence[Judged], observations: Sequence[Observation] | None = None) -> list[Measurement]:
-    """`observations` are of the sweep's cells, if the caller has them already."""
-    by_cell = {item.cell_id: item for item in (observe(judged) if observations is None else observations)}
+def measure(judged: Sequence[Judged], observations: Sequence[Observation]) -> list[Measurement]:
+    """`observations` are of the sweep's cells (`observe`)."""
+    by_cell = {item.cell_id: item for item in observations}
     return [_measurement(item, by_cell.get(item.facts.cell.cell_id)) for item in judged]
 
 

@@ -35,6 +35,7 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
 }
 ACKED, POLLED = "to the acknowledgement", "to the reader"
 UNDER_FAULTS: Final = "under faults"
+_UNSPLIT_SHARE_MAX: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,10 +178,19 @@ def _split(us: float, queue_us: float, level: str) -> tuple[Part, ...]:
     return (Part(series=UNSPLIT, us=us),)
 
 
+def _says_nothing(fall: Waterfall) -> bool:
+    """Whether nearly all of it is one stage that could not be split: such a bar shows nothing but its whole."""
+    unsplit_us = sum(part.us for part in fall.parts if part.series == UNSPLIT)
+    return unsplit_us >= _UNSPLIT_SHARE_MAX * sum(part.us for part in fall.parts)
+
+
 def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
+    """Of those that say something; the tables have all."""
     stages: list[Bar] = []
     wholes: list[Whole] = []
     for label, fall in labelled:
+        if _says_nothing(fall):
+            continue
         at_us = 0.0
         for part in fall.parts:
             stages.append(
@@ -221,7 +231,9 @@ def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
     drawn = _over_cells(judged)
     return WaterfallFigures(
         charts=tuple(
-            WayChart(name=name, heading=heading, bars=bars_of(falls[:LABELS_MAX])) for name, heading, falls in drawn
+            WayChart(name=name, heading=heading, bars=bars)
+            for name, heading, falls in drawn
+            if (bars := bars_of(falls[:LABELS_MAX])).stages
         ),
         rows=tuple(_mean_row(heading, label, fall) for _, heading, falls in drawn for label, fall in falls),
         more=max(0, *(len(falls) - LABELS_MAX for _, _, falls in drawn)) if drawn else 0,

@@ -6,9 +6,13 @@ Pressure stall is recorded and shown, but does not judge: on a small host the me
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from runlog.quality.criteria import Criteria
 from runlog.records.stats import HOST, Resources, StatsSample
+
+FOREIGN_SHARE: Final = "foreign_share"
+STEAL_SHARE: Final = "steal_share"
 
 
 def means(samples: Iterable[StatsSample], window_us: tuple[int, int] | None) -> dict[str, float]:
@@ -30,7 +34,7 @@ def disturbance_of(samples: Iterable[StatsSample], window_us: tuple[int, int], c
     Also asked between two cells, whether to repeat the last one.
     """
     found = means(samples, window_us)
-    foreign, stolen = found.get("foreign_share", 0.0), found.get("steal_share", 0.0)
+    foreign, stolen = found.get(FOREIGN_SHARE, 0.0), found.get(STEAL_SHARE, 0.0)
     reasons = []
     if foreign > criteria.foreign_share_max:
         reasons.append(f"other programs took {foreign:.0%} of all cores")

@@ -10,25 +10,23 @@ from harness.plan import build_plan
 from harness.suite import load_suite
 from reports.figures.compare.comparison import compare, pair_up
 from reports.figures.compare.likeness import Likeness
-from reports.figures.sweep.analysis import analyse_sweep
 from reports.figures.sweep.figures import sweep_figures
 from reports.render.comparison import Compared, as_json
 from reports.render.sweep_json import sweep_document
 from tests.reports.comparison_trials import made_run
-from tests.reports.sweep_facts import BASELINE, planted_sweep
+from tests.reports.sweep_facts import BASELINE, analysed, planted_sweep
 
 CELLS = [{**BASELINE, "linger.ms": value} for value in ("5", "6", "7", "8")]
 
 
 def swept(level: dict[str, float], seed: int = 1) -> dict[str, Any]:
     """sweep.json of four rounds whose p99 are these levels, with 3 % of noise."""
-    found = analyse_sweep(
+    found = analysed(
         planted_sweep(
             CELLS, lambda own: level.get(own["linger.ms"], 10_000.0), repetitions=4, noise=0.03, seed=seed,
             baseline=CELLS[0],
         )
     )  # fmt: skip
-    assert found is not None
     return sweep_document(sweep_figures(found), analysis_id="")
 
 

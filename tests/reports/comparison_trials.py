@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import cache
 
 from reports.figures.compare.comparison import Comparison, compare, pair_up
-from reports.figures.measurements import Measurement, measure
-from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+from reports.figures.measurements import Measurement
+from tests.reports.sweep_facts import BASELINE, cell_facts, judged, measured
 
 
 @cache
 def _pattern() -> Measurement:
-    return measure(judged([cell_facts(BASELINE, p99_us=10_000.0)]))[0]
+    return measured(judged([cell_facts(BASELINE, p99_us=10_000.0)]))[0]
 
 
 def made_run(

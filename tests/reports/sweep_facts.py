@@ -7,6 +7,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from reports.figures.measurements import Measurement, measure
+from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep.observations import observe
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
 from reports.read.model import CellFacts, Counts, IdentitySet, Latency, SetComparison
@@ -123,6 +126,16 @@ def _broker(t_us: int, cores: float, compiler_us: float | None, collector_us: fl
 
 def judged(facts: Sequence[CellFacts]) -> list[Judged]:
     return [Judged(facts=item, verdict=judge(item)) for item in facts]
+
+
+def analysed(items: Sequence[Judged]) -> SweepAnalysis:
+    found = analyse_sweep(items, observe(items))
+    assert found is not None
+    return found
+
+
+def measured(items: Sequence[Judged]) -> list[Measurement]:
+    return measure(items, observe(items))
 
 
 def planted_sweep(

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from reports.evidence.asked import achieved_ratio, asked_per_s, warm_up_backlog
-from reports.figures.sweep.analysis import analyse_sweep
 from reports.figures.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED, OK, UNSTEADY, Observation, observe
 from reports.judge.judged import Judged
 from reports.judge.verdict import INCONCLUSIVE, PASS, judge
 from reports.read.model import CellFacts
 from runlog.quality.steadiness import steady_ratio
 from tests.reports.cells import changed
-from tests.reports.sweep_facts import BASELINE, SLOT_US, WINDOW_US, cell_facts, judged
+from tests.reports.sweep_facts import BASELINE, SLOT_US, WINDOW_US, analysed, cell_facts, judged
 
 SLOTS = WINDOW_US // SLOT_US
 CLOSED = {"kind": "closed", "outstanding": 10}
@@ -126,8 +125,7 @@ def test_the_page_calls_a_rate_asked_for_only_where_it_is() -> None:
             scheduled(schedule, lambda _: 2_000, rate_per_s=5_000, factors={**BASELINE, "linger.ms": linger})
             for linger in ("0", "5")
         ]
-        found = analyse_sweep(judged(cells))
-        assert found is not None
+        found = analysed(judged(cells))
         return " ".join((*found.recommendation.sentences, *found.warnings))
 
     assert "5,000 records/s asked" not in words(CLOSED)
@@ -184,8 +182,7 @@ def test_a_cell_with_a_backlog_is_neither_recommended_nor_compared_by_its_p99() 
         for repetition in (1, 2, 3, 4)
     ]
     items = judged([*calm, *late])
-    found = analyse_sweep(items)
-    assert found is not None
+    found = analysed(items)
     assert found.recommendation.point is not None
     assert dict(found.recommendation.point.configuration)["batch.size"] == "16384"
     assert any("backlog of the warm-up" in line for line in found.warnings)

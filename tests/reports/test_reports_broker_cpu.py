@@ -11,8 +11,6 @@ from reports.figures import generator
 from reports.figures.compare.comparison import compare, pair_up
 from reports.figures.compare.confirm import CONFIRMED, WORSE, compiler_aside, confirm, predicted_figures, values_of
 from reports.figures.compare.likeness import compare_surroundings
-from reports.figures.measurements import measure
-from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.figures.sweep.behaviour import behaviour_of
 from reports.figures.sweep.figures import sweep_figures
 from reports.judge.broker_cpu import broker_cpu, still_warming
@@ -23,7 +21,7 @@ from runlog.quality.criteria import Criteria
 from runlog.records.codec import from_document
 from runlog.records.run import RunRecord
 from tests.reports.cells import changed
-from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged, measured
 
 NOWHERE = from_document(RunRecord, {})
 
@@ -35,12 +33,6 @@ def cell(
         {**BASELINE, "linger.ms": linger}, p99_us=10_000, cpu_us=cpu_us, compiler_us=compiler_us, collector_us=6.0,
         repetition=repetition, engine="kafka",
     )  # fmt: skip
-
-
-def analysed(*cells: CellFacts) -> SweepAnalysis:
-    found = analyse_sweep(judged(cells))
-    assert found is not None
-    return found
 
 
 def test_what_the_compiler_took_is_told_apart_and_the_collector_stays_in() -> None:
@@ -78,7 +70,7 @@ def test_a_broker_that_was_started_again_has_no_figure() -> None:
 def test_a_cell_whose_brokers_still_compile_is_marked_and_keeps_its_figures() -> None:
     cells = [cell("0", compiler_us=1.0), cell("5", compiler_us=60.0)]
     items = judged(cells)
-    found = analysed(*cells)
+    found = analysed(judged([*cells]))
     assert [bool(item.warming) for item in found.observations] == [False, True]
     assert found.observations[1].values["broker_cpu"] == pytest.approx(60)
     assert "p99" in found.observations[1].values
@@ -100,7 +92,7 @@ def test_a_sweep_compares_what_stays_and_shows_the_compiler_beside_it() -> None:
     noise = (0.98, 1.0, 1.02)
     cells = [cell("0", cpu_us=50 * n, compiler_us=200.0, repetition=r) for r, n in enumerate(noise, 1)]
     cells += [cell("5", cpu_us=60 * n, compiler_us=10.0, repetition=r) for r, n in enumerate(noise, 1)]
-    found = analysed(*cells)
+    found = analysed(judged([*cells]))
     levels = {dict(p.configuration)["linger.ms"]: p.levels["broker_cpu"].ratio[0] for p in found.points}
     assert levels == {"0": pytest.approx(50, rel=0.01), "5": pytest.approx(60, rel=0.01)}
     assert not any("was not recorded" in line for line in found.warnings)
@@ -112,38 +104,38 @@ def test_a_sweep_compares_what_stays_and_shows_the_compiler_beside_it() -> None:
 
 def test_an_older_run_says_that_the_compiler_is_in_its_figures() -> None:
     twice = [cell(linger, compiler_us=None, repetition=number) for linger in ("0", "5") for number in (1, 2)]
-    found = analysed(*twice)
+    found = analysed(judged([*twice]))
     assert any("just-in-time compilers took was not recorded" in line for line in found.warnings)
     assert (
         "compiler"
         not in sweep_document(sweep_figures(found), analysis_id="")["recommendation"]["predicted"]["broker_cpu"]
     )
     reference = [cell_facts({**BASELINE, "linger.ms": value}, p99_us=1e4) for value in ("0", "5")]
-    assert not any("just-in-time" in line for line in analysed(*reference).warnings)
+    assert not any("just-in-time" in line for line in analysed(judged([*reference])).warnings)
 
 
 def test_a_confirmation_holds_like_against_like(tmp_path: Path) -> None:
     cells = [cell(cpu_us=60 * n, compiler_us=150.0, repetition=r) for r, n in enumerate((0.99, 1.0, 1.01), 1)]
-    write_measurements(tmp_path, measure(judged(cells)))
-    measured = read_measurements(tmp_path)
-    assert [one.compiler_us_per_record for one in measured] == [pytest.approx(150)] * 3
+    write_measurements(tmp_path, measured(judged(cells)))
+    read_back = read_measurements(tmp_path)
+    assert [one.compiler_us_per_record for one in read_back] == [pytest.approx(150)] * 3
     figure = {"value": 60.0, "low": 55.0, "high": 65.0, "unit": "µs"}
     told = predicted_figures({"broker_cpu": {**figure, "compiler": 20.0}})
-    [found] = confirm(told, values_of(told, measured))
+    [found] = confirm(told, values_of(told, read_back))
     assert found.result == CONFIRMED
-    aside = compiler_aside(told, measured)
+    aside = compiler_aside(told, read_back)
     assert aside is not None
     assert (aside.predicted, aside.measured) == (20.0, pytest.approx(150))
     older = predicted_figures({"broker_cpu": figure})  # contains its compiler
-    [found] = confirm(older, values_of(older, measured))
+    [found] = confirm(older, values_of(older, read_back))
     assert found.result == WORSE
     assert found.measured is not None
     assert found.measured[0] == pytest.approx(210, rel=0.01)
-    assert compiler_aside(older, measured) is None
+    assert compiler_aside(older, read_back) is None
 
 
 def test_a_run_is_compared_with_an_older_one_by_the_whole() -> None:
-    base, new = measure(judged([cell(compiler_us=None)])), measure(judged([cell(cpu_us=60, compiler_us=30)]))
+    base, new = measured(judged([cell(compiler_us=None)])), measured(judged([cell(cpu_us=60, compiler_us=30)]))
     for one, other, expected in ((base, new, (60, 90)), (new, base, (90, 60)), (new, new, (60, 60))):
         [row] = [row for row in compare(pair_up(one, other)).rows if row.measure == "broker_cpu"]
         assert (row.base, row.new) == (pytest.approx(expected[0]), pytest.approx(expected[1]))

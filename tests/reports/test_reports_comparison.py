@@ -24,7 +24,7 @@ from reports.figures.compare.comparison import (
     search_row,
 )
 from reports.figures.compare.likeness import compare_surroundings
-from reports.figures.measurements import Measurement, measure
+from reports.figures.measurements import Measurement
 from reports.read.model import CellFacts
 from reports.render.comparison import Compared, text, write
 from reports.render.measurements import MeasurementsError, read_measurements, write_measurements
@@ -32,7 +32,7 @@ from runlog.records.codec import from_document
 from runlog.records.run import RunRecord
 from tests.reports.cells import changed
 from tests.reports.comparison_trials import forked_run, forked_trial, made_run, rounds_trial, trial
-from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+from tests.reports.sweep_facts import BASELINE, cell_facts, judged, measured
 
 HOST = {"system": "Linux 6", "machine": "x86_64", "cpu": "a", "cores": 2, "memory_bytes": 8_000_000_000}
 
@@ -132,7 +132,7 @@ def test_quiet_runs_are_the_same() -> None:
 def test_a_cell_that_no_longer_carries_the_rate_leaves_the_run_undecided_by_name() -> None:
     base, new = made_run(1, cells=4, repetitions=1, noise=0.001), made_run(2, cells=4, repetitions=1, noise=0.001)
     slow = cell_facts(BASELINE, p99_us=9e5, throughput=806.0, cell_id="cell-0")
-    new[0] = measure(judged([slow]))[0]
+    new[0] = measured(judged([slow]))[0]
     item = compared(base, new)
     row = next(row for row in item.rows if row.cell == "cell-0" and row.measure == "p99")
     assert row.reason == "NEW has no figure: reached 806 of the 2,000 records/s asked for"
@@ -145,7 +145,7 @@ def test_a_broken_promise_is_worse_without_statistics() -> None:
         return replace(found, cell=changed(found.cell, document={**found.cell.document, "expect": {"lost": "none"}}))
 
     sound, broken = facts(0), facts(3)
-    item = compared(measure(judged([sound])), measure(judged([broken])))
+    item = compared(measured(judged([sound])), measured(judged([broken])))
     row = next(row for row in item.rows if row.measure == "correctness")
     assert (row.result, item.exit_code) == (WORSE, 1)
     assert "3 lost, none expected" in row.reason
@@ -160,16 +160,16 @@ UNLIKE = {
 @pytest.mark.parametrize("case", UNLIKE)
 def test_unlike_durability_or_hosts_are_reasons_to_refuse(case: str) -> None:
     properties, host, line = UNLIKE[case]
-    base = measure(judged([cell_facts(BASELINE, p99_us=1e4, cell_id="a")]))
+    base = measured(judged([cell_facts(BASELINE, p99_us=1e4, cell_id="a")]))
     factors: Mapping[str, str] = {**BASELINE, **properties}
-    new = measure(judged([cell_facts(factors, p99_us=1e4, cell_id="a")]))
+    new = measured(judged([cell_facts(factors, p99_us=1e4, cell_id="a")]))
     found = compare_surroundings(run_on(HOST), run_on({**HOST, **host}), list(pair_up(base, new).values()))
     assert line in found.unlike
 
 
 def test_a_speed_setting_is_what_is_compared_and_is_listed() -> None:
-    base = measure(judged([cell_facts(BASELINE, p99_us=1e4, cell_id="a")]))
-    new = measure(judged([cell_facts({**BASELINE, "linger.ms": "50"}, p99_us=1e4, cell_id="a")]))
+    base = measured(judged([cell_facts(BASELINE, p99_us=1e4, cell_id="a")]))
+    new = measured(judged([cell_facts({**BASELINE, "linger.ms": "50"}, p99_us=1e4, cell_id="a")]))
     found = compare_surroundings(run_on(HOST), run_on(HOST), list(pair_up(base, new).values()))
     assert found.unlike == ()
     assert "linger.ms: BASE 5, NEW 50" in found.differs
@@ -197,8 +197,8 @@ def test_a_comparison_is_written_as_json_table_and_page(tmp_path: Path) -> None:
 
 def test_figures_survive_the_file_and_a_foreign_file_is_refused(tmp_path: Path) -> None:
     items = judged([cell_facts(BASELINE, p99_us=1e4)])
-    write_measurements(tmp_path, measure(items))
-    assert read_measurements(tmp_path) == measure(items)
+    write_measurements(tmp_path, measured(items))
+    assert read_measurements(tmp_path) == measured(items)
     (tmp_path / "results" / "measurements.json").write_text('{"schema_version": 99}')
     with pytest.raises(MeasurementsError, match="schema version 99, expected 1"):
         read_measurements(tmp_path)

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from reports.figures.compare.confirm import CONFIRMED, WORSE, PredictedFigure, confirm
-from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.fork_scatter import fork_scatters
 from reports.figures.sweep.prediction import flattery, predict
 from reports.render.sweep_json import sweep_document
 from tests.reports.forked_trials import Truth, chosen, configuration, coverage, made_sweep
-from tests.reports.sweep_facts import judged, one_at_a_time, planted_sweep
+from tests.reports.sweep_facts import analysed, judged, one_at_a_time, planted_sweep
 
 LEVELS = (0.0, 0.1, 0.2, 0.3, 0.4)
 
@@ -142,19 +142,17 @@ def test_a_prediction_for_one_more_cluster_is_judged_by_its_own_interval() -> No
     assert [one.result for one in confirm(of_one_cluster, {"p99": scattered})] == [CONFIRMED]
 
 
-def analysed(*, forks: int) -> SweepAnalysis:
+def analysed_forks(*, forks: int) -> SweepAnalysis:
     cells = one_at_a_time({"linger.ms": ["0", "50"], "batch.size": ["4096"]})
     items = planted_sweep(
         cells, lambda f: 2e4 * (0.98 if f["linger.ms"] == "0" else 1), repetitions=4, noise=0.05, seed=3,
         round_noise=0.2, baseline=cells[0], forks=forks,
     )  # fmt: skip
-    found = analyse_sweep(judged([item.facts for item in items]))
-    assert found is not None
-    return found
+    return analysed(judged([item.facts for item in items]))
 
 
 def test_a_sweep_on_four_clusters_says_what_to_expect_of_a_fifth() -> None:
-    found = analysed(forks=4)
+    found = analysed_forks(forks=4)
     document = sweep_document(sweep_figures(found), analysis_id="")
     predicted = document["recommendation"]["predicted"]["p99"]
     level = predicted["level"]
@@ -172,7 +170,7 @@ def test_a_sweep_on_four_clusters_says_what_to_expect_of_a_fifth() -> None:
 
 
 def test_a_sweep_on_one_cluster_says_that_its_intervals_hold_one_clusters_scatter() -> None:
-    found = analysed(forks=1)
+    found = analysed_forks(forks=1)
     predicted = sweep_document(sweep_figures(found), analysis_id="")["recommendation"]["predicted"]["p99"]
     assert (predicted["forks"], predicted["flattery"]) == (1, 1.0)
     assert {name: predicted[name] for name in ("value", "low", "high", "unit")} == predicted["level"]

@@ -15,7 +15,7 @@ from reports.figures import generator
 from reports.figures.figures import figures_of
 from reports.figures.headline import headline_of
 from reports.figures.sweep import recommend
-from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
@@ -26,7 +26,7 @@ from reports.render.page import render
 from reports.render.results import write_results
 from reports.render.sweep_json import sweep_document
 from tests.reports.cells import changed, make_run
-from tests.reports.sweep_facts import BASELINE, Factors, cell_facts, judged, one_at_a_time, planted_sweep
+from tests.reports.sweep_facts import BASELINE, Factors, analysed, cell_facts, judged, one_at_a_time, planted_sweep
 
 CHANGES = {"batch.size": ["4096", "131072"], "linger.ms": ["0", "50"], "compression.type": ["lz4"]}
 FACTOR = {"4096": 1.5, "131072": 0.7, "0": 1.1, "50": 2.0, "lz4": 0.9}
@@ -34,12 +34,6 @@ FACTOR = {"4096": 1.5, "131072": 0.7, "0": 1.1, "50": 2.0, "lz4": 0.9}
 
 def truth(factors: Factors) -> float:
     return 20_000.0 * math.prod(FACTOR.get(value, 1.0) for value in factors.values())
-
-
-def analysed(items: list[object] | object) -> SweepAnalysis:
-    found = analyse_sweep(items)  # type: ignore[arg-type]
-    assert found is not None
-    return found
 
 
 def oaat(seed: int, *, noise: float = 0.05, repetitions: int = 3, round_noise: float = 0.0) -> SweepAnalysis:

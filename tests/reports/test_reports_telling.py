@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 
+import pytest
+
+from reports.figures import figures as figures_module
 from reports.figures.figures import Figures, figures_of
-from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep import analysis
 from reports.figures.sweep.figures import sweep_figures
 from reports.judge.judged import Judged
 from reports.read.cell import Run
@@ -13,7 +17,7 @@ from reports.read.model import CellFacts
 from reports.render.chart_payload import charts_of, payload
 from runlog.records.codec import from_document
 from runlog.records.run import RunRecord
-from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged
 
 RATES = {"5": 2_000.0, "0": 1_962.0, "50": 2_031.0}  # of 2,000 asked: what a run of a few seconds shows
 
@@ -28,12 +32,6 @@ def sweep(rates: dict[str, float], *, repetitions: int = 3) -> list[Judged]:
             )  # fmt: skip
             cells.append(own)
     return judged(cells)
-
-
-def analysed(items: list[Judged]) -> SweepAnalysis:
-    found = analyse_sweep(items)
-    assert found is not None
-    return found
 
 
 def figures(items: list[Judged]) -> Figures:
@@ -97,3 +95,26 @@ def test_the_scale_of_the_effects_is_that_of_what_is_drawn() -> None:
     spec = payload(own, charts_of(own))["specs"]["effects"]
     [points] = [layer for layer in spec["layer"] if layer["mark"]["type"] == "point"]
     assert points["encoding"]["x"]["scale"]["domain"] == [own.effect_limits.low, own.effect_limits.high]
+
+
+def test_each_statistic_of_a_sweep_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headline, recommendation, charts, tables and comparison all take the one analysis."""
+    asked: list[str] = []
+
+    def counted(module: ModuleType, name: str) -> None:
+        own = getattr(module, name)
+
+        def count(*arguments: object, **more: object) -> object:
+            asked.append(f"{name} {arguments[1]}" if name == "cell_means" else name)
+            return own(*arguments, **more)
+
+        monkeypatch.setattr(module, name, count)
+
+    for name in ("cell_means", "surface", "recommend", "sensitivities"):
+        counted(analysis, name)
+    counted(figures_module, "observe")
+    figures(sweep(RATES))
+    assert sorted(asked) == [
+        *(f"cell_means {name}" for name in ("broker_cpu", "p99", "throughput", "wire_bytes")),
+        "observe", "recommend", "sensitivities", "surface",
+    ]  # fmt: skip

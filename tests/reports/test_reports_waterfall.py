@@ -114,6 +114,19 @@ def test_bars_of_a_chart_stand_one_after_the_other_and_the_whole_is_marked() -> 
     assert bars.wholes == (Whole(label="one title", whole=2.5, n=5_000),)
 
 
+def test_a_bar_that_is_one_unsplit_stage_is_in_the_table_and_not_drawn() -> None:
+    blind = {name: STAGES[name] for name in ("schedule_lag", "send_to_ack", "intended_to_ack", "intended_to_poll")}
+    found = waterfall_figures([item(blind)])
+    assert found.charts == ()
+    assert [(row.path, row.whole_us) for row in found.rows] == [(ACKED, 2_500), (POLLED, 2_300)]
+    counted = waterfall_figures([item(blind, queue_ms=2.0)])
+    assert [(way.name, {bar.stage for bar in way.bars.stages}) for way in counted.charts] == [
+        ("acked", {LAG, QUEUE, WIRE})
+    ]
+    assert {one.label for one in cell_stages(item(blind, queue_ms=2.0)).bars.wholes} == {f"mean, {ACKED}"}
+    assert cell_stages(item(blind)).bars == Bars(stages=(), wholes=())
+
+
 def test_cells_under_faults_have_charts_of_their_own() -> None:
     found = waterfall_figures([item(STAGES), item(STAGES, cell_id="d", kind="chaos")])
     assert [(way.name, len(way.bars.wholes)) for way in found.charts] == [

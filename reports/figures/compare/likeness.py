@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.measurements import Measurement, knows_compiler
+from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 from runlog.records.run import HostRecord, RunRecord
 
 _MEMORY_TOLERANCE: Final = 0.02  # kernels reserve a little more or less
@@ -24,7 +25,7 @@ _ONE_AFTER_THE_OTHER: Final = (
 _NOISE_FACTOR: Final = 2.0
 # Pressure is told and does not decide: on a small host the measured processes cause it themselves.
 _PRESSURE_MIN: Final = {"psi_cpu_some_avg10": 10.0}
-_TAKEN_MIN: Final = {"steal_share": 0.02, "foreign_share": 0.1}
+_TAKEN_MIN: Final = {STEAL_SHARE: 0.02, FOREIGN_SHARE: 0.1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

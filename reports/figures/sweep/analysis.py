@@ -13,12 +13,11 @@ from reports.figures.sweep.cell_means import CellMeans, cell_means
 from reports.figures.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
 from reports.figures.sweep.fork_scatter import ForkScatter, fork_scatters
 from reports.figures.sweep.front import Point, surface
-from reports.figures.sweep.observations import MEASURES, OK, P99, THROUGHPUT, Configuration, Observation, observe
+from reports.figures.sweep.observations import MEASURES, OK, P99, THROUGHPUT, Configuration, Observation
 from reports.figures.sweep.recommend import Inputs, Recommendation, choose, recommend, significant
 from reports.figures.sweep.sensitivity import Sensitivity, sensitivities
 from reports.figures.sweep.telling import carried_all, telling
 from reports.judge.judged import Judged
-from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS, CLOSED
 from runlog.records.cell import CellKind
 
@@ -52,12 +51,8 @@ class SweepAnalysis:
         return len({item.fork for item in self.observations})
 
 
-def analyse_sweep(
-    judged: Sequence[Judged], observations: Sequence[Observation] | None = None, criteria: Criteria | None = None
-) -> SweepAnalysis | None:
-    """None if the run has fewer than two sweep configurations. `observations` are of the sweep's cells, if the caller
-    has them already."""
-    observations = observe(judged, criteria) if observations is None else observations
+def analyse_sweep(judged: Sequence[Judged], observations: Sequence[Observation]) -> SweepAnalysis | None:
+    """None if the run has fewer than two sweep configurations. `observations` are of the sweep's cells (`observe`)."""
     if len({item.configuration for item in observations}) < 2:
         return None
     baseline = next((item.configuration for item in observations if item.baseline), None)
