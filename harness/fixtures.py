@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from chaos import timeline
 from chaos.lease import Lease, default_root
 from chaos.model import Scenario, Topic
 from chaos.reap import reap
+from harness.caught_up import group_lag
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
@@ -33,6 +34,8 @@ from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, HarnessError, UsageError
+from harness.journal_cuts import cuts_since
+from harness.loss_words import ACKNOWLEDGED, SHOWN, Value, faults_of, loss_lines, lost
 from harness.run.timeline_driver import CellPort
 from harness.run.unsynced_writes import drop_unsynced
 from harness.suite_source import nearest
@@ -84,6 +87,10 @@ class KafkaCluster:
 
     def __init__(self, cluster: ProcessCluster, lease: Lease, topic: str, topic_settings: Topic) -> None:
         self.processes, self.lease, self.topic = cluster, lease, topic
+        self.since_ns = time.monotonic_ns()  # zero of the fault times of this test
+        self.fault_events: list[dict[str, object]] = []  # as in faults.jsonl: applied, proved, healed
+        self.handed_out: set[bytes] = set()  # values that `values` and `records` have given
+        self.topics: list[str] = []
         self.own_topics = OwnTopics(Admin(cluster.direct_addresses))
         self.create_topic(
             topic,
@@ -101,6 +108,7 @@ class KafkaCluster:
         self, name: str, *, partitions: int = 1, replication_factor: int = 3, config: Mapping[str, str] | None = None
     ) -> None:
         """Returns when every replica is in the ISR."""
+        self.topics.append(name)
         self.own_topics.create(name, partitions=partitions, replication_factor=replication_factor, config=config or {})
         if not self.processes.wait_healthy(name, timeout_s=HEALTH_TIMEOUT_S, replication_factor=replication_factor):
             raise EnvironmentFault(f"topic {name} had no full ISR after {HEALTH_TIMEOUT_S:.0f} s")
@@ -174,7 +182,31 @@ class KafkaCluster:
                 found += _records_of(reader, partition)
             except (ProtocolError, TimeoutError) as error:
                 raise EnvironmentFault(f"the log of {name}-{partition} cannot be read: {error}") from error
+        self.handed_out.update(record.value for record in found if record.value is not None)
         return found
+
+    def wait_caught_up(self, group: str, topic: str | None = None, *, timeout_s: float = 60.0) -> None:
+        """Until the group has committed all that the topic holds now: then what its consumers did not get is lost, and
+        not only unread. They must go on polling, and commit. Inconclusive, with the lag, after `timeout_s`."""
+        name = topic or self.topic
+        self.wait_healthy()
+        state = self.processes.state(name)
+        reader = self._reader(name)
+        ends = {partition: reader.end_offset(partition) for partition in (() if state is None else state.partitions)}
+        servers = self.processes.direct_bootstrap_servers
+        if behind := group_lag(group, name, ends, bootstrap_servers=servers, timeout_s=timeout_s):
+            raise Inconclusive(f"group {group} has not caught up with {name} within {timeout_s:.0f} s: {behind}")
+
+    def assert_none_lost(self, acknowledged: Collection[Value], *, shown: int | None = SHOWN) -> None:
+        """Every value is in the topic's log. AssertionError says how many are gone, under which faults, and which
+        offsets were cut off; `shown=None` prints all of them."""
+        if gone := lost(acknowledged, self.values()):
+            raise AssertionError("\n".join(self.loss_lines(gone, len(acknowledged), ACKNOWLEDGED, shown=shown)))
+
+    def loss_lines(self, gone: Sequence[Value], of: int, what: str, *, shown: int | None = SHOWN) -> list[str]:
+        """What to tell of records that a test misses: `loss_words`, with this test's faults and journals."""
+        cuts = cuts_since(self.processes.journal_paths().values(), self.topics, self.since_ns)
+        return loss_lines(gone, of, what, faults=faults_of(self.fault_events), cuts=cuts, shown=shown)
 
     def _reader(self, topic: str) -> TopicLogReader:
         return TopicLogReader(topic, lambda partition: self.processes.probe_of_leader(topic, partition))
@@ -195,7 +227,7 @@ class Chaos:
 
     def __init__(self, cluster: KafkaCluster, choice: ScenarioChoice | None) -> None:
         self._cluster, self._choice = cluster, choice
-        self.events: list[dict[str, object]] = []  # as in faults.jsonl: applied, proved, healed
+        self.events = cluster.fault_events  # as in faults.jsonl; times since the test got its cluster
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._result: timeline.TimelineResult | None = None
@@ -208,13 +240,13 @@ class Chaos:
         self.begin()
         deadline = time.monotonic() + SCENARIO_TIMEOUT_S
         for item in items:
-            if not self._is_running():
+            if not self.is_running:
                 self.finish()
                 return
             if time.monotonic() > deadline:
                 raise Inconclusive(f"the scenario did not end within {SCENARIO_TIMEOUT_S:.0f} s")
             yield item
-        if self._is_running():
+        if self.is_running:
             raise Inconclusive("the items ran out before the scenario had ended: give more, e.g. itertools.count()")
         self.finish()
 
@@ -256,7 +288,7 @@ class Chaos:
         first_event = len(self.events)
         stop = threading.Event()
         results: list[timeline.TimelineResult] = []
-        clock = timeline.RunningClock(t0_monotonic_ns=time.monotonic_ns(), stop=stop)
+        clock = timeline.RunningClock(t0_monotonic_ns=self._cluster.since_ns, stop=stop)
         thread = threading.Thread(
             target=lambda: results.append(self._carry_out(scenario, "only", clock)), name="chaos", daemon=True
         )
@@ -278,11 +310,13 @@ class Chaos:
         if self._thread is not None:
             self._thread.join(HEAL_TIMEOUT_S)
 
-    def _is_running(self) -> bool:
+    @property
+    def is_running(self) -> bool:
+        """Whether the scenario that `begin` started has not ended yet."""
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self, scenario: Scenario, case: str) -> None:
-        clock = timeline.RunningClock(t0_monotonic_ns=time.monotonic_ns(), stop=self._stop)
+        clock = timeline.RunningClock(t0_monotonic_ns=self._cluster.since_ns, stop=self._stop)
         self._result = self._carry_out(scenario, case, clock)
 
     def _carry_out(self, scenario: Scenario, case: str, clock: timeline.Clock) -> timeline.TimelineResult:

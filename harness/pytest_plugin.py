@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # pytest loads this in every project that has the package: wh
     from harness.fixtures import Chaos, ClusterPool, KafkaCluster, ScenarioChoice
 
 _POOL: Final = pytest.StashKey["ClusterPool"]()
+_CURRENT: Final = pytest.StashKey["KafkaCluster"]()  # of the test that runs now
 _ENGINES: Final = ("reference", "kafka", "docker")
 
 
@@ -73,15 +74,28 @@ def choice_of(item: pytest.Item) -> ScenarioChoice | None:
     return ScenarioChoice.of(scenario, marker.kwargs.get("case"))
 
 
+def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
+    """`assert set(acknowledged) <= set(kafka_cluster.values())` fails with the story of what is gone."""
+    cluster = config.stash.get(_CURRENT, None)
+    if cluster is None or op not in ("<=", "=="):
+        return None
+    from harness.loss_words import comparison_lines
+
+    verbose = config.get_verbosity() >= 2
+    return comparison_lines(op, left, right, cluster.handed_out, cluster.loss_lines, is_all_shown=verbose)
+
+
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A healthy cluster with a topic of this test's own; healthy again afterwards, or the next test gets a new one."""
     pool = _pool(request.config, tmp_path_factory)
     choice = choice_of(request.node)
     cluster = pool.borrow(choice)
+    request.config.stash[_CURRENT] = cluster
     try:
         yield cluster
     finally:
+        del request.config.stash[_CURRENT]
         pool.give_back(cluster)
 
 

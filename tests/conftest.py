@@ -45,6 +45,7 @@ _ONE_SPARK_SESSION: Final = frozenset(
         "analysis",
         "damage",
         "exactness",
+        "examples",
         "old_runs",
         "page",
         "partial",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -105,7 +106,7 @@ def _checks(toxiproxy: str) -> list[Check]:
             name=f"Apache Kafka {VERSION}",
             needed=False,
             probe=_kafka_jars,
-            fix="`harness run demo --cluster kafka` fetches the jars when Maven is there: apt install maven",
+            fix=_kafka_fix(),
         ),
     ]
 
@@ -113,7 +114,14 @@ def _checks(toxiproxy: str) -> list[Check]:
 def _toxiproxy_fix(choice: str) -> str:
     if choice not in ("auto", "embedded"):
         return f"start a Toxiproxy server at {choice}, or leave --toxiproxy out"
-    return "make setup (needs Go) and HARNESS_CACHE_DIR=.cache; without it the embedded server is used"
+    go = "" if shutil.which("go") else "install Go, then "
+    return f"not needed, the embedded server is used; to have it: {go}`make setup` in the checkout, or put it on PATH"
+
+
+def _kafka_fix() -> str:
+    """Only what is missing: Java is asked for above."""
+    maven = "" if shutil.which("mvn") else "apt install maven, then "
+    return f"only for --cluster kafka: {maven}`harness run demo --cluster kafka` fetches the jars"
 
 
 def _loopback() -> str:
@@ -190,5 +198,5 @@ def _import(module: str) -> str:
 def _kafka_jars() -> str:
     directory = jar_directory()
     if not has_jars(directory):
-        raise CheckFailed(f"no jars in {directory} (cache: {os.environ.get('HARNESS_CACHE_DIR', 'default')})")
+        raise CheckFailed(f"no jars in {directory}")
     return f"jars in {directory}"

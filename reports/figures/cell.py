@@ -138,6 +138,12 @@ class CellFigures:
     disturbed: str
     is_read_to_end: bool
     is_open: bool  # whether the page shows it unfolded
+    repetition: int | None
+    fork: int | None
+    engine: str
+    rate_per_s: float | None  # that the schedule asks for
+    record_size_bytes: int | None
+    all_settings: Mapping[str, str]  # of the client, and the swept ones of workload and topic
     began_s: float | None  # after the run's zero of time
     took_s: float  # from its start to its end, as far as known
 
@@ -210,6 +216,12 @@ def cell_figures(item: Judged) -> CellFigures:
         disturbed=disturbance(facts),
         is_read_to_end=cell.is_read_to_end,
         is_open=is_chaos or item.verdict.result != PASS,
+        repetition=cell.record.repetition,
+        fork=cell.record.fork,
+        engine=cell.record.engine,
+        rate_per_s=cell.record.workload.rate_per_s,
+        record_size_bytes=cell.record.workload.record_size_bytes,
+        all_settings={**cell.record.factors, **cell.record.properties},
         began_s=None if cell.record.outcome.started_us is None else cell.record.outcome.started_us / 1e6,
         took_s=max(0, cell.span_us()[1] - cell.span_us()[0]) / 1e6,
     )

@@ -17,16 +17,19 @@ from reports.figures.search import SearchFigures
 from reports.figures.sweep.tables import Table
 from reports.figures.waterfall import LEVELS
 from reports.read.model import QUANTILES
+from reports.render.csv_columns import SETTING_PREFIX, written_name
 from reports.render.files import write_csv
 from reports.render.plain import csv_cell
 
 _CELLS: Final = (
-    *("cell_id", "title", "kind", "verdict", "throughput_records_per_s", "throughput_low", "throughput_high"),
+    *("cell_id", "title", "kind", "verdict", "client", "engine", "scenario", "case", "repetition", "fork"),
+    *("rate_per_s", "record_size_bytes"),
+    *("throughput_records_per_s", "throughput_records_per_s_low", "throughput_records_per_s_high"),
     *(f"corrected_{name}_us" for name, _ in QUANTILES),
     *("corrected_max_us", "corrected_n"),
     *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
     *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
-    *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "records_per_batch", "compression"),
+    *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "records_per_batch", "compression_ratio"),
 )
 _CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "n")
 _SETS: Final = ("cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq")
@@ -36,13 +39,12 @@ STAGES: Final = ("cell_id", "stage", "n", *(column for _, column in LEVELS), "ma
 def write_tables(results: Path, figures: Figures) -> None:
     """Into the directory `results`."""
     cells = figures.cells
-    write_csv(results / "cells.csv", _CELLS, (_cell_row(cell) for cell in cells))
     _write_slots(results / "time.csv", figures.slots)
     write_csv(results / "latency_curves.csv", _CURVES, _curve_rows(cells))
     write_csv(results / "sets.csv", _SETS, _set_rows(cells))
     write_csv(results / "stages.csv", STAGES, stage_rows(cells))
-    for name, (header, rows) in _tables(figures).items():
-        write_csv(results / name, header, rows)
+    for name, (header, rows) in {"cells.csv": _cell_table(cells), **_tables(figures)}.items():
+        write_csv(results / name, [written_name(name, column) for column in header], rows)
 
 
 def _tables(figures: Figures) -> Mapping[str, Table]:
@@ -67,10 +69,18 @@ def _values(row: Any) -> list[object]:
     return [getattr(row, one.name) for one in fields(row)]
 
 
+def _cell_table(cells: Sequence[CellFigures]) -> Table:
+    """With a column for each setting that any of the cells has: a table that can be grouped without another file."""
+    settings = sorted({name for cell in cells for name in cell.all_settings})
+    rows = [[*_cell_row(cell), *(cell.all_settings.get(name) for name in settings)] for cell in cells]
+    return [*_CELLS, *(f"{SETTING_PREFIX}{name}" for name in settings)], rows
+
+
 def _cell_row(cell: CellFigures) -> list[object]:
     corrected, uncorrected = cell.latency["corrected"], cell.latency["uncorrected"]
     low, high = cell.throughput_interval or (None, None)
-    row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result]
+    row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result, cell.client, cell.engine]
+    row += [cell.scenario, cell.case, cell.repetition, cell.fork, cell.rate_per_s, cell.record_size_bytes]
     row += [cell.throughput_records_per_s, low, high]
     row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
     row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
-from runlog.streams.schema import STREAMS, Stream
+from runlog.streams.schema import SCHEMA_VERSION, STREAMS, Stream
 
 ROWS_PER_PART = 2_000_000
 _ARROW_TYPES = {
@@ -29,9 +29,19 @@ _ARROW_TYPES = {
 
 
 def arrow_schema(stream: Stream) -> pa.Schema:
-    """The stream's columns as an Arrow schema; no column is nullable."""
-    fields = [pa.field(column.name, _ARROW_TYPES[column.arrow_type], nullable=False) for column in stream.columns]
-    return pa.schema(fields)
+    """The stream's columns as an Arrow schema; no column is nullable. Each carries its description, and so does the
+    file, so that whoever finds one alone can read it."""
+    fields = [
+        pa.field(
+            column.name,
+            _ARROW_TYPES[column.arrow_type],
+            nullable=False,
+            metadata={"description": column.meaning},
+        )
+        for column in stream.columns
+    ]
+    about = {"description": f"kafka-harness run log, stream {stream.name}", "schema_version": str(SCHEMA_VERSION)}
+    return pa.schema(fields, metadata=about)
 
 
 def partition_directory(run_dir: Path, stream: Stream, cell_id: str) -> Path:

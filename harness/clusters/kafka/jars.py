@@ -1,6 +1,7 @@
 """The jars of Apache Kafka and the JVM to run them: found, or fetched once by Maven into the cache.
 
-Cache: $HARNESS_CACHE_DIR/kafka/libs, else $XDG_CACHE_HOME/kafka-harness/kafka/libs (default ~/.cache).
+Cache: $HARNESS_CACHE_DIR, else .cache/ of the checkout that this package runs from (where `make` puts what it fetches),
+else $XDG_CACHE_HOME/kafka-harness (default ~/.cache/kafka-harness). Shown by tests/harness/test_harness_cache.py.
 KAFKA_HARNESS_JARS names a directory of jars to use instead. Knows nothing of how nodes are started.
 """
 
@@ -17,6 +18,7 @@ from harness.errors import EnvironmentFault
 VERSION: Final = "4.3.1"
 POM: Final = Path(__file__).with_name("pom.xml")
 _NEEDED: Final = (f"kafka_2.13-{VERSION}.jar", f"kafka-tools-{VERSION}.jar", f"kafka-clients-{VERSION}.jar")
+_CHECKOUT: Final = Path(__file__).resolve().parents[3]  # if the package was not installed from a wheel
 _MAVEN_TIMEOUT_S: Final = 300.0
 
 
@@ -25,6 +27,8 @@ def cache_directory() -> Path:
     own = os.environ.get("HARNESS_CACHE_DIR")
     if own:
         return Path(own)
+    if (_CHECKOUT / "pyproject.toml").is_file() and (_CHECKOUT / "Makefile").is_file():
+        return _CHECKOUT / ".cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-harness"
 
 

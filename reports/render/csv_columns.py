@@ -1,0 +1,261 @@
+"""Every column of the tables below results/: its written name, with its unit, and what it means. Data, and no figures.
+
+docs/reference/results-tables.md is made of it. A column that is written and not told here fails
+tests/reports/test_reports_csv_columns.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+# Names that figures have inside, and the names in the files. A file has its own names first.
+RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    "knobs.csv": {
+        "throughput": "throughput_records_per_s", "throughput_low": "throughput_records_per_s_low",
+        "throughput_high": "throughput_records_per_s_high", "p99": "p99_ms", "p99_low": "p99_ms_low",
+        "p99_high": "p99_ms_high",
+    },
+    "price.csv": {
+        "throughput": "throughput_records_per_s", "p99": "p99_ms", "p99_low": "p99_ms_low", "p99_high": "p99_ms_high",
+        "front": "on_front",
+    },
+    "surface.csv": {
+        "throughput_value": "throughput_records_per_s", "throughput_low": "throughput_records_per_s_low",
+        "throughput_high": "throughput_records_per_s_high", "p99_value": "p99_ms", "p99_low": "p99_ms_low",
+        "p99_high": "p99_ms_high", "broker_cpu_value": "broker_cpu_us_per_record",
+        "broker_cpu_low": "broker_cpu_us_per_record_low", "broker_cpu_high": "broker_cpu_us_per_record_high",
+        "wire_bytes_value": "wire_bytes_per_record", "wire_bytes_low": "wire_bytes_per_record_low",
+        "wire_bytes_high": "wire_bytes_per_record_high", "on_front": "on_front_share", "lost": "lost_records",
+        "duplicated": "duplicated_records", "reordered": "reordered_records", "faults_tried": "fault_cells",
+        "damaged_per_million": "damaged_records_per_million",
+    },
+    "forks.csv": {
+        "between_clusters": "between_clusters_log_sd", "within_a_cluster": "within_a_cluster_log_sd",
+        "offset": "offset_log_ratio",
+    },
+    "sensitivity.csv": {
+        "scatter_of_one_repetition": "scatter_of_one_repetition_log_sd", "smallest_effect": "smallest_effect_log_ratio",
+    },
+    "behaviour.csv": {"fill": "fill_share", "broker_cpu_log_error": "broker_cpu_log_standard_error"},
+    "search.csv": {"rate": "rate_records_per_s", "low": "limit_records_per_s_low", "high": "limit_records_per_s_high"},
+    "load_curve.csv": {"rate": "rate_records_per_s", "percent": "percent_of_limit", "ms": "latency_ms"},
+    "generator.csv": {
+        "psi_cpu_some_avg10": "psi_cpu_some_avg10_percent", "psi_io_some_avg10": "psi_io_some_avg10_percent",
+        "psi_memory_some_avg10": "psi_memory_some_avg10_percent",
+    },
+}  # fmt: skip
+
+TABLES: Final[Mapping[str, str]] = {
+    "cells.csv": "One row a cell: what it was, its settings, and its figures.",
+    "time.csv": "One row a time bucket of a cell: what was due, sent, acknowledged and received in it, and latencies.",
+    "latency_curves.csv": "The percentile curve of each latency of each cell.",
+    "stages.csv": "Where the time goes: percentiles of each stage of a record's way.",
+    "sets.csv": "Which records were predicted and observed as lost, duplicated or reordered, as ranges.",
+    "generator.csv": "One row a cell: whether the load generator and the host kept up.",
+    "certificates.csv": "What the load generator reached by itself, against a broker that stores nothing.",
+    "knobs.csv": "A sweep around a baseline: each setting's values with their figures.",
+    "price.csv": "Throughput against p99, one row a sweep cell.",
+    "effects.csv": "A sweep: the ratio of each value to the reference, by measure.",
+    "interactions.csv": "A sweep: how far two settings together differ from the product of their effects.",
+    "surface.csv": "A sweep: each configuration with what it may lose, what it lost under faults, and what it costs.",
+    "sensitivity.csv": "A sweep: how small a difference it could have seen.",
+    "forks.csv": "A sweep on several clusters: how far they lie apart.",
+    "behaviour.csv": "One row a sweep cell: batches, requests, CPU, and what the client did.",
+    "search.csv": "A rate search: each try and the interval of the limit after it.",
+    "load_curve.csv": "A rate search: latency at fractions of the limit.",
+}  # fmt: skip
+
+_MEASURE = "throughput, p99, broker_cpu or wire_bytes"
+_LOW, _HIGH = "lower end of its 95 % interval", "upper end of its 95 % interval"
+_LATENCIES: Final = {
+    "corrected": "from the intended send time to the acknowledgement",
+    "uncorrected": "from the hand-over to the client to the acknowledgement",
+    "end_to_end": "from the intended send time to the consumer's poll",
+}
+_LEVELS: Final = {
+    "min": "minimum", "mean": "mean", "p50": "median", "p90": "90th percentile", "p99": "99th percentile",
+    "p999": "99.9th percentile", "max": "maximum",
+}  # fmt: skip
+COMMON: Final[Mapping[str, str]] = {
+    "cell_id": "the cell, as in --cell and junit.xml",
+    "title": "the cell in words",
+    "kind": "sweep, chaos or search",
+    "verdict": "pass, fail or inconclusive",
+    "client": "the client library's adapter",
+    "engine": "the kind of cluster",
+    "scenario": "name of the chaos scenario",
+    "case": "its case",
+    "repetition": "number of the repetition, from 1",
+    "round": "number of the repetition, from 1",
+    "fork": "number of the cluster that it ran on, from 1",
+    "settings": "the settings, NAME=VALUE",
+    "throughput_records_per_s": "acknowledged in the measured window, over its length; with acks=0 found in the log",
+    "throughput_records_per_s_low": _LOW,
+    "throughput_records_per_s_high": _HIGH,
+    "p99_ms": "99th percentile of corrected latency; with acks=0 of end-to-end latency",
+    "p99_ms_low": _LOW,
+    "p99_ms_high": _HIGH,
+    "broker_cpu_us_per_record": "CPU of all brokers for each acknowledged record",
+    "broker_cpu_us_per_record_low": _LOW,
+    "broker_cpu_us_per_record_high": _HIGH,
+    "wire_bytes_per_record": "bytes that the client sent for each record",
+    "wire_bytes_per_record_low": _LOW,
+    "wire_bytes_per_record_high": _HIGH,
+    "measure": _MEASURE,
+    "ratio": "value over reference",
+    "low": _LOW,
+    "high": _HIGH,
+    "basis": "what the figure, or its interval, is made of",
+    "n": "number of samples",
+    "failed": "sends that failed: they are in no percentile",
+    "unknown": "sends whose fate the client cannot know",
+    "negative": "latencies below zero: clocks that disagree",
+    "lost": "acknowledged records that the final read did not find; empty where it was not complete",
+    "duplicated": "records that the final read found at two offsets or more",
+    "reordered": "records behind a later one of the same producer",
+    "recovered": "records without an acknowledgement that the final read found",
+    "gap_ms": "longest time without an acknowledgement",
+    "records_per_batch": "records over batches of the final log",
+    "records_per_batch_low": _LOW,
+    "records_per_batch_high": _HIGH,
+    "compression_ratio": "bytes without compression over bytes in the log",
+    "corrected_n": "acknowledged records behind the corrected percentiles",
+    "rate_per_s": "records/s that the schedule asked for, of all producers together",
+    "record_size_bytes": "bytes of a record's value",
+    "t_us": "begin of the bucket, microseconds since the run's zero",
+    "intended": "records that were due in the bucket",
+    "sent": "records handed to the client in it",
+    "acked": "acknowledgements that came in it",
+    "received": "records that consumers got in it",
+    "quantile": "0 to 1",
+    "latency_us": "latency at this quantile, microseconds",
+    "stage": "the part of the way, from one moment to another",
+    "part": "both (predicted and observed), only_predicted, only_observed",
+    "producer": "number of the producer in the cell",
+    "incarnation": "grows when that producer is restarted",
+    "first_seq": "first sequence number of the range",
+    "last_seq": "last one, itself in the range",
+    "knob": "the setting",
+    "value": "its value",
+    "setting": "the setting",
+    "reference": "the value that it is compared with",
+    "judgement": "what may be said of the effect",
+    "role": "baseline or changed",
+    "safety": "what the settings promise",
+    "contract": "what the settings promise",
+    "on_front": "whether no other cell is better in one figure and no worse in the other",
+    "on_front_share": "share of draws in which no other configuration beats it",
+    "first": "first setting and value",
+    "second": "second setting and value",
+    "clear": "whether the interval excludes no interaction",
+    "inseparable": "pairs that this design cannot tell from it",
+    "fault_cells": "cells under faults with the same promises",
+    "lost_records": "lost in those cells",
+    "duplicated_records": "duplicated in those cells",
+    "reordered_records": "reordered in those cells",
+    "damaged_records_per_million": "damaged, of a million sent in those cells",
+    "clusters": "number of clusters",
+    "rounds_on_each": "rounds that each cluster had",
+    "between_clusters_log_sd": "standard deviation between clusters, of ln(figure)",
+    "within_a_cluster_log_sd": "standard deviation between rounds of one cluster, of ln(figure)",
+    "cluster": "number of the cluster",
+    "offset_log_ratio": "ln of this cluster's figure over the mean of all",
+    "scatter_of_one_repetition_log_sd": "standard deviation of one repetition, of ln(figure)",
+    "repetitions": "repetitions of each configuration",
+    "smallest_effect_log_ratio": "ln of the smallest ratio that is found 4 times in 5",
+    "repetitions_for_5_percent": "repetitions that an effect of 5 % would need; empty: more than 1,000",
+    "state": "ok, or why the cell's figures are left out",
+    "fill_share": "bytes of a batch over batch.size",
+    "records_per_request": "records of one Produce request",
+    "requests_per_s": "Produce requests per second",
+    "queue_ms": "time in the client's queue, linger included",
+    "request_ms": "round trip of a Produce request",
+    "retries": "requests that were sent again",
+    "buffer_wait_ms": "time that sends waited for memory of the client",
+    "backpressure_sends": "sends that the client refused for space",
+    "broker_cpu_without_compiler_us_per_record": "the same without the just-in-time compilers",
+    "broker_cpu_log_standard_error": "standard error of ln(broker CPU) inside this one cell",
+    "compiler_us_per_record": "of the brokers' just-in-time compilers",
+    "collector_us_per_record": "of the brokers' garbage collectors",
+    "client_cpu_us_per_record": "CPU of the load generator for each record",
+    "id": "name of the certificate",
+    "shape": "the load's shape",
+    "records_per_s": "what the generator reached",
+    "window_s": "length of the measurement",
+    "attempts": "how often it was measured",
+    "cpu_share_busiest": "CPU of its busiest process, 1 is one core",
+    "broker_cpu_share": "CPU of the broker that stores nothing, 1 is one core",
+    "gc_ms": "garbage collection of the generator",
+    "gc_ms_max": "its longest collection",
+    "hub_lag_us_p99": "99th percentile of the delay of the generator's event loop, microseconds",
+    "foreign_share": "CPU of all cores that other programs took",
+    "steal_share": "CPU that other guests of the machine took",
+    "disturbed": "whether others ran meanwhile",
+    "achieved_share": "records handed over, of those asked for",
+    "ceiling_records_per_s": "what the generator reaches by itself with records like these",
+    "ceiling_share": "the cell's rate over that ceiling",
+    "schedule_lag_us_p99": "99th percentile of hand-over minus intended time, microseconds",
+    "schedule_lag_us_max": "its maximum, microseconds",
+    "late_sends": "sends that were handed over late",
+    "unsent": "records that were due and never handed over",
+    "psi_cpu_some_avg10_percent": "the host's pressure stall information: time in which something waited for CPU",
+    "psi_io_some_avg10_percent": "the same for the disk",
+    "psi_memory_some_avg10_percent": "the same for memory",
+    "mark": "why the cell is doubtful; empty if it is not",
+    "try": "number of the try, from 1",
+    "rate_records_per_s": "the rate that was tried",
+    "limit_records_per_s_low": "the highest rate that kept the contract so far",
+    "limit_records_per_s_high": "the lowest rate that broke it so far",
+    "result": "kept or broken",
+    "why": "which part of the contract was broken",
+    "percent_of_limit": "the rate as a part of the limit",
+    "series": "which percentile",
+    "latency_ms": "corrected latency",
+    **{f"{level}_us": f"{words}, microseconds" for level, words in _LEVELS.items()},
+    **{
+        f"{kind}_{level}_us": f"{words}, microseconds, {about}"
+        for kind, about in _LATENCIES.items()
+        for level, words in _LEVELS.items()
+    },
+}
+SETTING_PREFIX: Final = "setting."  # of cells.csv: one column for each setting that a cell of the run has
+SETTING: Final = (
+    "the client's setting of this name, or the swept `workload.` or `topic.` value; empty where it is unset"
+)
+OWN: Final[Mapping[tuple[str, str], str]] = {
+    ("latency_curves.csv", "kind"): "corrected, uncorrected, end_to_end or schedule_lag",
+    ("sets.csv", "kind"): "lost, duplicated or reordered",
+    ("effects.csv", "value"): "the setting's value",
+    ("forks.csv", "cluster"): "number of the cluster, from 1",
+}
+
+
+def written_name(file: str, name: str) -> str:
+    """With its unit."""
+    return RENAMED.get(file, {}).get(name, name)
+
+
+def meaning(file: str, column: str) -> str:
+    """Empty for a column that nobody described."""
+    if file == "cells.csv" and column.startswith(SETTING_PREFIX):
+        return SETTING
+    return OWN.get((file, column)) or COMMON.get(column, "")
+
+
+def columns_page(headers: Mapping[str, Sequence[str]]) -> str:
+    """docs/reference/results-tables.md. `headers` by file, as they are written."""
+    lines = [
+        "# Tables of the results", "",
+        "Each analysis writes these CSV files below `results/` of the run, and leaves out those without rows.",
+        "Units stand in the names. An empty field means that the run does not show the figure. How to read them with",
+        "pandas, DuckDB and Spark: [The analysis](../guide/analysis.md#ask-the-run-log-yourself).", "",
+        "Written by `python -m tests.reports.csv_headers > docs/reference/results-tables.md`.",
+    ]  # fmt: skip
+    for file, about in TABLES.items():
+        lines += ["", f"## {file}", "", about, "", "| column | meaning |", "|---|---|"]
+        names = [name for name in headers[file] if not name.startswith(SETTING_PREFIX)]
+        lines += [f"| `{name}` | {meaning(file, name)} |" for name in names]
+        if len(names) < len(headers[file]):
+            lines.append(f"| `{SETTING_PREFIX}<name>` | {SETTING} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,49 @@
+"""One cache: that of the checkout, whether `make` or the user starts the command; a wheel has the user's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.cli import doctor
+from harness.clusters.kafka import jars
+from harness.clusters.kafka.jars import cache_directory
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_checkout_has_the_cache_that_make_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HARNESS_CACHE_DIR", raising=False)
+    told = subprocess.run(
+        ["make", "--no-print-directory", "-s", "-f", "-", "told"],
+        input="include Makefile\ntold:\n\t@echo $$HARNESS_CACHE_DIR\n",
+        capture_output=True, text=True, cwd=ROOT, timeout=60, check=True,
+        env={name: value for name, value in os.environ.items() if name not in ("HARNESS_CACHE_DIR", "MAKEFLAGS")},
+    ).stdout.strip()  # fmt: skip
+    assert cache_directory() == Path(told) == ROOT / ".cache"
+
+
+def test_the_variable_comes_first_and_a_wheel_has_the_users_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(jars, "_CHECKOUT", tmp_path)  # site-packages: no Makefile in it
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.delenv("HARNESS_CACHE_DIR", raising=False)
+    assert cache_directory() == tmp_path / "xdg" / "kafka-harness"
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path / "own"))
+    assert cache_directory() == tmp_path / "own"
+
+
+@pytest.mark.parametrize(("there", "told"), [((), True), (("mvn", "go"), False)])
+def test_doctor_suggests_only_what_is_missing(
+    there: tuple[str, ...], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.cli.doctor.shutil.which", lambda name: name if name in there else None)
+    fixes = {check.name: check.fix for check in doctor._checks("auto")}
+    (kafka,) = [fix for name, fix in fixes.items() if name.startswith("Apache Kafka")]
+    assert ("apt install maven" in kafka) is told
+    assert ("install Go" in fixes["Toxiproxy server"]) is told
+    assert "HARNESS_CACHE_DIR" not in "".join(fixes.values())
