@@ -1,10 +1,13 @@
-"""What others on the host took from a cell, for the analysis. The rule is that of runlog.quality.noise."""
+"""What others on the host, or its own warm-up, took from a cell's window, for the analysis. The rules are those of
+runlog.quality."""
 
 from __future__ import annotations
 
+from reports.evidence.asked import warm_up_backlog
 from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.quality.noise import disturbance_of, means
+from runlog.quality.steadiness import backlog_reason
 
 
 def host_noise(facts: CellFacts, *, window_only: bool = False) -> dict[str, float]:
@@ -15,3 +18,12 @@ def host_noise(facts: CellFacts, *, window_only: bool = False) -> dict[str, floa
 def disturbance(facts: CellFacts, criteria: Criteria | None = None) -> str:
     """Why the host was not the cell's own; empty if it was, or if nothing was recorded."""
     return disturbance_of(facts.cell.samples, facts.cell.window_us(), criteria or Criteria())
+
+
+def backlog(facts: CellFacts, criteria: Criteria) -> str:
+    """Why the window is not the load's alone: it began with records of the warm-up to work off. Empty if it did not,
+    and for a window that is too short to be judged: there a single pause is as much."""
+    start_us, end_us = facts.cell.window_us()
+    if end_us - start_us < criteria.steady_window_us_min:
+        return ""
+    return backlog_reason(warm_up_backlog(facts), criteria.backlog_share_max)

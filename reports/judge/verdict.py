@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.evidence.asked import achieved_ratio, schedule_kind, warm_up_backlog
+from reports.evidence.asked import achieved_ratio, schedule_kind
 from reports.evidence.configuration import Configuration, configuration_of
 from reports.judge.anomalies import ANOMALIES, BY_NAME
 from reports.judge.broker_cpu import still_warming
 from reports.judge.lawful import LAWFUL, rule
 from reports.judge.limit_grammar import Held
-from reports.judge.noise import disturbance
+from reports.judge.noise import backlog, disturbance
 from reports.read.model import PREDICTED_KINDS, CellFacts
 from runlog.quality.criteria import Criteria
-from runlog.quality.steadiness import CHANGING_KINDS, backlog_reason
+from runlog.quality.steadiness import CHANGING_KINDS
 from runlog.records.cell import CellStatus, Expectation, Shown
 from runlog.records.fault import WAIT, FaultPhase
 
@@ -390,8 +390,8 @@ def _steady(facts: CellFacts, criteria: Criteria) -> Check:
     of = "rate, of what was due" if schedule_kind(facts.cell) in CHANGING_KINDS else "rate"
     if ratio is None or end_us - start_us < criteria.steady_window_us_min:
         return Check(name=name, result=PASS, reason="the window is too short to judge steadiness")
-    if backlog := backlog_reason(warm_up_backlog(facts), criteria.backlog_share_max):
-        return Check(name=name, result=INCONCLUSIVE, reason=backlog)
+    if late := backlog(facts, criteria):
+        return Check(name=name, result=INCONCLUSIVE, reason=late)
     return _check(
         name,
         ratio >= criteria.steady_ratio_min,

@@ -19,7 +19,7 @@ from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
-from reports.read.model import CellFacts, IdentitySet, SetComparison
+from reports.read.model import CellFacts, IdentitySet, Latency, SetComparison
 from reports.render.csv_tables import generator_table
 from reports.render.narrative import verdict_sentences
 from reports.render.page import render
@@ -309,6 +309,21 @@ def test_what_ran_once_is_seen_and_not_recommended() -> None:
     assert seen.endswith("had the lowest p99 latency, 10 ms; the baseline had 90 ms.")
     assert "--set sweep.repetitions=4" in own.sentences[-1]
     assert {row[7] for row in sweep_figures(found).tables["effects.csv"][1]} == {"not clear"}
+
+
+def test_what_was_repeated_and_counts_once_is_not_said_to_have_run_once() -> None:
+    """Found by `make prove-same`: of four rounds on a busy host two cells had a p99 that counts."""
+    cells = [
+        cell_facts({**BASELINE, "linger.ms": linger}, p99_us=10_000, repetition=repetition, baseline=linger == "50")
+        for linger in ("0", "50")
+        for repetition in (1, 2, 3, 4)
+    ]
+    few = {**cells[0].latency, "corrected": Latency(n=500)}  # too few samples carry a p99
+    cells = [item if item.cell.record.repetition == 3 else replace(item, latency=few) for item in cells]
+    own = analysed(judged(cells)).recommendation
+    assert own.point is None
+    assert not any("ran once" in text or "one run," in text for text in own.sentences), own.sentences
+    assert not any("--set sweep.repetitions" in text for text in own.sentences)
 
 
 @pytest.mark.parametrize("repetitions", [1, 4])

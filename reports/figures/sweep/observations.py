@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.evidence.asked import achieved_ratio, asked_per_s, unsent, warm_up_backlog
+from reports.evidence.asked import achieved_ratio, asked_per_s, unsent
 from reports.evidence.configuration import Configuration as Promised
 from reports.evidence.configuration import configuration_of
 from reports.figures.sweep.behaviour import Behaviour, behaviour_of
 from reports.judge.broker_cpu import still_warming
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
-from reports.judge.noise import disturbance
+from reports.judge.noise import backlog, disturbance
 from reports.judge.verdict import FAIL
 from reports.read.cell import Cell
 from reports.read.model import CORRECTED, CellFacts
@@ -98,7 +98,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
     cell = facts.cell
     behaviour = behaviour_of(facts)
     state, reason = _state(item, criteria)
-    values, errors = _values(facts, behaviour, state, has_backlog=_has_backlog(facts, criteria))
+    values, errors = _values(facts, behaviour, state, has_backlog=bool(backlog(facts, criteria)))
     promised = configuration_of(cell)
     safety = {LAWFUL: MAY_LOSE, IMPOSSIBLE: NO_PROMISE}.get(rule("lost", promised).lawful, SAFE)
     return Observation(
@@ -167,10 +167,6 @@ def _share_without_answer(facts: CellFacts) -> float:
     """Of the records due in the window, those that failed, whose fate is unknown, or that never were sent."""
     counts, never = facts.counts, unsent(facts.cell)
     return (counts.failed + counts.unknown + never) / (counts.sent + never) if counts.sent else 0.0
-
-
-def _has_backlog(facts: CellFacts, criteria: Criteria) -> bool:
-    return (warm_up_backlog(facts) or 0.0) > criteria.backlog_share_max
 
 
 def _values(

@@ -163,20 +163,28 @@ def _none(*sentences: str) -> Recommendation:
 def _seen_once(choice: Choice, inputs: Inputs) -> list[str]:
     """Intervals from inside one run say nothing about the next one: what was seen, and what would decide."""
     measure, best = choice.objective, choice.winner
+    rounds = max(item.round for item in inputs.observations)
     seen = (
-        f"Seen in this one run, at {inputs.load}: of the {len(choice.contenders)} safe configurations "
+        f"{'Seen in this one run' if rounds == 1 else 'Seen once each'}, at {inputs.load}: of the "
+        f"{len(choice.contenders)} safe configurations "
         f"{configuration_text(best.configuration)} had the {'highest' if measure.more_is_better else 'lowest'} "
         f"{measure.title}, {_value(best, measure)}"
     )
     base = next((point for point in choice.contenders if point.configuration == inputs.baseline), None)
     if base is not None and base is not best:
         seen += f"; the baseline had {_value(base, measure)}"
+    why = "each configuration ran once"
+    if rounds > 1:
+        why = f"of {rounds} repetitions no configuration has more than one whose {measure.title} counts"
+    more = (
+        f"{REPETITIONS_TO_DECIDE} repetitions are the least that can decide: run the same suite with "
+        f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}."
+    )
     return [
-        "No recommendation: each configuration ran once, and one run does not show how much the next one differs.",
+        f"No recommendation: {why}, and one run does not show how much the next one differs.",
         *_no_p99(measure),
         f"{seen}.",
-        f"{REPETITIONS_TO_DECIDE} repetitions are the least that can decide: run the same suite with "
-        f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}.",
+        more if rounds < REPETITIONS_TO_DECIDE else "The warnings say why the others do not count.",
     ]
 
 
