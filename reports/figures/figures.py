@@ -15,6 +15,7 @@ from reports.figures.generator import GeneratorFigures, generator_figures
 from reports.figures.headline import Headline, headline_of
 from reports.figures.knobs import KnobRow, Limits, knob_rows, limits_of
 from reports.figures.measurements import Measurement, measure
+from reports.figures.overview.overview import Overview, overview_of
 from reports.figures.price import PricePoint, price_of_safety
 from reports.figures.search import SearchFigures, search_figures
 from reports.figures.settings import Settings, settings_of
@@ -52,6 +53,7 @@ class Figures:
     run: RunFigures
     cells: tuple[CellFigures, ...]
     headline: Headline
+    overview: Overview
     price: tuple[PricePoint, ...]
     throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
     knobs: Mapping[str, tuple[KnobRow, ...]]
@@ -72,19 +74,23 @@ def figures_of(run: Run, judged: Sequence[Judged], search: Json | None = None) -
     analysis = analyse_sweep(judged, observations)
     sweep = _with_all_properties(sweep_figures(analysis), judged) if analysis else None
     knobs = knob_rows(judged)
+    cells = tuple(cell_figures(item) for item in judged)
+    generator = generator_figures(judged, run.manifest)
+    found = search_figures(search, judged) if search else None
     return Figures(
         run=_run(run, judged),
-        cells=tuple(cell_figures(item) for item in judged),
+        cells=cells,
         headline=headline_of(judged, analysis),
+        overview=overview_of(run, judged, cells, sweep=sweep, generator=generator, search=found),
         price=price_of_safety(judged),
         throughput_tells=not carried_all(observations),
         knobs=knobs,
         knob_limits=limits_of(knobs),
         sweep=sweep,
         effect_limits=sweep.limits if sweep else ratio_limits(()),
-        generator=generator_figures(judged, run.manifest),
+        generator=generator,
         waterfall=waterfall_figures(judged),
-        search=search_figures(search, judged) if search else None,
+        search=found,
         settings=settings_of(judged),
         measurements=tuple(measure(judged, observations)),
         slots=_slots(judged),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +20,8 @@ from reports.judge.anomalies import ANOMALIES
 from reports.judge.lawful import TYPICAL, table
 from reports.read.model import PREDICTED_KINDS
 from reports.render.chart_payload import charts_of, knob_measures, payload
+from reports.render.drawings import timeline_svg
 from reports.render.files import replace_text
-from reports.render.narrative import verdict_sentences
 from reports.render.publication import PAGE
 from reports.render.words import SIGNS, json_text, ms, number, percent, script_safe, seconds, three_digits
 from runlog.quality.criteria import Criteria
@@ -44,11 +45,18 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        number=number, ms=ms, percent=percent, seconds=seconds, json_text=json_text, three_digits=three_digits
+        number=number,
+        ms=ms,
+        percent=percent,
+        seconds=seconds,
+        json_text=json_text,
+        three_digits=three_digits,
+        timeline_svg=timeline_svg,
     )
     return made
 
 
+@cache
 def vega() -> Markup:
     return Markup(script_safe(vl_convert.javascript_bundle(VEGA_GLOBALS)))
 
@@ -62,7 +70,7 @@ def render(figures: Figures) -> str:
         .render(
             run=figures.run,
             signs=SIGNS,
-            sentences=verdict_sentences(figures.headline),
+            front=figures.overview,
             generator=figures.generator,
             generator_columns=[heading for heading, _, _ in COLUMNS],
             certificate_columns=[heading for heading, _, _ in CERTIFICATE_COLUMNS],

@@ -46,6 +46,7 @@ _CLOSE: Final = math.log(1.10)
 _FLATTERY_TOLD: Final = 0.001
 _DRAWS: Final = 1_000
 REPETITIONS_TO_DECIDE: Final = 4  # `compare` needs as many a side to judge a cell alone
+HOW_SURE, WOULD_CHANGE = "How sure: ", "What would change it: "  # how the sentences that tell it begin
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
 
@@ -399,7 +400,7 @@ def _how_sure(
     inputs: Inputs,
 ) -> str:
     text = (
-        f"How sure: drawn again from the intervals it has the best {measure.title} of the {len(contenders)} safe "
+        f"{HOW_SURE}drawn again from the intervals it has the best {measure.title} of the {len(contenders)} safe "
         f"configurations, or is within {MARGIN:.0%} of it, {certainty:.0%} of the time"
     )
     if ties:
@@ -444,7 +445,7 @@ def _changes(chosen: Point, inputs: Inputs) -> list[str]:
     if held:
         parts.append(f"{len(held)} configuration(s) did not carry the rate: a lower rate would bring them back in")
     parts.append(f"all of it holds at {inputs.load}: at another rate or size batches fill differently")
-    return [f"What would change it: {'; '.join(parts)}."]
+    return [f"{WOULD_CHANGE}{'; '.join(parts)}."]
 
 
 def _combination(inputs: Inputs) -> Combination | None:

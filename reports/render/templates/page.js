@@ -142,7 +142,7 @@
   reveal();
 
   document.querySelectorAll("table.sortable").forEach(table => {
-    const body = table.tBodies[0];
+    const bodies = [...table.tBodies].filter(body => !body.classList.contains("group-head"));
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -158,24 +158,43 @@
           if (x === "" || y === "") return (x === "") - (y === "");
           return (isNaN(nx) || isNaN(ny) ? x.localeCompare(y) : nx - ny) * (up ? 1 : -1);
         };
-        body.append(...[...body.rows].sort(compare));
+        bodies.forEach(body => body.append(...[...body.rows].sort(compare)));
       });
     });
   });
 
-  if (document.getElementById("cell-table")) {
-    const verdict = document.getElementById("filter-verdict"), kind = document.getElementById("filter-kind");
+  const cells = document.getElementById("cell-table");
+  if (cells) {
+    const verdict = document.getElementById("filter-verdict");
     const text = document.getElementById("filter-text"), count = document.getElementById("filter-count");
-    const filter = () => {
-      const all = [...document.querySelectorAll("#cell-table tbody tr")], wanted = text.value.toLowerCase();
-      all.forEach(row => {
-        row.hidden = (verdict.value && row.dataset.verdict !== verdict.value) || (kind.value && row.dataset.kind !== kind.value)
-          || !row.textContent.toLowerCase().includes(wanted);
-      });
-      count.textContent = `${all.filter(row => !row.hidden).length} of ${all.length} shown`;
+    const heads = [...cells.querySelectorAll(".group-head button")];
+    const fold = (head, folded) => {
+      const group = document.getElementById(head.getAttribute("aria-controls"));
+      head.setAttribute("aria-expanded", String(!folded));
+      group.hidden = folded;
+      group.toggleAttribute("data-folded", folded);
     };
-    [verdict, kind, text].forEach(control => control.addEventListener("input", filter));
+    heads.forEach(head => {
+      fold(head, "fold" in head.dataset);
+      head.addEventListener("click", () => fold(head, head.getAttribute("aria-expanded") === "true"));
+    });
+    const filter = () => {
+      const all = [...cells.querySelectorAll("tr[data-verdict]")], wanted = text.value.toLowerCase();
+      all.forEach(row => {
+        row.hidden = (verdict.value && row.dataset.verdict !== verdict.value) || !row.textContent.toLowerCase().includes(wanted);
+      });
+      const found = all.filter(row => !row.hidden).length;
+      count.textContent = found === all.length ? "" : `${found} of ${all.length} match`;
+    };
+    // Who asks for some cells wants to see them, whatever is folded.
+    [verdict, text].forEach(control => control.addEventListener("input", () => {
+      filter();
+      if (verdict.value || text.value) heads.forEach(head => fold(head, false));
+    }));
     filter();
+    document.querySelectorAll("[data-column]").forEach(box => box.addEventListener("input", () => {
+      cells.querySelectorAll(`[data-col="${box.dataset.column}"]`).forEach(cell => { cell.hidden = !box.checked; });
+    }));
   }
 
   document.querySelectorAll("[data-copy]").forEach(button => button.addEventListener("click", async () => {

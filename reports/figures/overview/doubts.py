@@ -1,0 +1,80 @@
+"""What is wrong with the figures of a run: each thing once, with the place that it concerns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports.figures.generator import GeneratorFigures
+from reports.figures.sweep.analysis import SweepAnalysis
+from reports.judge.judged import Judged
+from reports.judge.noise import disturbance
+from reports.judge.verdict import INCONCLUSIVE
+from runlog.records.cell import CellKind
+
+RUN, CELLS, SPEED, GENERATOR = "again", "cells", "speed", "generator"  # sections of the page
+_TOLD_MAX: Final = 3  # cells of one kind, by name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    text: str
+    target: str  # section or cell that it concerns
+
+
+def doubts_of(
+    judged: Sequence[Judged],
+    analysis: SweepAnalysis | None,
+    generator: GeneratorFigures,
+    *,
+    problems: Sequence[str],
+    notes: Sequence[str],
+) -> tuple[Doubt, ...]:
+    """In the order of weight: what makes the run no pass comes first."""
+    found = [Doubt(text=f"{problem}: this run is no pass", target=RUN) for problem in problems]
+    found += [Doubt(text=note, target=RUN) for note in notes]
+    found += _undecided(judged)
+    if analysis is not None:
+        found += [Doubt(text=warning, target=SPEED) for warning in analysis.warnings]
+        found += _seen_once(analysis)
+    else:
+        found += _disturbed(judged)
+    found += [Doubt(text=problem, target=GENERATOR) for problem in generator.problems]
+    return tuple({_key(doubt): doubt for doubt in found}.values())
+
+
+def _key(doubt: Doubt) -> str:
+    return doubt.text.rstrip(".")
+
+
+def _undecided(judged: Sequence[Judged]) -> list[Doubt]:
+    """Inconclusive cells, folded where they are many."""
+    own = [item for item in judged if item.verdict.result == INCONCLUSIVE]
+    told = [
+        Doubt(
+            text=f"{item.facts.cell.title} says nothing either way: {next(iter(item.verdict.reasons), 'no reason')}",
+            target=f"cell-{item.facts.cell.cell_id}",
+        )
+        for item in own[:_TOLD_MAX]
+    ]
+    more = len(own) - len(told)
+    return told + ([Doubt(text=f"{more} more cells are inconclusive", target=CELLS)] if more > 0 else [])
+
+
+def _seen_once(analysis: SweepAnalysis) -> list[Doubt]:
+    if not analysis.means or any(means.repeated for means in analysis.means.values()):
+        return []
+    text = "each configuration ran once: no figure of speed has an interval that says how much the next run differs"
+    return [Doubt(text=text, target=SPEED)]
+
+
+def _disturbed(judged: Sequence[Judged]) -> list[Doubt]:
+    """Of cells whose speed is told. Under faults damage is what counts, and a busy host damages no record."""
+    own = [item for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
+    struck = [(item, text) for item in own if (text := disturbance(item.facts))]
+    if not struck:
+        return []
+    first, why = struck[0]
+    text = f"{len(struck)} of {len(own)} cells were disturbed by the host (first {first.facts.cell.title}: {why})"
+    return [Doubt(text=text, target=SPEED)]

@@ -1,0 +1,230 @@
+"""How fast: one forest of all settings, a column for each figure that says something. Pure.
+
+A value is drawn as its ratio to the baseline, with the 95 % interval of that ratio. An interval is drawn only where the
+sweep was repeated: one from inside a single run says nothing about the next one.
+Shown by tests/reports/test_reports_overview.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reports.figures.sweep.analysis import SweepAnalysis
+from reports.figures.sweep.effects import ONE_AT_A_TIME, Effect, judgement
+from reports.figures.sweep.front import MARGIN, Point
+from reports.figures.sweep.observations import (
+    MAY_LOSE,
+    MEASURES,
+    NO_PROMISE,
+    OK,
+    Configuration,
+    Measure,
+    Observation,
+)
+from reports.figures.sweep.recommend import change, significant
+
+COLUMNS_MAX: Final = 3
+ROWS_MAX: Final = 18
+_RISKS: Final = {MAY_LOSE: "may lose records", NO_PROMISE: "promises nothing"}
+_SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight", "enable.idempotence": "idempotence"}
+_TITLES: Final = {"p99": "p99", "broker_cpu": "broker CPU a record", "wire_bytes": "bytes a record"}
+_TICKS: Final = (0.01, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, 100.0)
+_APART: Final = 0.3  # of the axis
+_ROOM: Final = 1.12  # of the axis beyond the outermost end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForestValue:
+    """`at`, `low` and `high` are shares of the axis; `low` and `high` are None where nothing tells how sure it is."""
+
+    text: str
+    change: str
+    at: float
+    low: float | None
+    high: float | None
+    judgement: str  # better, worse, not clear, or seen once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForestRow:
+    label: str
+    cell_id: str  # empty where no single cell stands for it
+    risk: str  # of losing acknowledged records; empty if there is none
+    notes: tuple[str, ...]  # what else differs from the baseline
+    warnings: tuple[str, ...]  # what changes how its figures are to be read
+    values: tuple[ForestValue | None, ...]  # by the columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForestColumn:
+    title: str
+    unit: str
+    direction: str  # more or less is better
+    baseline: str  # the baseline's own figure
+    one: float  # place of the baseline on the axis
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forest:
+    """`left_out` are figures that every setting shares."""
+
+    columns: tuple[ForestColumn, ...]
+    rows: tuple[ForestRow, ...]
+    baseline: str
+    repeated: bool
+    warnings: tuple[str, ...]  # those of all rows alike
+    left_out: tuple[str, ...]
+    more: int  # settings beyond those that are drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """Logarithmic, in ratios to the baseline."""
+
+    low: float
+    high: float
+
+    def place(self, ratio: float) -> float:
+        inside = min(max(ratio, self.low), self.high)
+        return round(math.log(inside / self.low) / math.log(self.high / self.low), 4)
+
+
+def forest_of(analysis: SweepAnalysis) -> Forest | None:
+    """None where the sweep has no effect to show."""
+    measures = [measure for measure in MEASURES if _says_something(analysis, measure)]
+    shown = measures[:COLUMNS_MAX]
+    effects = {measure.name: analysis.effects[measure.name].effects for measure in shown}
+    keys = list(dict.fromkeys((one.setting, one.value) for own in effects.values() for one in own))
+    if not keys:
+        return None
+    kept = _strongest(keys, effects)
+    axes = {measure.name: _axis(effects[measure.name]) for measure in shown}
+    left_out = [measure.title for measure in MEASURES if measure.name in analysis.effects and measure not in measures]
+    rows = [_row(analysis, key, shown, axes) for key in kept]
+    shared = [word for word in rows[0].warnings if len(rows) > 1 and all(word in row.warnings for row in rows)]
+    return Forest(
+        columns=tuple(_column(analysis, measure, axes[measure.name]) for measure in shown),
+        rows=tuple(replace(row, warnings=tuple(w for w in row.warnings if w not in shared)) for row in rows),
+        warnings=tuple(f"every setting: {word}" for word in shared),
+        baseline="" if analysis.baseline is None else " ".join(f"{_name(n)}={v}" for n, v in analysis.baseline),
+        repeated=any(analysis.means[measure.name].repeated for measure in shown),
+        left_out=tuple(left_out),
+        more=len(keys) - len(kept),
+    )
+
+
+def _says_something(analysis: SweepAnalysis, measure: Measure) -> bool:
+    """Not where every cell carried the rate that was asked for, nor where no setting moves the figure."""
+    own = analysis.effects.get(measure.name)
+    if own is None or not own.effects:
+        return False
+    if measure.name == "throughput" and all(item.state == OK and item.asked_per_s for item in analysis.observations):
+        return False
+    return measure.name == "p99" or any(abs(one.estimate.value) > MARGIN for one in own.effects)
+
+
+def _strongest(keys: Sequence[tuple[str, str]], effects: Mapping[str, Sequence[Effect]]) -> list[tuple[str, str]]:
+    """The settings with the largest effects, in the order of the sweep."""
+    strength = dict.fromkeys(keys, 0.0)
+    for own in effects.values():
+        for one in own:
+            key = (one.setting, one.value)
+            strength[key] = max(strength[key], abs(one.estimate.value))
+    chosen = set(sorted(keys, key=lambda key: -strength[key])[:ROWS_MAX])
+    return [key for key in keys if key in chosen]
+
+
+def _name(setting: str) -> str:
+    return _SHORT.get(setting, setting)
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+def _axis(effects: Sequence[Effect]) -> _Axis:
+    """Wide enough for every value, and for intervals up to three times as far."""
+    low, high = 0.8, 1.25
+    for effect in effects:
+        value, lower, upper = effect.estimate.ratio
+        has_interval = effect.repeated and effect.estimate.is_bounded
+        low = min(low, max(lower, value / 3) if has_interval else value)
+        high = max(high, min(upper, value * 3) if has_interval else value)
+    return _Axis(low=low / _ROOM, high=high * _ROOM)
+
+
+def _column(analysis: SweepAnalysis, measure: Measure, axis: _Axis) -> ForestColumn:
+    level = None if analysis.baseline is None else analysis.means[measure.name].level(analysis.baseline)
+    one = axis.place(1.0)
+    # The plot is narrow: an end is named only where its words do not run into those of the baseline.
+    inside = [ratio for ratio in _TICKS if axis.low <= ratio <= axis.high and abs(axis.place(ratio) - one) >= _APART]
+    below, above = [ratio for ratio in inside if ratio < 1], [ratio for ratio in inside if ratio > 1]
+    named = (*below[:1], 1.0, *above[-1:])
+    return ForestColumn(
+        title=_TITLES.get(measure.name, measure.title),
+        unit=measure.unit,
+        direction="more is better" if measure.more_is_better else "less is better",
+        baseline="" if level is None else f"{significant(level.ratio[0] * measure.scale)} {measure.unit}",
+        one=one,
+        ticks=tuple((axis.place(ratio), f"×{ratio:g}") for ratio in named),
+    )
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _row(
+    analysis: SweepAnalysis, key: tuple[str, str], measures: Sequence[Measure], axes: Mapping[str, _Axis]
+) -> ForestRow:
+    setting, value = key
+    configuration = _configuration(analysis, setting, value)
+    point = next((one for one in analysis.points if one.configuration == configuration), None)
+    own = [item for item in analysis.observations if item.configuration == configuration]
+    return ForestRow(
+        label=f"{_name(setting)}={value}",
+        cell_id=own[0].cell_id if own else "",
+        risk=_RISKS.get(own[0].safety, "") if own else "",
+        notes=tuple(dict.fromkeys(item.note for item in own if item.note)),
+        warnings=_warnings(own),
+        values=tuple(_value(analysis, key, measure, axes[measure.name], point) for measure in measures),
+    )
+
+
+def _configuration(analysis: SweepAnalysis, setting: str, value: str) -> Configuration | None:
+    """The one that differs from the baseline in this setting alone; None in designs that have none."""
+    if analysis.baseline is None or analysis.design != ONE_AT_A_TIME:
+        return None
+    return tuple(sorted({**dict(analysis.baseline), setting: value}.items()))
+
+
+def _value(
+    analysis: SweepAnalysis, key: tuple[str, str], measure: Measure, axis: _Axis, point: Point | None
+) -> ForestValue | None:
+    effects = analysis.effects[measure.name].effects
+    effect = next((one for one in effects if (one.setting, one.value) == key), None)
+    if effect is None:
+        return None
+    ratio, low, high = effect.estimate.ratio
+    level = point.levels.get(measure.name) if point is not None else None
+    sure = effect.repeated and effect.estimate.is_bounded
+    shown = f"{(ratio - 1) * 100:+.0f} %" if level is None else significant(level.ratio[0] * measure.scale)
+    return ForestValue(
+        text=shown,
+        change=change(effect.estimate) if sure else f"{(ratio - 1) * 100:+.0f} %, seen once",
+        at=axis.place(ratio),
+        low=axis.place(low) if sure else None,
+        high=axis.place(high) if sure else None,
+        judgement=judgement(effect) if effect.repeated else "seen once",
+    )
+
+
+def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
+    """Folded over the repetitions of a configuration."""
+    found: dict[str, int] = {}
+    for item in own:
+        for word in filter(None, (item.state if item.state != OK else "", "disturbed" if item.disturbed else "")):
+            found[word] = found.get(word, 0) + 1
+    return tuple(word if count == len(own) else f"{word} {count} of {len(own)}" for word, count in found.items())

@@ -1,0 +1,85 @@
+"""All of the front page, computed once. Pure. Shown by tests/reports/test_reports_overview.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports.figures.cell import CellFigures
+from reports.figures.generator import GeneratorFigures
+from reports.figures.overview.choice import Choice, choice_of
+from reports.figures.overview.damage import DamageMatrix, damage_matrix
+from reports.figures.overview.doubts import Doubt, doubts_of
+from reports.figures.overview.forest import Forest, forest_of
+from reports.figures.overview.head import Head, head_of
+from reports.figures.overview.table import CellTable, cell_table
+from reports.figures.search import SearchFigures
+from reports.figures.sweep.figures import SweepFigures
+from reports.judge.judged import Judged
+from reports.read.cell import Run
+
+_SPEEDS_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """A cell without faults where nothing is swept; p99 in microseconds."""
+
+    cell_id: str
+    title: str
+    records_per_s: float
+    p99_us: float | None
+    disturbed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """`forest` of a sweep, `highest_rate` of a rate search; without either `speeds` has what was seen, once each."""
+
+    head: Head
+    damage: DamageMatrix
+    forest: Forest | None
+    highest_rate: str
+    speeds: tuple[Speed, ...]
+    choice: Choice | None
+    doubts: tuple[Doubt, ...]
+    table: CellTable
+
+
+def overview_of(
+    run: Run,
+    judged: Sequence[Judged],
+    cells: Sequence[CellFigures],
+    *,
+    sweep: SweepFigures | None,
+    generator: GeneratorFigures,
+    search: SearchFigures | None,
+) -> Overview:
+    """`cells` are the figures of `judged`, in its order."""
+    analysis = sweep.analysis if sweep is not None else None
+    forest = forest_of(analysis) if analysis is not None else None
+    return Overview(
+        head=head_of(judged, run.problems),
+        damage=damage_matrix(judged, cells),
+        forest=forest,
+        highest_rate=search.sentence if search is not None else "",
+        speeds=_speeds(cells) if forest is None and search is None else (),
+        choice=choice_of(sweep.recommendation) if sweep is not None else None,
+        doubts=doubts_of(judged, analysis, generator, problems=run.problems, notes=run.notes),
+        table=cell_table(cells),
+    )
+
+
+def _speeds(cells: Sequence[CellFigures]) -> tuple[Speed, ...]:
+    calm = [cell for cell in cells if cell.kind != "chaos" and cell.throughput_records_per_s]
+    return tuple(
+        Speed(
+            cell_id=cell.id,
+            title=cell.title,
+            records_per_s=cell.throughput_records_per_s,
+            p99_us=cell.latency["corrected"].quantiles.get("p99"),
+            disturbed=cell.disturbed,
+        )
+        for cell in calm[:_SPEEDS_MAX]
+    )

@@ -1,0 +1,284 @@
+"""The front page: what it says of damage, speed, choice and doubt, from figures that were planted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from reports.figures.figures import Figures
+from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
+from reports.figures.overview.head import HostState
+from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
+from reports.read.cell import Json
+from reports.read.model import CellFacts
+from reports.render.page import render
+from tests.reports.cells import changed
+from tests.reports.overview_runs import RECORDS, chaos, demo, every_kind, faulty, figures, swept
+from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+
+KINDS = ("demo", "once", "faults", "sweep", "one", "none", "doubtful")
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Figures]:
+    return every_kind()
+
+
+def matrix_of(*facts: CellFacts) -> DamageMatrix:
+    return figures(judged(facts)).overview.damage
+
+
+def with_document(facts: CellFacts, **parts: object) -> CellFacts:
+    document: Json = {**facts.cell.document, **parts}
+    return replace(facts, cell=changed(facts.cell, document=document))
+
+
+def told(row: DamageRow) -> tuple[list[str], list[str]]:
+    """Both sides in words."""
+
+    def words(side: Sequence[DamageCell]) -> list[str]:
+        return [f"{cell.setting}: {' '.join(f'{f.text} {f.against}'.strip() for f in cell.findings)}" for cell in side]
+
+    return words(row.permits), words(row.does_not)
+
+
+# --- damage ---------------------------------------------------------------------------------------------------------
+
+
+def test_each_fault_is_a_row_with_what_permits_the_damage_against_what_does_not() -> None:
+    rows = matrix_of(*faulty()).rows
+    assert [row.fault for row in rows] == ["leader loss", "response lost", "request refused"]
+    assert told(rows[0]) == (["acks=1: 2,034 lost = predicted"], ["acks=all, min ISR 2: none lost"])
+    assert told(rows[1]) == (["idempotence off: 95 duplicated = predicted"], ["idempotence on: none duplicated"])
+    assert told(rows[2]) == (
+        ["5 in flight, idempotence off: 24 reordered = predicted"],
+        ["1 in flight: none reordered", "5 in flight, idempotence on: none reordered"],
+    )
+    assert rows[0].steps == "killed on leader"
+
+
+def test_settings_that_kept_every_record_are_named_by_what_they_were_tried_against() -> None:
+    safe = {own.kind: own.settings for own in matrix_of(*faulty()).safe}
+    assert safe == {
+        "loss": ("acks=all, min ISR 2",),
+        "duplication": ("idempotence on",),
+        "reordering": ("1 in flight", "5 in flight, idempotence on"),
+    }
+
+
+def test_a_setting_that_lost_records_under_another_fault_is_not_called_safe() -> None:
+    lost = {"lost": "predicted"}
+    found = matrix_of(
+        chaos("leader-loss", "one", {"acks": "1"}, expect=lost, seen={"lost": 9}),
+        chaos("leader-loss", "all", {"acks": "all"}),
+        chaos("power-loss", "all", {"acks": "all"}, expect=lost, seen={"lost": 3}),
+    )
+    assert found.safe == ()
+
+
+def test_damage_that_was_not_predicted_is_told_against_what_was() -> None:
+    row = matrix_of(
+        chaos("leader-loss", "one", {"acks": "1"}, expect={"lost": "predicted"}, seen={"lost": 100}, unpredicted=7)
+    ).rows[0]
+    finding = row.permits[0].findings[0]
+    assert (finding.text, finding.against, finding.is_unexpected) == ("100 lost", "≠ 93 predicted", True)
+    assert row.permits[0].result == "fail"
+
+
+def test_a_cell_whose_fault_is_not_proved_is_not_said_to_have_lost_nothing() -> None:
+    cell = matrix_of(chaos("leader-loss", "all", {"acks": "all"}, proved=False)).rows[0].does_not[0]
+    assert [finding.text for finding in cell.findings] == ["nothing can be said"]
+    assert cell.result == "inconclusive"
+    assert "no proof" in cell.why
+
+
+def test_cells_that_the_deciding_settings_do_not_tell_apart_carry_their_case() -> None:
+    same = [chaos("leader-loss", case, {"acks": "all"}) for case in ("eager", "lazy")]
+    assert [cell.setting for cell in matrix_of(*same).rows[0].does_not] == [
+        "acks=all, min ISR 2 · eager",
+        "acks=all, min ISR 2 · lazy",
+    ]
+
+
+def test_a_run_without_faults_says_what_its_records_came_to() -> None:
+    found = matrix_of(cell_facts(BASELINE, p99_us=9_000, cell_id="a"), cell_facts(BASELINE, p99_us=9_000, cell_id="b"))
+    assert found.rows == ()
+    assert (
+        found.calm == "2 cells without faults: 40,000 records sent and read back, none lost, duplicated or reordered."
+    )
+
+
+def test_damage_without_a_fault_has_a_row_of_its_own() -> None:
+    struck = chaos("x", "calm", {"acks": "all"}, seen={"lost": 4})
+    found = matrix_of(with_document(struck, kind="sweep"))
+    assert [row.fault for row in found.rows] == ["no fault"]
+    assert found.rows[0].does_not[0].findings[0].text == "4 lost"
+    assert found.calm == "1 of 1 cell without faults had damage."
+
+
+def test_the_small_time_line_has_the_dip_under_its_band() -> None:
+    cell = matrix_of(*faulty()).rows[0].permits[0]
+    own = cell.timeline
+    assert own is not None
+    assert len(own.rates) <= POINTS_MAX
+    (band,) = own.bands
+    assert (round(band.start, 2), round(band.end, 2), band.label) == (0.2, 0.4, "killed on leader")
+    middle = own.rates[round(len(own.rates) * 0.3)]
+    assert middle == 0 < own.rates[0] == own.top
+
+
+def test_nothing_is_drawn_of_a_cell_that_acknowledged_nothing() -> None:
+    facts = faulty()[0]
+    facts.slots["acked"] = 0
+    facts.slots["intended"] = 0
+    own = figures(judged([facts])).cells[0].over_time
+    assert small_timeline(own) is None
+
+
+# --- speed ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_forest_has_a_row_for_each_setting_with_its_interval() -> None:
+    forest = demo().overview.forest
+    assert forest is not None
+    assert forest.repeated
+    assert [column.title for column in forest.columns] == ["p99"]
+    assert forest.columns[0].baseline in ("19.7 ms", "19.8 ms", "19.9 ms", "20 ms", "20.1 ms", "20.2 ms")
+    rows = {row.label: row for row in forest.rows}
+    slow = rows["linger.ms=50"].values[0]
+    assert slow is not None
+    assert slow.judgement == "worse"
+    assert slow.low is not None
+    assert slow.high is not None
+    assert forest.columns[0].one < slow.low < slow.at < slow.high
+    assert rows["acks=1"].risk == "may lose records"
+    assert rows["linger.ms=50"].risk == ""
+
+
+def test_without_repetition_a_dot_has_no_whisker_and_no_judgement() -> None:
+    forest = demo(repetitions=1).overview.forest
+    assert forest is not None
+    assert not forest.repeated
+    values = [value for row in forest.rows for value in row.values if value is not None]
+    assert values != []
+    assert {(value.low, value.high, value.judgement) for value in values} == {(None, None, "seen once")}
+
+
+def test_figures_that_every_setting_shares_are_named_and_not_drawn() -> None:
+    forest = demo().overview.forest
+    assert forest is not None
+    assert forest.left_out == ("throughput", "broker CPU per record", "wire bytes per record")
+
+
+def test_a_warning_stands_beside_the_setting_that_it_concerns() -> None:
+    items = [
+        cell_facts(BASELINE, p99_us=9_000, baseline=True),
+        cell_facts({**BASELINE, "batch.size": "1024"}, p99_us=4_000_000, throughput=806.0),
+        cell_facts({**BASELINE, "batch.size": "2048"}, p99_us=12_000),
+    ]
+    forest = figures(judged(items)).overview.forest
+    assert forest is not None
+    assert {row.label: row.warnings for row in forest.rows} == {
+        "batch.size=1024": ("not sustained",),
+        "batch.size=2048": (),
+    }
+
+
+# --- head, choice, doubts, table ------------------------------------------------------------------------------------
+
+
+def test_the_head_counts_the_records_that_were_accounted_for() -> None:
+    head = figures(judged(faulty())).overview.head
+    assert (head.result, head.cells) == ("pass", "7 cells as expected")
+    assert head.records == f"{7 * RECORDS:,} records accounted for, one by one"
+    assert head.culprits == ()
+    assert head.client == "client reference"
+
+
+def test_records_of_a_log_that_was_not_read_to_its_end_are_not_accounted_for() -> None:
+    first, *others = faulty()
+    outcome = {**first.cell.document["outcome"], "final_read": {"complete": False}}
+    head = figures(judged([with_document(first, outcome=outcome), *others])).overview.head
+    assert head.cells == "1 inconclusive of 7 cells"
+    assert head.records.startswith(f"{6 * RECORDS:,} records accounted for, one by one; the logs of 1 cell")
+    assert [culprit.result for culprit in head.culprits] == ["inconclusive"]
+
+
+def test_the_host_carries_a_warning_only_where_speed_was_measured_on_it() -> None:
+    noise = {"t_us": 5_000_000, "source": "host", "name": "resources"}
+    busy = [{**noise, "values": {"foreign_share": 0.3, "steal_share": 0.1}}]
+
+    def host(kind: str) -> HostState:
+        made = cell_facts(BASELINE, p99_us=9_000, kind=kind, cell_id=kind)
+        return figures(judged([replace(made, cell=changed(made.cell, stats=busy))])).overview.head.host
+
+    assert "others took up to 40%" in host("sweep").text
+    assert [host(kind).is_warning for kind in ("sweep", "chaos")] == [True, False]
+
+
+def test_the_copy_is_a_whole_file_for_a_producer() -> None:
+    choice = demo().overview.choice
+    assert choice is not None
+    lines = choice.properties.splitlines()
+    names = {line.split("=")[0] for line in lines if not line.startswith("#")}
+    assert names >= {"acks", "enable.idempotence", "max.in.flight.requests.per.connection", *BASELINE}
+    assert any("min.insync.replicas=2" in line for line in lines), "acks=all promises nothing without it"
+    assert choice.how_sure != ()
+    assert choice.would_change != ()
+    assert not any(line.startswith(("How sure", "What would")) for line in choice.what)
+
+
+def test_every_doubt_is_told_once_with_its_place() -> None:
+    found = every_kind()["doubtful"].overview.doubts
+    assert found[0].text == "the run was killed after 2 of 9 cells: this run is no pass"
+    assert any(doubt.target == "cell-leader-loss-acks-1" and "says nothing" in doubt.text for doubt in found)
+    assert len({doubt.text for doubt in found}) == len(found)
+
+
+def test_a_run_of_single_repetitions_doubts_its_speeds() -> None:
+    assert any("ran once" in doubt.text for doubt in demo(repetitions=1).overview.doubts)
+    assert not any("ran once" in doubt.text for doubt in demo().overview.doubts)
+
+
+def test_sweep_cells_are_folded_beside_others_and_stand_open_alone() -> None:
+    both, alone = demo().overview.table, figures(swept()).overview.table
+    assert [(group.name, group.is_folded) for group in both.groups] == [("chaos", False), ("sweep", True)]
+    assert [(group.name, group.is_folded) for group in alone.groups] == [("sweep", False)]
+
+
+def test_columns_in_which_no_cell_has_anything_wait_to_be_chosen() -> None:
+    shown = {column.name: column.is_shown for column in figures(swept()).overview.table.columns}
+    assert shown["lost"], "that there is no damage is an answer"
+    assert shown["p99"]
+    assert not shown["unknown"]
+    assert not shown["gap"]
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_run_has_a_front_in_one_order(runs: dict[str, Figures], kind: str) -> None:
+    page = render(runs[kind])
+    order = re.findall(r'<section id="(damage|speed|choice|doubts|cells|details)"', page)
+    wanted = ["damage", "speed", "choice", "doubts", "cells", "details"]
+    assert order == [name for name in wanted if name in order]
+    assert {"damage", "doubts", "cells", "details"} <= set(order)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_link_of_the_front_leads_somewhere(runs: dict[str, Figures], kind: str) -> None:
+    page = render(runs[kind])
+    front = page[page.index('<header class="top') : page.index('<section id="details"')]
+    for target in set(re.findall(r'href="#([^"]+)"', front)):
+        assert f'id="{target}"' in page, target
+
+
+def test_titles_on_the_front_cannot_become_markup() -> None:
+    named = with_document(faulty()[0], title="<b>x</b>", note="<i>y</i>", scenario="<u>z</u>")
+    page = render(figures(judged([named])))
+    for markup in ("<b>x</b>", "<i>y</i>", "<u>z</u>"):
+        assert markup not in page
