@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from reports.figures.figures import Figures, figures_of
 from reports.judge.judged import Judged
@@ -91,6 +92,7 @@ def faulty() -> list[CellFacts]:
     ]
 
 
+@cache
 def swept(*, repetitions: int = 3) -> list[Judged]:
     return planted_sweep(
         one_at_a_time(CHANGES),
@@ -107,10 +109,12 @@ def figures(items: Sequence[Judged], *, problems: Sequence[str] = ()) -> Figures
     return figures_of(replace(run, problems=tuple(problems)), items)
 
 
+@cache
 def demo(*, repetitions: int = 3) -> Figures:
     return figures([*swept(repetitions=repetitions), *judged(faulty())])
 
 
+@cache
 def every_kind() -> dict[str, Figures]:
     """Name -> the figures of a run of that kind."""
     unproved = chaos("leader-loss", "acks-1", {"acks": "1"}, expect={"lost": "predicted"}, proved=False)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from reports.figures.figures import Figures
 from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
 from reports.figures.overview.head import HostState
 from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
@@ -20,11 +19,6 @@ from tests.reports.overview_runs import RECORDS, chaos, demo, every_kind, faulty
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
 KINDS = ("demo", "once", "faults", "sweep", "one", "none", "doubtful")
-
-
-@pytest.fixture(scope="module")
-def runs() -> dict[str, Figures]:
-    return every_kind()
 
 
 def matrix_of(*facts: CellFacts) -> DamageMatrix:
@@ -260,23 +254,20 @@ def test_columns_in_which_no_cell_has_anything_wait_to_be_chosen() -> None:
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_run_has_a_front_in_one_order(runs: dict[str, Figures], kind: str) -> None:
-    page = render(runs[kind])
+def test_every_kind_of_run_has_a_front_in_one_order_whose_links_lead_somewhere(kind: str) -> None:
+    page = render(every_kind()[kind])
     order = re.findall(r'<section id="(damage|speed|choice|doubts|cells|details)"', page)
     wanted = ["damage", "speed", "choice", "doubts", "cells", "details"]
     assert order == [name for name in wanted if name in order]
     assert {"damage", "doubts", "cells", "details"} <= set(order)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_link_of_the_front_leads_somewhere(runs: dict[str, Figures], kind: str) -> None:
-    page = render(runs[kind])
     front = page[page.index('<header class="top') : page.index('<section id="details"')]
     for target in set(re.findall(r'href="#([^"]+)"', front)):
         assert f'id="{target}"' in page, target
 
 
+@pytest.mark.thorough
 def test_titles_on_the_front_cannot_become_markup() -> None:
     named = with_document(faulty()[0], title="<b>x</b>", note="<i>y</i>", scenario="<u>z</u>")
     page = render(figures(judged([named])))

@@ -25,6 +25,7 @@ from reports.figures.sweep.observations import (
     Observation,
 )
 from reports.figures.sweep.recommend import change, significant
+from reports.figures.sweep.telling import carried_all
 
 COLUMNS_MAX: Final = 3
 ROWS_MAX: Final = 18
@@ -103,7 +104,7 @@ def forest_of(analysis: SweepAnalysis) -> Forest | None:
         return None
     kept = _strongest(keys, effects)
     axes = {measure.name: _axis(effects[measure.name]) for measure in shown}
-    left_out = [measure.title for measure in MEASURES if measure.name in analysis.effects and measure not in measures]
+    left_out = [measure.title for measure in MEASURES if measure.name in analysis.means and measure not in measures]
     rows = [_row(analysis, key, shown, axes) for key in kept]
     shared = [word for word in rows[0].warnings if len(rows) > 1 and all(word in row.warnings for row in rows)]
     return Forest(
@@ -122,7 +123,7 @@ def _says_something(analysis: SweepAnalysis, measure: Measure) -> bool:
     own = analysis.effects.get(measure.name)
     if own is None or not own.effects:
         return False
-    if measure.name == "throughput" and all(item.state == OK and item.asked_per_s for item in analysis.observations):
+    if measure.name == "throughput" and carried_all(analysis.observations):
         return False
     return measure.name == "p99" or any(abs(one.estimate.value) > MARGIN for one in own.effects)
 
