@@ -137,6 +137,12 @@ chromium:
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	  else echo "setup: no Chromium here; the report's browser tests will be skipped" >&2; fi; }
 
+.PHONY: picture
+picture: | $(VENV)/bin/python chromium  ## the front of a report as docs/images/front-page.png (RUN=runs/NAME)
+	@test -f "$(RUN)/report.html" || { echo "picture: RUN=$(RUN) has no report.html; expected RUN=runs/NAME" >&2; exit 2; }
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=5000 --window-size=1280,1240 \
+	  --blink-settings=preferredColorScheme=1 --screenshot=docs/images/front-page.png "file://$(abspath $(RUN))/report.html"
+
 .PHONY: lint
 lint: setup-dev  ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .

@@ -232,6 +232,11 @@ def test_every_doubt_is_told_once_with_its_place() -> None:
     assert len({doubt.text for doubt in found}) == len(found)
 
 
+def test_a_run_without_a_cell_is_not_said_to_be_free_of_doubt() -> None:
+    (doubt,) = figures([]).overview.doubts
+    assert doubt.text == "the run has no cell: nothing was measured"
+
+
 def test_a_run_of_single_repetitions_doubts_its_speeds() -> None:
     assert any("ran once" in doubt.text for doubt in demo(repetitions=1).overview.doubts)
     assert not any("ran once" in doubt.text for doubt in demo().overview.doubts)

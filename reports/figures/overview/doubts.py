@@ -34,6 +34,7 @@ def doubts_of(
     """In the order of weight: what makes the run no pass comes first."""
     found = [Doubt(text=f"{problem}: this run is no pass", target=RUN) for problem in problems]
     found += [Doubt(text=note, target=RUN) for note in notes]
+    found += [] if judged else [Doubt(text="the run has no cell: nothing was measured", target=RUN)]
     found += _undecided(judged)
     if analysis is not None:
         found += [Doubt(text=warning, target=SPEED) for warning in analysis.warnings]
