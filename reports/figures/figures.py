@@ -12,7 +12,6 @@ import pandas as pd
 from reports.figures.cell import CellFigures, cell_figures
 from reports.figures.client_properties import client_properties
 from reports.figures.generator import GeneratorFigures, generator_figures
-from reports.figures.headline import Headline, headline_of
 from reports.figures.knobs import KnobRow, Limits, knob_rows, limits_of
 from reports.figures.measurements import Measurement, measure
 from reports.figures.overview.overview import Overview, overview_of
@@ -52,7 +51,6 @@ class RunFigures:
 class Figures:
     run: RunFigures
     cells: tuple[CellFigures, ...]
-    headline: Headline
     overview: Overview
     price: tuple[PricePoint, ...]
     throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
@@ -80,7 +78,6 @@ def figures_of(run: Run, judged: Sequence[Judged], search: Json | None = None) -
     return Figures(
         run=_run(run, judged),
         cells=cells,
-        headline=headline_of(judged, analysis),
         overview=overview_of(run, judged, cells, sweep=sweep, generator=generator, search=found),
         price=price_of_safety(judged),
         throughput_tells=not carried_all(observations),

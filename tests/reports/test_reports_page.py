@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from reports.figures.figures import figures_of
-from reports.figures.headline import headline_of
 from reports.figures.over_time import LATENCIES, LATENCIES_UNACKNOWLEDGED, OverTime, over_time
 from reports.figures.story import story_steps
 from reports.judge.judged import Judged
-from reports.judge.verdict import expectation, judge
+from reports.judge.verdict import judge
 from reports.read.model import Latency
-from reports.render.narrative import verdict_sentences
 from reports.render.page import render
 from tests.reports.cells import changed
 from tests.reports.conftest import Planted
@@ -108,17 +106,19 @@ def test_every_chart_has_its_data_and_a_table(page: str, judged: list[Judged]) -
 
 
 @pytest.mark.spark
-def test_the_first_sentences_are_made_from_the_figures(judged: list[Judged]) -> None:
-    sentences = [sentence.text for sentence in verdict_sentences(headline_of(judged))]
+def test_the_front_page_tells_the_damage_of_every_cell_as_it_was_found(planted: Planted, judged: list[Judged]) -> None:
+    front = figures_of(planted.run, judged).overview
     failed = sum(item.verdict.result == "fail" for item in judged)
-    assert 2 <= len(sentences) <= 3
-    assert sentences[0].startswith(f"{failed} of {len(judged)} cells failed")
-    lost = [item.facts.predictions["lost"].observed.count for item in judged if _may_lose(item)]
-    assert f"lost {sum(lost):,} in {len(lost) - lost.count(0)} cells (exactly the predicted)" in sentences[1]
-
-
-def _may_lose(item: Judged) -> bool:
-    return expectation(item.facts, "lost") == "predicted"
+    assert front.head.cells.startswith(f"{failed} failed")
+    told = {
+        cell.cell_id: [finding.text for finding in cell.findings]
+        for row in front.damage.rows
+        for cell in (*row.permits, *row.does_not)
+    }
+    struck = [item for item in judged if item.facts.lost and item.facts.cell.kind == "chaos"]
+    assert struck != []
+    for item in struck:
+        assert f"{item.facts.lost:,} lost" in told[item.facts.cell.cell_id]
 
 
 @pytest.mark.spark

@@ -13,7 +13,7 @@ import pytest
 
 from reports.figures import generator
 from reports.figures.figures import figures_of
-from reports.figures.headline import headline_of
+from reports.figures.overview.forest import forest_of
 from reports.figures.sweep import recommend
 from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME
@@ -21,7 +21,6 @@ from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
 from reports.read.model import CellFacts, IdentitySet, Latency, SetComparison
 from reports.render.csv_tables import generator_table
-from reports.render.narrative import verdict_sentences
 from reports.render.page import render
 from reports.render.results import write_results
 from reports.render.sweep_json import sweep_document
@@ -327,20 +326,17 @@ def test_what_was_repeated_and_counts_once_is_not_said_to_have_run_once() -> Non
 
 
 @pytest.mark.parametrize("repetitions", [1, 4])
-def test_the_price_of_safety_is_a_headline_only_where_it_was_measured_again(repetitions: int) -> None:
+def test_the_front_page_judges_the_price_of_safety_only_where_it_was_measured_again(repetitions: int) -> None:
     loose = {"acks": "1", "enable.idempotence": "false"}
     cells = []
     for repetition in range(1, repetitions + 1):
         quick, safe = 5_000 + 10 * repetition, 20_000 + 10 * repetition
         cells.append(cell_facts(BASELINE, p99_us=safe, repetition=repetition, baseline=True))
         cells.append(cell_facts({**BASELINE, "acks": "1"}, p99_us=quick, repetition=repetition, properties=loose))
-    items = judged(cells)
-    told = [
-        sentence.text
-        for sentence in verdict_sentences(headline_of(items, analysed(items)))
-        if "the p99 of acks=1" in sentence.text
-    ]
-    assert len(told) == (0 if repetitions == 1 else 1)
+    forest = forest_of(analysed(judged(cells)))
+    assert forest is not None
+    (row,) = forest.rows
+    assert [value and value.judgement for value in row.values] == ["seen once" if repetitions == 1 else "better"]
 
 
 @pytest.mark.thorough
