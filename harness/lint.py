@@ -120,7 +120,7 @@ def _one_copy_called_durable(cell: PlannedCell) -> str:
         return ""
     if cell.replication_factor == 1:
         return "acks=all with one replica: one broker's loss is the record's loss; durable needs 3 and min.insync 2"
-    minimum = cell.topic_config.get("min.insync.replicas", cell.broker_settings.get("min.insync.replicas", "1"))
+    minimum = cell.topic_config.get("min.insync.replicas", cell.record.broker_settings.get("min.insync.replicas", "1"))
     if minimum in ("0", "1"):
         return (
             "acks=all with min.insync.replicas=1: when followers fall behind, the leader alone acknowledges, and its "
@@ -252,7 +252,7 @@ def _one_cluster(sweep: Sequence[PlannedCell]) -> str:
 
 
 def _through_proxies(sweep: Sequence[PlannedCell]) -> str:
-    if not any(cell.proxied for cell in sweep):
+    if not any(cell.record.proxied for cell in sweep):
         return ""
     return "sweep.proxied: the proxies pass a third of what loopback does, so rates are the proxies', not the brokers'"
 

@@ -12,47 +12,39 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final
 
+from chaos.model import Expect, Scenario
 from harness.designs import ONE_AT_A_TIME
 from harness.limit_cells import check_limits, limits_of
 from harness.suite import BASELINE, KAFKA_DEFAULTS, KNOBS, ChaosEntry, Search, Suite, Sweep
 from harness.sweep_plan import SweepConfiguration, sweep_configurations
+from runlog.records.cell import (
+    CellKind,
+    CellRecord,
+    CertificateReference,
+    CriterionRecord,
+    Expectation,
+    Expectations,
+    Shown,
+    TopicRecord,
+    not_begun,
+)
+from runlog.records.workload import WorkloadRecord
 from workloads.model import Workload, copy_topic, topic_names
 
-Expectation = Literal["none", "predicted", "exact", "any"]
 # Kafka allows 249 characters. This leaves room for what is appended (-copy, -t12, a group's name).
 _TOPIC_NAME_MAX: Final = 200
-NO_DAMAGE: Final[Mapping[str, str]] = {"lost": "none", "duplicated": "none", "reordered": "none"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioCase:
-    """What the plan must know about one case of a chaos scenario. scenarios.py makes it from chaos' model."""
+    """Which case of which scenario an entry of the suite asks for."""
 
-    scenario: str
-    case: str
-    reference: str = ""  # the name or path by which the scenario is found again
-    title: str
-    because: str = ""
-    about: str = ""  # the scenario in words
-    source: str = ""
-    damage: str
-    expect: Mapping[str, str]
-    properties: Mapping[str, str] = field(default_factory=dict)
-    topic_config: Mapping[str, str] = field(default_factory=dict)
-    partitions: int | None = None
-    replication_factor: int | None = None
-    broker_settings: Mapping[str, str] = field(default_factory=dict)
-    workload: Mapping[str, Any] = field(default_factory=dict)  # values as the workload model takes them
-    brokers: int = 3
-    engines: Sequence[str] = ("reference", "kafka")
-    clients: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    has_faults: bool = True
-    until_done: bool = False
-    criteria: Sequence[Mapping[str, Any]] = ()  # as the document of a cell has them
+    reference: str  # the name or path by which the scenario is found again
+    scenario: Scenario
+    name: str
 
 
 def own_name(mark: str, text: str) -> str:
@@ -69,49 +61,76 @@ CasesOf = Callable[[ChaosEntry], Sequence[ScenarioCase]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCell:
-    cell_id: str
-    kind: Literal["sweep", "chaos", "search"]
-    title: str
-    client: str
-    repetition: int
-    properties: Mapping[str, str]
-    topic_config: Mapping[str, str]
-    partitions: int
-    replication_factor: int
+    """A cell before it runs: the record that cell.json will get, and what only the harness must know to run it.
+
+    The record has what the plan decides. Its workload, topic, engine and outcome come in when the cell is carried out
+    (harness/run/document.py).
+    """
+
+    record: CellRecord
     workload: Workload
-    broker_settings: Mapping[str, str]
-    proxied: bool
-    baseline: bool
-    expect: Mapping[str, str]
-    seed: int
-    changed: str = ""  # the setting in which a cell of a one-at-a-time sweep differs from the baseline
-    factors: Mapping[str, str] = field(default_factory=dict)  # the swept settings and their values in this cell
-    note: str = ""
-    about: str = ""  # what the scenario does, and where it comes from
-    source: str = ""
-    scenario: str = ""
-    scenario_reference: str = ""
-    case: str = ""
-    damage: str = ""
     brokers: int | None = None  # None: as many as the suite's cluster has
     engines: Sequence[str] = ("reference", "kafka", "external")
     clients: Sequence[str] = ()  # empty: all
-    tags: Sequence[str] = ()
-    fork: int = 1  # which of the sweep's clusters it runs on
-    has_faults: bool = False
+    scenario_reference: str = ""
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
-    criteria: Sequence[Mapping[str, Any]] = ()
-    limits: Sequence[str] = ()  # of the suite, that hold for this cell
     mark: str = ""  # of the run; everything that the cell makes on a cluster begins with it
 
     def marked(self, mark: str) -> PlannedCell:
         """The cell as it is carried out: with the mark, so that its names on the cluster are unique."""
         return replace(self, mark=mark)
 
+    # --- the fields of the record that the harness asks for most ---------------------------------------------------
+
     @property
-    def knobs(self) -> dict[str, str]:
-        """The five settings that the reports compare."""
-        return {name: self.properties.get(name, KAFKA_DEFAULTS[name]) for name in KNOBS}
+    def cell_id(self) -> str:
+        return self.record.cell_id
+
+    @property
+    def kind(self) -> CellKind:
+        return self.record.kind
+
+    @property
+    def title(self) -> str:
+        return self.record.title
+
+    @property
+    def client(self) -> str:
+        return self.record.client
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.record.properties
+
+    @property
+    def repetition(self) -> int:
+        assert self.record.repetition is not None
+        return self.record.repetition
+
+    @property
+    def fork(self) -> int:
+        """Which of the sweep's clusters it runs on."""
+        return self.record.fork or 1
+
+    @property
+    def baseline(self) -> bool:
+        return self.record.baseline
+
+    @property
+    def topic_config(self) -> Mapping[str, str]:
+        return self.record.topic.config
+
+    @property
+    def partitions(self) -> int:
+        assert self.record.topic.partitions is not None
+        return self.record.topic.partitions
+
+    @property
+    def replication_factor(self) -> int:
+        assert self.record.topic.replication_factor is not None
+        return self.record.topic.replication_factor
+
+    # --- what follows from them ------------------------------------------------------------------------------------
 
     @property
     def topic_name(self) -> str:
@@ -134,6 +153,63 @@ class PlannedCell:
         return self.workload.warmup_ms + self.workload.measure_ms
 
 
+def new_record(
+    *,
+    cell_id: str,
+    kind: CellKind,
+    title: str,
+    client: str,
+    repetition: int,
+    properties: Mapping[str, str],
+    topic: TopicRecord,
+    broker_settings: Mapping[str, str],
+    proxied: bool,
+    seed: int,
+) -> CellRecord:
+    """What every planned cell has. The rest is empty: `replace` sets what this kind of cell has beside it."""
+    return CellRecord(
+        cell_id=cell_id,
+        kind=kind,
+        title=title,
+        client=client,
+        engine="",
+        engine_version="",
+        brokers=None,
+        repetition=repetition,
+        fork=None,
+        order=None,
+        scenario=None,
+        case=None,
+        damage=None,
+        note="",
+        about="",
+        source="",
+        changed="",
+        properties=properties,
+        topic=topic,
+        workload=WorkloadRecord(sizes=None, corpus=None),
+        knobs=knobs_of(properties),
+        factors={},
+        baseline=False,
+        expect=Expectations(),
+        criteria=(),
+        tags=(),
+        has_faults=False,
+        proxied=proxied,
+        path="",
+        seed=seed,
+        command="",
+        broker_settings=broker_settings,
+        certificate=CertificateReference(),
+        outcome=not_begun(),
+    )
+
+
+def knobs_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """The five settings that the reports compare."""
+    return {name: properties.get(name, KAFKA_DEFAULTS[name]) for name in KNOBS}
+
+
 def build_plan(suite: Suite, cases_of: CasesOf, *, seed: int, client: str) -> tuple[PlannedCell, ...]:
     """All cells in the order of execution. The ids are unique."""
     cells: list[PlannedCell] = []
@@ -148,7 +224,12 @@ def build_plan(suite: Suite, cases_of: CasesOf, *, seed: int, client: str) -> tu
     ids = [cell.cell_id for cell in cells]
     assert len(ids) == len(set(ids)), f"cell ids are not unique: {sorted(ids)}"
     check_limits(suite, cells)
-    return tuple(replace(cell, limits=limits_of(suite, cell)) for cell in cells)
+    return tuple(_limited(suite, cell) for cell in cells)
+
+
+def _limited(suite: Suite, cell: PlannedCell) -> PlannedCell:
+    """With the suite's limits that hold for it."""
+    return replace(cell, record=replace(cell.record, limits=tuple(limits_of(suite, cell))))
 
 
 def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[PlannedCell]:
@@ -177,27 +258,32 @@ def _sweep_cell(
     prefix = "sweep" if sweep.vary or sweep.baseline_name == BASELINE else _safe(suite.name)
     if workload.is_closed_loop:
         title += " [closed loop]"
-    return PlannedCell(
+    record = new_record(
         cell_id=f"{prefix}-{_safe(one.name)}{suffix}",
-        kind="sweep",
+        kind=CellKind.SWEEP,
         title=title,
         client=client,
         repetition=repetition,
-        fork=sweep.fork_of(repetition),
         properties={**suite.properties, **sweep.baseline, **one.properties},
-        topic_config=suite.topic.config,
-        partitions=int(topic["partitions"]),
-        replication_factor=int(topic["replication_factor"]),
-        workload=workload,
+        topic=TopicRecord(
+            name=None,
+            partitions=int(topic["partitions"]),
+            replication_factor=int(topic["replication_factor"]),
+            config=suite.topic.config,
+        ),
         broker_settings=suite.cluster.settings,
         proxied=sweep.proxied,
-        baseline=not one.changed,
-        expect=NO_DAMAGE,
         seed=seed,
+    )
+    of_sweep = replace(
+        record,
+        fork=sweep.fork_of(repetition),
+        baseline=not one.changed,
         changed=one.changed if sweep.design == ONE_AT_A_TIME else "",
         factors=one.factors,
         note=one.note,
     )
+    return PlannedCell(record=of_sweep, workload=workload)
 
 
 def search_cell(
@@ -210,24 +296,28 @@ def search_cell(
     title = (
         f"try {number}: {rate:g} records/s" if fraction is None else f"{fraction:.0%} of the limit: {rate:g} records/s"
     )
-    cell = PlannedCell(
+    record = new_record(
         cell_id=name,
-        kind="search",
+        kind=CellKind.SEARCH,
         title=title,
         client=client,
         repetition=number,
         properties={**suite.properties, **search.properties},
-        topic_config=suite.topic.config,
-        partitions=suite.topic.partitions,
-        replication_factor=suite.topic.replication_factor,
-        workload=suite.workload.model_copy(update={"rate_per_s": rate}),
+        topic=_topic(suite),
         broker_settings=suite.cluster.settings,
         proxied=False,
-        baseline=False,
-        expect=NO_DAMAGE,
         seed=seed,
     )
-    return replace(cell, limits=limits_of(suite, cell))
+    workload = suite.workload.model_copy(update={"rate_per_s": rate})
+    return _limited(suite, PlannedCell(record=record, workload=workload))
+
+
+def _topic(suite: Suite) -> TopicRecord:
+    """Its name is known when the cell is carried out."""
+    topic = suite.topic
+    return TopicRecord(
+        name=None, partitions=topic.partitions, replication_factor=topic.replication_factor, config=topic.config
+    )
 
 
 def first_try(suite: Suite, client: str) -> tuple[PlannedCell, ...]:
@@ -239,40 +329,62 @@ def first_try(suite: Suite, client: str) -> tuple[PlannedCell, ...]:
 
 
 def _chaos_cell(
-    suite: Suite, case: ScenarioCase, *, seed: int, client: str, repetition: int, repetitions: int
+    suite: Suite, chosen: ScenarioCase, *, seed: int, client: str, repetition: int, repetitions: int
 ) -> PlannedCell:
+    scenario, name = chosen.scenario, chosen.name
+    case, topic = scenario.cases[name], _topic(suite)
     baseline = suite.sweep.baseline if suite.sweep is not None else {}
     suffix = f"-r{repetition}" if repetitions > 1 else ""
-    return PlannedCell(
-        cell_id=f"chaos-{_safe(case.scenario)}-{_safe(case.case)}{suffix}",
-        kind="chaos",
-        title=case.title,
+    record = new_record(
+        cell_id=f"chaos-{_safe(scenario.name)}-{_safe(name)}{suffix}",
+        kind=CellKind.CHAOS,
+        title=f"{scenario.name}: {case.title}",
         client=client,
         repetition=repetition,
-        properties={**suite.properties, **baseline, **case.properties},
-        topic_config={**suite.topic.config, **case.topic_config},
-        partitions=case.partitions or suite.topic.partitions,
-        replication_factor=case.replication_factor or suite.topic.replication_factor,
-        workload=suite.workload.model_validate({**suite.workload.model_dump(), **case.workload}),
-        broker_settings={**suite.cluster.settings, **case.broker_settings},
+        properties={**suite.properties, **baseline, **scenario.properties_of(name)},
+        topic=replace(
+            topic,
+            partitions=scenario.topic.partitions,
+            replication_factor=scenario.topic.replication_factor,
+            config={**topic.config, **scenario.topic_config_of(name)},
+        ),
+        broker_settings={**suite.cluster.settings, **scenario.broker_settings_of(name)},
         proxied=True,
-        baseline=False,
-        expect={**NO_DAMAGE, **case.expect},
         seed=seed,
+    )
+    of_scenario = replace(
+        record,
+        scenario=scenario.name,
+        case=name,
+        damage=scenario.damage,
         note=case.because,
-        about=case.about,
-        source=case.source,
-        scenario=case.scenario,
-        scenario_reference=case.reference or case.scenario,
-        case=case.case,
-        damage=case.damage,
-        brokers=max(case.brokers, case.replication_factor or 1),
-        engines=case.engines,
-        clients=case.clients,
-        tags=case.tags,
-        has_faults=case.has_faults,
-        until_done=case.until_done,
-        criteria=case.criteria,
+        about=f"{scenario.title}. {scenario.description.strip()}",
+        source=scenario.source.strip(),
+        expect=_expectations(case.expect),
+        criteria=tuple(
+            CriterionRecord(text=item.text, figure=item.figure, limit=item.limit) for item in scenario.criteria_of(name)
+        ),
+        tags=scenario.tags,
+        has_faults=scenario.has_faults,
+    )
+    return PlannedCell(
+        record=of_scenario,
+        workload=suite.workload.model_validate({**suite.workload.model_dump(), **scenario.workload_of(name)}),
+        brokers=max(scenario.brokers, scenario.topic.replication_factor),
+        engines=(*scenario.engines, *(("external",) if scenario.is_client_side else ())),
+        clients=scenario.clients,
+        scenario_reference=chosen.reference,
+        until_done=scenario.until_done,
+    )
+
+
+def _expectations(expect: Expect) -> Expectations:
+    return Expectations(
+        lost=Expectation(expect.lost),
+        duplicated=Expectation(expect.duplicated),
+        reordered=Expectation(expect.reordered),
+        lost_unacked=Shown(expect.lost_unacked),
+        passed_over=Shown(expect.passed_over),
     )
 
 

@@ -39,31 +39,4 @@ def cases_of(entry: ChaosEntry) -> Sequence[ScenarioCase]:
     for name in wanted:
         if name not in scenario.cases:
             raise UsageError(f"scenario {scenario.name} has no case {name!r}{nearest(name, list(scenario.cases))}")
-    return [_case(entry.scenario, scenario, name) for name in wanted]
-
-
-def _case(reference: str, scenario: Scenario, name: str) -> ScenarioCase:
-    return ScenarioCase(
-        scenario=scenario.name,
-        reference=reference,
-        case=name,
-        title=f"{scenario.name}: {scenario.cases[name].title}",
-        damage=scenario.damage,
-        expect=scenario.cases[name].expect.model_dump(),
-        because=scenario.cases[name].because,
-        about=f"{scenario.title}. {scenario.description.strip()}",
-        source=scenario.source.strip(),
-        properties=scenario.properties_of(name),
-        topic_config=scenario.topic_config_of(name),
-        partitions=scenario.topic.partitions,
-        replication_factor=scenario.topic.replication_factor,
-        broker_settings=scenario.broker_settings_of(name),
-        workload=scenario.workload_of(name),
-        brokers=scenario.brokers,
-        engines=(*scenario.engines, *(("external",) if scenario.is_client_side else ())),
-        clients=scenario.clients,
-        tags=scenario.tags,
-        has_faults=scenario.has_faults,
-        until_done=scenario.until_done,
-        criteria=tuple(item.model_dump() for item in scenario.criteria_of(name)),
-    )
+    return [ScenarioCase(reference=entry.scenario, scenario=scenario, name=name) for name in wanted]

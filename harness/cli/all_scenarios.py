@@ -15,7 +15,7 @@ def agreed_to_all(suite: Suite, options: RunOptions) -> bool:
     """Asks on a terminal. Without a terminal nobody can answer. Then it says how to agree, and the answer
     counts as no."""
     cells = plan_of(suite, options)
-    names = list(dict.fromkeys(cell.scenario for cell in cells))
+    names = list(dict.fromkeys(cell.record.scenario for cell in cells))
     print(
         f"all scenarios are {len(names)} with {len(cells)} cells, about {minutes(seconds_of(suite, cells, options))}.\n"
         "  harness chaos leader-loss   one of them\n"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.errors import UsageError
-from harness.plan import PlannedCell
+from harness.plan import PlannedCell, knobs_of
 from harness.scenarios import load_scenario
 from workloads.clients import check_properties, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError
@@ -29,11 +29,11 @@ def fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...
         cell, change = _with_nearest(planned) if planned.kind == "chaos" else (planned, "")
         reason = _why_not(cell, engine) if cell.kind == "chaos" else ""
         if reason:
-            left_out.append((reason, cell.scenario))
+            left_out.append((reason, cell.record.scenario or ""))
             continue
         kept.append(cell)
         if change:
-            changed.append((change, cell.scenario))
+            changed.append((change, cell.record.scenario or ""))
     lines = _by_reason(left_out)
     if lines and not kept:
         raise UsageError(f"nothing is left to run: {'; '.join(lines)}")
@@ -74,7 +74,7 @@ def _why_not(cell: PlannedCell, engine: str) -> str:
 def _with_nearest(cell: PlannedCell) -> tuple[PlannedCell, str]:
     """The cell with settings that its client has, and what was changed. The report's page says it too."""
     # Then the scenario wants to see overtaking.
-    about = (_IN_FLIGHT,) if cell.expect.get("reordered") in _FORETOLD else ()
+    about = (_IN_FLIGHT,) if cell.record.expect.reordered in _FORETOLD else ()
     try:
         properties, changes = nearest_properties(cell.client, cell.properties, as_they_are=about)
     except ClientError:
@@ -82,7 +82,13 @@ def _with_nearest(cell: PlannedCell) -> tuple[PlannedCell, str]:
     if not changes:
         return cell, ""
     change = f"client {cell.client}: {', '.join(changes)}"
-    return replace(cell, properties=properties, note=f"{cell.note} With {change}.".lstrip()), change
+    record = replace(
+        cell.record,
+        properties=properties,
+        knobs=knobs_of(properties),
+        note=f"{cell.record.note} With {change}.".lstrip(),
+    )
+    return replace(cell, record=record), change
 
 
 @functools.cache

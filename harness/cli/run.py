@@ -183,7 +183,7 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         if cell.kind != "chaos" and suite.source is None and (problem := property_problem(cell)):
             raise UsageError(f"cell {cell.cell_id}: {problem}")
         if options.engine != "external":
-            for scope, settings in (("topic", cell.topic_config), ("broker", cell.broker_settings)):
+            for scope, settings in (("topic", cell.topic_config), ("broker", cell.record.broker_settings)):
                 if problem := settings_problem(scope, settings):
                     raise UsageError(f"cell {cell.cell_id}: {problem}")
     return wanted
@@ -214,7 +214,7 @@ def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> t
         "all rounds run on it and the intervals hold its scatter alone",
         file=sys.stderr,
     )
-    return tuple(replace(cell, fork=1) for cell in cells)
+    return tuple(replace(cell, record=replace(cell.record, fork=1 if cell.record.fork else None)) for cell in cells)
 
 
 def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[PlannedCell, ...]:

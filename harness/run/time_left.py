@@ -30,10 +30,10 @@ def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IP
     number."""
     return ClusterKey(
         engine=engine,
-        proxied=planned.proxied,
+        proxied=planned.record.proxied,
         brokers=planned.brokers or brokers,
         host=host,
-        settings=tuple(sorted(planned.broker_settings.items())),
+        settings=tuple(sorted(planned.record.broker_settings.items())),
         journal_appends=planned.kind == "chaos",
         interposed=planned.kind == "chaos"
         and engine == "kafka"

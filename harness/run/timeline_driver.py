@@ -148,14 +148,14 @@ class TimelineDriver:
             try:
                 result = timeline.run(
                     self._scenario,
-                    planned.case,
+                    planned.record.case or "",
                     self._port,
                     record,
                     clock=timeline.RunningClock(t0_monotonic_ns=context.clock.t0_monotonic_ns, stop=self._stop),
                     topic=planned.topic_name,
                     measure_start_us=measure_start_us,
                     lease=context.lease,
-                    seed=planned.seed + planned.repetition - 1,  # each repetition of a swarm gets another swarm
+                    seed=planned.record.seed + planned.repetition - 1,  # each repetition of a swarm gets another swarm
                 )
                 self.problem = result.problem
             except Exception as error:  # the entry point of a thread: the cell must hear of it

@@ -58,7 +58,7 @@ SHARE_MAX: Final = Criteria().compiler_share_max / RATE_FACTOR
 def rounds_before(planned: PlannedCell) -> int:
     """One if brokers will be young again, or if the window is too short to be judged anyway."""
     measures = planned.workload.measure_ms * 1000 >= Criteria().steady_window_us_min
-    return ROUNDS_MAX if measures and not planned.has_faults else 1
+    return ROUNDS_MAX if measures and not planned.record.has_faults else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,26 @@ class OutcomeRecord:
         return self.measure_start_us, self.measure_end_us
 
 
+def not_begun() -> OutcomeRecord:
+    """Of a cell that nothing has come of yet: what stands in cell.json if nobody comes to write more."""
+    return OutcomeRecord(
+        status=CellStatus.INTERRUPTED,
+        reason="the run ended in the middle of this cell",
+        started_us=None,
+        measure_start_us=None,
+        measure_end_us=None,
+        ended_us=None,
+        producers=(),
+        health=Health(),
+        effective=EffectiveSettings(),
+        final_read=FinalReadRecord(complete=False, reason="not reached", end_offsets={}),
+        members=MembersRecord(),
+        copies=CopiesRecord(),
+        anomaly=CellAnomaly.NONE,
+        notes=(),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
     """A file of a finished cell; rows of Parquet parts only."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,11 +25,11 @@ from harness.run.stop import StopFlag
 from harness.run.workload_process import WorkloadProcess
 from harness.suite import Contract
 from runlog.files.clock import RunClock
-from runlog.records.cell import CertificateReference
+from runlog.records.cell import CellKind, CertificateReference
 from runlog.records.load import Health
 from runlog.records.run import CertificateRecord, CertificationStatus
 from runlog.records.search import Clause
-from tests.harness.test_harness_lint import SOUND, cell
+from tests.harness.test_harness_lint import SOUND, cell, recorded
 from tests.harness.test_harness_search import WINDOW_US, four_seconds, streams
 from workloads.model import Workload
 
@@ -47,14 +46,14 @@ def test_cells_that_differ_in_rate_window_and_readers_alone_have_one_shape() -> 
     same = [cell(), cell(rate_per_s=9_999), cell(measure_ms=77), cell(consumers=0), cell(warmup_ms=5)]
     assert len({shape_key(one) for one in same}) == 1
     others = [cell(batch_size=5), cell(record_size_bytes=99), cell(partitions=9), cell(keys="uniform"),
-              cell(producers=2), replace(SOUND, client="confluent")]  # fmt: skip
+              cell(producers=2), recorded(SOUND, client="confluent")]  # fmt: skip
     assert len({shape_key(one) for one in [SOUND, *others]}) == 1 + len(others)
 
 
 def test_of_each_shape_the_most_demanding_cell_stands_for_it_and_the_baseline_comes_first() -> None:
-    other = replace(cell(batch_size=5), baseline=False)
+    other = recorded(cell(batch_size=5), baseline=False)
     faster = cell(rate_per_s=5_000)
-    chaos = replace(SOUND, kind="chaos")
+    chaos = recorded(SOUND, kind=CellKind.CHAOS)
     assert list(one_of_each([other, cell(), faster, chaos]).values()) == [faster, other]
 
 
@@ -79,7 +78,7 @@ def test_a_modest_cell_borrows_a_ceiling_and_a_demanding_one_has_its_own_or_none
     assert found.of(cell(batch_size=5)).exact is False
     demanding = cell(batch_size=5, rate_per_s=int(100_000 * OWN_SHAPE_SHARE) + 1)
     assert found.of(demanding).records_per_s is None
-    assert "faults" in (found.of(replace(SOUND, kind="chaos")).why or "")
+    assert "faults" in (found.of(recorded(SOUND, kind=CellKind.CHAOS)).why or "")
     found.shapes[shape_key(demanding)] = "the client refused"
     assert found.of(demanding) == CertificateReference(why="the client refused")
     skipped = Certification(status=CertificationStatus.SKIPPED, why="--no-certify")
@@ -110,7 +109,7 @@ def test_real_load_processes_against_a_broker_that_stores_nothing(tmp_path: Path
         run_dir=tmp_path, clock=RunClock.starting_now(), stop=StopFlag(), progress=Progress(0),
         lease=Lease(tmp_path / "leases"), command="x", engine="reference",
     )  # fmt: skip
-    refused = replace(cell(batch_size="none at all", rate_per_s=1_000_000), baseline=False)
+    refused = recorded(cell(batch_size="none at all", rate_per_s=1_000_000), baseline=False)
     found = Certification()
     try:
         Certifier(context, lambda: WorkloadProcess(tmp_path / "load.stderr.log")).certify([SOUND, refused], found)

@@ -18,6 +18,7 @@ from harness.run.reporting import exit_code_of, print_verdicts
 from harness.run.rundir import create_run_directory, reproduce_command
 from harness.scenarios import cases_of
 from harness.suite import load_suite
+from runlog.records.codec import to_json
 from workloads.clients import check_properties
 from workloads.clients.protocol import PropertyError
 
@@ -161,10 +162,12 @@ def test_dry_run_prints_the_plan_in_order_and_starts_nothing(capsys: pytest.Capt
 
 def test_the_demo_has_the_seven_chaos_cells(capsys: pytest.CaptureFixture[str]) -> None:
     cells = build_plan(load_suite("demo"), cases_of, seed=7, client="reference")
-    expect = {cell.cell_id: cell.expect for cell in cells if cell.kind == "chaos"}
-    assert all(cell.about and cell.source and cell.note for cell in cells if cell.kind == "chaos"), "told in the report"
+    expect = {cell.cell_id: cell.record.expect for cell in cells if cell.kind == "chaos"}
+    records = [cell.record for cell in cells if cell.kind == "chaos"]
+    assert all(record.about and record.source and record.note for record in records), "told in the report"
     damaged = {
-        cell_id: [name for name, what in damage.items() if what == "predicted"] for cell_id, damage in expect.items()
+        cell_id: [name for name, what in to_json(damage).items() if what == "predicted"]
+        for cell_id, damage in expect.items()
     }
     assert damaged == {
         "chaos-leader-loss-acks-1": ["lost"],
@@ -332,7 +335,7 @@ def test_a_cell_with_other_settings_than_its_scenario_says_so_on_its_page() -> N
     (cell,) = fitting(build_plan(suite, cases_of, seed=1, client="aiokafka"), "reference")
     assert "delivery.timeout.ms" not in cell.properties
     assert cell.properties["max.in.flight.requests.per.connection"] == "1"
-    assert cell.note.endswith("1 instead of 5, no delivery.timeout.ms, it never gives up.")
+    assert cell.record.note.endswith("1 instead of 5, no delivery.timeout.ms, it never gives up.")
 
 
 @pytest.mark.thorough

@@ -92,23 +92,28 @@ def test_workload_and_topic_can_be_varied_beside_client_settings(tmp_path: Path)
     _, cells = planned(tmp_path, vary)
     assert len(cells) == 16
     assert len({cell.cell_id for cell in cells}) == 16
-    small = [cell for cell in cells if cell.factors["workload.record_size_bytes"] == "64"]
+    small = [cell for cell in cells if cell.record.factors["workload.record_size_bytes"] == "64"]
     assert {cell.workload.record_size_bytes for cell in small} == {64}
-    assert {cell.partitions for cell in cells if cell.factors["topic.partitions"] == "12"} == {12}
-    assert {cell.properties["linger.ms"] for cell in cells if cell.factors["linger.ms"] == "50"} == {"50"}
+    assert {cell.partitions for cell in cells if cell.record.factors["topic.partitions"] == "12"} == {12}
+    assert {cell.properties["linger.ms"] for cell in cells if cell.record.factors["linger.ms"] == "50"} == {"50"}
     assert "workload.record_size_bytes" not in cells[0].properties
     first, second = cells[:8], cells[8:]
     assert [cell.repetition for cell in first] == [1] * 8
-    assert [cell.factors for cell in first] != [cell.factors for cell in second], "each round has its own order"
+    assert [cell.record.factors for cell in first] != [cell.record.factors for cell in second], (
+        "each round has its own order"
+    )
 
 
 def test_a_value_brings_the_settings_that_it_demands(tmp_path: Path) -> None:
     vary = "  vary: {acks: [{value: 1, with: {enable.idempotence: false}, because: why}], linger.ms: [0]}\n"
     _, cells = planned(tmp_path, vary)
-    loose = next(cell for cell in cells if cell.factors["acks"] == "1")
+    loose = next(cell for cell in cells if cell.record.factors["acks"] == "1")
     assert (loose.properties["enable.idempotence"], loose.properties["linger.ms"]) == ("false", "5")
     assert loose.title == "acks=1 (with enable.idempotence=false: why)"
-    assert next(cell for cell in cells if cell.factors["linger.ms"] == "0").properties["enable.idempotence"] == "true"
+    assert (
+        next(cell for cell in cells if cell.record.factors["linger.ms"] == "0").properties["enable.idempotence"]
+        == "true"
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +138,7 @@ def test_what_a_design_does_not_take_is_an_error(tmp_path: Path, sweep: str, mes
 def test_a_setting_that_the_baseline_does_not_state_stays_the_clients_own(tmp_path: Path) -> None:
     _, cells = planned(tmp_path, "  vary: {batch.size: [4096], delivery.timeout.ms: [30000]}\n")
     base = next(cell for cell in cells if cell.baseline)
-    assert dict(base.factors) == {"batch.size": "16384", "delivery.timeout.ms": "default"}
+    assert dict(base.record.factors) == {"batch.size": "16384", "delivery.timeout.ms": "default"}
     assert not {"batch.size", "delivery.timeout.ms"} & set(base.properties)
     assert {cell.cell_id for cell in cells if cell.repetition == 1} == {
         "sweep-baseline-r1", "sweep-batch.size-4096-r1", "sweep-delivery.timeout.ms-30000-r1",

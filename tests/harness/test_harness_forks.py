@@ -4,7 +4,6 @@ when the run is stopped between them."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from runlog.records.cell import CellStatus
 from runlog.records.documents import read_cell, read_run_record
 from runlog.records.run import RunStatus
 from tests.harness.harness_process import HarnessProcess, leases, listening_sockets, still_listening
-from tests.harness.test_harness_lint import SOUND
+from tests.harness.test_harness_lint import SOUND, recorded
 
 SUITE = """\
 name: tiny
@@ -55,13 +54,13 @@ def test_more_clusters_than_rounds_are_refused(suite_path: Path) -> None:
 
 
 def test_each_fork_is_a_cluster_of_its_own() -> None:
-    keys = [key_of(replace(SOUND, fork=fork), engine="reference", brokers=3) for fork in (1, 1, 2)]
+    keys = [key_of(recorded(SOUND, fork=fork), engine="reference", brokers=3) for fork in (1, 1, 2)]
     assert keys[0] == keys[1]
     assert keys[1] != keys[2]
 
 
 def test_the_time_left_counts_clusters_that_are_still_to_come_and_learns_what_they_take() -> None:
-    cells = [replace(SOUND, fork=fork) for fork in (1, 1, 2, 3)]
+    cells = [recorded(SOUND, fork=fork) for fork in (1, 1, 2, 3)]
     time_left = TimeLeft(engine="kafka", brokers=3)
     cells_s = 4 * (SOUND.duration_ms + 2_500) / 1000
     number, guessed_s = time_left.of_clusters(cells)

@@ -33,7 +33,9 @@ def plan(suite: Suite) -> tuple[PlannedCell, ...]:
 
 def test_a_limit_holds_for_every_cell_and_one_against_the_baseline_for_the_others_of_the_sweep(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, SWEEP + CHAOS + "limits: [lost == 0, throughput >= 0.9 * baseline]\n")
-    found = {cell.cell_id.removesuffix("-r1"): cell.limits for cell in plan(suite) if not cell.cell_id.endswith("-r2")}
+    found = {
+        cell.cell_id.removesuffix("-r1"): cell.record.limits for cell in plan(suite) if not cell.cell_id.endswith("-r2")
+    }
     assert found == {
         "sweep-baseline": ("lost == 0",),
         "sweep-linger.ms-0": ("lost == 0", "throughput >= 0.9 * baseline"),
@@ -45,16 +47,16 @@ def test_cells_are_chosen_by_patterns(tmp_path: Path) -> None:
     suite = suite_of(
         tmp_path, SWEEP + CHAOS + "limits:\n  - {limit: gap_ms <= 4000, cells: chaos-*}\n  - p99_ms <= 50\n"
     )
-    found = {cell.cell_id: cell.limits for cell in plan(suite)}
+    found = {cell.cell_id: cell.record.limits for cell in plan(suite)}
     assert found["chaos-leader-loss-acks-1"] == ("gap_ms <= 4000", "p99_ms <= 50")
     assert found["sweep-baseline-r2"] == ("p99_ms <= 50",)
 
 
 def test_the_tries_of_a_search_have_limits_only_if_they_are_named(tmp_path: Path) -> None:
     (trial,) = first_try(suite_of(tmp_path, SEARCH + "limits: [p99_ms <= 50]\n"), "reference")
-    assert trial.limits == ()
+    assert trial.record.limits == ()
     named = suite_of(tmp_path, SEARCH + "limits: [{limit: p99_ms <= 50, cells: search-*}]\n")
-    assert first_try(named, "reference")[0].limits == ("p99_ms <= 50",)
+    assert first_try(named, "reference")[0].record.limits == ("p99_ms <= 50",)
 
 
 @pytest.mark.parametrize(

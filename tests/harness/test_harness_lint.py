@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.lint import lint, rule_names
-from harness.plan import PlannedCell
+from harness.plan import PlannedCell, new_record
+from runlog.records.cell import CellKind, TopicRecord
 from workloads.model import Workload
 
 SAFE = {"acks": "all", "enable.idempotence": "true", "compression.type": "lz4"}
 SOUND = PlannedCell(
-    cell_id="sweep-a", kind="sweep", title="a", client="reference", repetition=1, properties=SAFE,
-    topic_config={"min.insync.replicas": "2"}, partitions=3, replication_factor=3,
-    workload=Workload(rate_per_s=2_000, measure_ms=5_000, warmup_ms=1_000, consumers=1), broker_settings={},
-    proxied=False, baseline=True, expect={}, seed=1,
+    record=replace(
+        new_record(
+            cell_id="sweep-a", kind=CellKind.SWEEP, title="a", client="reference", repetition=1, properties=SAFE,
+            topic=TopicRecord(
+                name=None, partitions=3, replication_factor=3, config={"min.insync.replicas": "2"}
+            ),
+            broker_settings={}, proxied=False, seed=1,
+        ),
+        baseline=True,
+    ),
+    workload=Workload(rate_per_s=2_000, measure_ms=5_000, warmup_ms=1_000, consumers=1),
 )  # fmt: skip
+
+
+def recorded(planned: PlannedCell, **changes: Any) -> PlannedCell:
+    """With these fields of its record, or of the record's topic."""
+    topic = {name: changes.pop(name) for name in ("partitions", "replication_factor", "config") if name in changes}
+    record = replace(planned.record, topic=replace(planned.record.topic, **topic), **changes)
+    return replace(planned, record=record)
 
 
 def cell(**changes: object) -> PlannedCell:
@@ -29,14 +45,14 @@ def cell(**changes: object) -> PlannedCell:
         if name in workload:
             workload[name] = value
         elif name in ("replication_factor", "partitions", "proxied", "topic_config", "repetition"):
-            own[name] = value
+            own[name.removeprefix("topic_")] = value
         else:
             properties[name.replace("_", ".")] = str(value)
-    return replace(SOUND, properties=properties, workload=Workload.model_validate(workload), **own)
+    return recorded(replace(SOUND, workload=Workload.model_validate(workload)), properties=properties, **own)
 
 
 def repeated(*cells: PlannedCell) -> list[PlannedCell]:
-    return [replace(one, repetition=number, fork=number) for number in (1, 2, 3, 4) for one in cells]
+    return [recorded(one, repetition=number, fork=number) for number in (1, 2, 3, 4) for one in cells]
 
 
 CASES: dict[str, list[PlannedCell]] = {
@@ -79,20 +95,20 @@ def test_every_rule_is_shown() -> None:
     ],
 )
 def test_repetitions_on_one_cluster_or_two_are_told(forks: tuple[int, ...], said: str) -> None:
-    found = lint([replace(one, fork=fork) for one, fork in zip(repeated(cell()), forks, strict=True)])
+    found = lint([recorded(one, fork=fork) for one, fork in zip(repeated(cell()), forks, strict=True)])
     assert [finding.rule for finding in found] == (["one-cluster"] if said else [])
     assert said in "".join(finding.text() for finding in found)
 
 
 def test_the_default_of_idempotence_follows_acks() -> None:
     own = {name: value for name, value in SAFE.items() if name != "enable.idempotence"}
-    assert lint(repeated(replace(SOUND, properties=own))) == []
-    loose = replace(SOUND, properties={**own, "acks": "1"})
+    assert lint(repeated(recorded(SOUND, properties=own))) == []
+    loose = recorded(SOUND, properties={**own, "acks": "1"})
     assert {finding.rule for finding in lint(repeated(loose))} == {"order-with-many-in-flight"}
 
 
 def test_a_finding_names_its_cells_unless_all_have_it() -> None:
-    small = replace(cell(warmup_ms=0), cell_id="sweep-cold")
+    small = recorded(cell(warmup_ms=0), cell_id="sweep-cold")
     finding = lint(repeated(cell(), small))[0]
     assert (finding.rule, finding.cells) == ("no-warm-up", ("sweep-cold",))
     assert finding.text().endswith("[sweep-cold]")

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chaos.model import Scenario
 from harness.plan import ScenarioCase, build_plan
 from harness.suite import KNOBS, ChaosEntry, Suite, load_suite
+from runlog.records.cell import Expectation, Expectations, Shown
 
 
 def no_cases(_entry: ChaosEntry) -> Sequence[ScenarioCase]:
@@ -17,17 +19,17 @@ def no_cases(_entry: ChaosEntry) -> Sequence[ScenarioCase]:
 
 
 def two_cases(entry: ChaosEntry) -> Sequence[ScenarioCase]:
-    def case(name: str, lost: str) -> ScenarioCase:
-        return ScenarioCase(
-            scenario=entry.scenario,
-            case=name,
-            title=name,
-            damage="loss",
-            expect={"lost": lost},
-            properties={"acks": name},
-        )
-
-    return (case("1", "predicted"), case("all", "none"))
+    scenario = Scenario.model_validate(
+        {
+            "name": entry.scenario, "title": "t", "damage": "loss", "source": "s",
+            "timeline": [{"id": "in-sync", "when": "isr == 3"}],
+            "cases": {
+                name: {"title": name, "expect": {"lost": lost}, "properties": {"acks": name}}
+                for name, lost in (("1", "predicted"), ("all", "none"))
+            },
+        }
+    )  # fmt: skip
+    return [ScenarioCase(reference=entry.scenario, scenario=scenario, name=name) for name in scenario.cases]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def test_demo_sweep_has_at_least_twelve_cells_over_all_five_knobs(demo: Suite) -
     assert 12 <= len(cells) <= 14
     baseline = next(cell for cell in cells if cell.baseline)
     for knob in KNOBS:
-        assert any(cell.knobs[knob] != baseline.knobs[knob] for cell in cells), knob
+        assert any(cell.record.knobs[knob] != baseline.record.knobs[knob] for cell in cells), knob
 
 
 def test_each_sweep_cell_differs_from_the_baseline_by_one_setting_and_what_that_demands(demo: Suite) -> None:
@@ -65,8 +67,10 @@ def test_each_sweep_cell_differs_from_the_baseline_by_one_setting_and_what_that_
         if cell.baseline:
             assert changed == set()
         else:
-            assert cell.changed in changed
-            assert changed == {cell.changed} or cell.note, f"{cell.cell_id} changes {changed} and does not say why"
+            assert cell.record.changed in changed
+            assert changed == {cell.record.changed} or cell.record.note, (
+                f"{cell.cell_id} changes {changed} and does not say why"
+            )
 
 
 def test_acks_below_all_turn_idempotence_off_and_say_so(demo: Suite) -> None:
@@ -86,8 +90,10 @@ def test_cell_ids_are_safe_as_directory_names(demo: Suite) -> None:
 def test_chaos_cells_are_proxied_and_carry_the_case_over_the_baseline(demo: Suite) -> None:
     cells = [cell for cell in build_plan(demo, two_cases, seed=7, client="reference") if cell.kind == "chaos"]
     first = cells[0]
-    assert (first.cell_id, first.proxied, first.properties["acks"]) == ("chaos-leader-loss-1", True, "1")
-    assert first.expect == {"lost": "predicted", "duplicated": "none", "reordered": "none"}
+    assert (first.cell_id, first.record.proxied, first.properties["acks"]) == ("chaos-leader-loss-1", True, "1")
+    assert first.record.expect == Expectations(
+        lost=Expectation.PREDICTED, lost_unacked=Shown.NONE, passed_over=Shown.NONE
+    )
     assert first.properties["batch.size"] == "16384"
 
 

@@ -15,12 +15,11 @@ import pytest
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.plan import search_cell
-from harness.run.outcome import begun
 from harness.run.rate_contract import Evaluation, judge
 from harness.run.search_trace import SearchTrace
 from harness.search import RateSearch
 from harness.suite import Contract, Search, load_suite
-from runlog.records.cell import CellStatus, OutcomeRecord
+from runlog.records.cell import CellStatus, OutcomeRecord, not_begun
 from runlog.records.codec import from_document
 from runlog.records.load import Health
 from runlog.records.search import Clause
@@ -87,7 +86,7 @@ def streams(
 def measured(health: Health) -> OutcomeRecord:
     """Of a cell whose load is that of `streams`."""
     return replace(
-        begun(), status=CellStatus.DONE, measure_start_us=WINDOW_US[0], measure_end_us=WINDOW_US[1], health=health
+        not_begun(), status=CellStatus.DONE, measure_start_us=WINDOW_US[0], measure_end_us=WINDOW_US[1], health=health
     )
 
 

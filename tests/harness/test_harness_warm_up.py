@@ -29,7 +29,7 @@ from harness.run.warm_up import (
     rounds_before,
 )
 from runlog.quality.criteria import Criteria
-from tests.harness.test_harness_lint import SOUND
+from tests.harness.test_harness_lint import SOUND, recorded
 from workloads.model import Plan, Spike
 
 
@@ -53,7 +53,7 @@ def test_the_plan_is_the_cells_load_at_twice_its_rate_apart_from_the_run(tmp_pat
 
 def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path) -> None:
     context = context_in(tmp_path)
-    silent = replace(SOUND, properties={"acks": "0", "enable.idempotence": "false", "linger.ms": "7"})
+    silent = recorded(SOUND, properties={"acks": "0", "enable.idempotence": "false", "linger.ms": "7"})
     document: dict[str, Any] = plan_of(silent, context, "127.0.0.1:1")
     assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
 
@@ -61,7 +61,7 @@ def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path
 def test_the_client_gets_what_it_needs_beside_its_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_plan, "client_runtime", lambda client: {"java.command": f"the JVM of {client}"})
     context = context_in(tmp_path)
-    document = plan_of(replace(SOUND, client="java"), context, "127.0.0.1:1")
+    document = plan_of(recorded(SOUND, client="java"), context, "127.0.0.1:1")
     assert document["runtime"] == {"java.command": "the JVM of java"}
 
 
@@ -69,7 +69,7 @@ def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_th
     tmp_path: Path,
 ) -> None:
     context = context_in(tmp_path)
-    faulty = replace(SOUND, has_faults=True)
+    faulty = recorded(SOUND, has_faults=True)
     assert (rounds_before(SOUND), rounds_before(faulty)) == (ROUNDS_MAX, 1)
     least_ms = int(Criteria().steady_window_us_min / 1000)
     for measure_ms, rounds in ((least_ms - 1, 1), (least_ms, ROUNDS_MAX)):
