@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import duckdb
 
-from reports.analyse.analysis import UNTIL_ACKNOWLEDGED
+from reports.analyse.cell_facts import UNTIL_ACKNOWLEDGED
 from reports.judge.anomalies import ANOMALIES
 from reports.read.model import QUANTILES
 

@@ -143,10 +143,9 @@ def _write(run: Run, judged: list[Judged], into: Path) -> list[Judged]:
 
 def _write_all(run: Run, judged: list[Judged], into: Path) -> None:
     from reports.figures.figures import figures_of
-    from reports.read.search import read_search
     from reports.render.results import write_all
 
-    write_all(figures_of(run, judged, read_search(Path(run.directory))), into)
+    write_all(figures_of(run, judged), into)
 
 
 def _first_line(error: Exception) -> str:

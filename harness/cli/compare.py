@@ -17,11 +17,9 @@ from harness.run.stop import StopFlag, signals_set
 from reports.figures.compare.comparison import Row, compare, pair_up, search_row
 from reports.figures.compare.likeness import Likeness, compare_surroundings
 from reports.figures.measurements import Measurement
-from reports.read.search import read_search
 from reports.render.comparison import Compared, text, write
 from reports.render.measurements import MeasurementsError, read_analysis_id, read_measurements
-from runlog.files.documents import read_json
-from runlog.records.codec import from_document
+from runlog.records.documents import read_run_record, read_search_record
 from runlog.records.run import RunRecord
 
 
@@ -79,17 +77,13 @@ def _read(directory: Path, spark_master: str | None) -> _Side:
         with signals_set(stop):
             make_report(directory, spark_master=spark_master, stop=stop, progress=Progress(0))
         cells = read_measurements(directory)
-    return _Side(
-        directory=directory, record=from_document(RunRecord, read_json(directory / "manifest.json")), cells=cells
-    )
+    return _Side(directory=directory, record=read_run_record(directory), cells=cells)
 
 
 def _limit(base: Path, new: Path, relevant: float) -> Row | None:
     """The row of the rate searches, if both runs made one."""
-    found = [read_search(directory) for directory in (base, new)]
-    if found[0] is None or found[1] is None:
-        return None
-    return search_row(found[0], found[1], relevant)
+    of_base, of_new = read_search_record(base), read_search_record(new)
+    return search_row(of_base, of_new, relevant) if of_base and of_new else None
 
 
 def _some(names: set[str]) -> str:

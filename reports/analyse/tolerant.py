@@ -88,7 +88,7 @@ def unusable(cell: Cell, why: str) -> CellFacts:
     }
     record = from_document(CellRecord, document)
     return CellFacts(
-        cell=Cell(cell_id=cell.cell_id, record=record, document=document, problems=cell.problems),
+        cell=Cell(cell_id=cell.cell_id, record=record, problems=cell.problems),
         latency={kind: Latency() for kind in LATENCY_KINDS},
         observed={kind: IdentitySet() for kind in SET_KINDS},
         predictions={kind: SetComparison() for kind in PREDICTED_KINDS},

@@ -46,9 +46,8 @@ def configuration_of(cell: Cell) -> Configuration:
     def setting(name: str, default: str) -> str:
         return topic.get(name, effective.broker.get(name, default)).strip().lower()
 
-    acks = client.get("acks", "all").strip().lower()
     return Configuration(
-        acks="all" if acks in ("-1", "all") else acks,
+        acks=acks_of(cell),
         idempotence=is_idempotent(cell),
         max_in_flight=_whole(client.get("max.in.flight.requests.per.connection"), 5),
         retries=_whole(client.get("retries"), 2_147_483_647),
@@ -63,6 +62,17 @@ def configuration_of(cell: Cell) -> Configuration:
         commits_first=any(reader.commit == "before" for reader in cell.record.workload.readers),
         flushes_each=setting("flush.messages", setting("log.flush.interval.messages", "0")) == "1",
     )
+
+
+def acks_of(cell: Cell) -> str:
+    """0, 1 or all."""
+    acks = cell.effective_client.get("acks", "all").strip().lower()
+    return "all" if acks == "-1" else acks
+
+
+def is_acknowledged(cell: Cell) -> bool:
+    """Whether anybody tells the client that a record is in the log."""
+    return acks_of(cell) != "0"
 
 
 def is_idempotent(cell: Cell) -> bool:

@@ -35,7 +35,7 @@ def group_steps(cell: Cell, story: Story) -> list[GroupStep]:
     """Empty for cells without member processes."""
     steps: list[GroupStep] = []
     for row in story.log:
-        steps += _of_offset(cell, story, int(row["partition"]), int(row["offset"]))
+        steps += _of_offset(cell, story, row.partition, row.offset)
     return [*steps, *_copies(cell, story)]
 
 
@@ -74,7 +74,7 @@ def _of_offset(cell: Cell, story: Story, partition: int, offset: int) -> list[Gr
 
 def _faults(cell: Cell, story: Story, until_us: int) -> list[GroupStep]:
     """On clients, from when the record was due to when somebody went on behind it."""
-    since_us = min((int(row["intended_us"]) for row in story.send), default=0)
+    since_us = min((row.intended_us for row in story.send), default=0)
     return [
         GroupStep(
             t_us=line.t_us,
@@ -95,20 +95,19 @@ def _copies(cell: Cell, story: Story) -> list[GroupStep]:
     }
     steps: list[GroupStep] = []
     for row in story.copies:
-        key = int(row["copier"]), int(row["copier_incarnation"]), int(row["txn"])
-        told = known.get(key)
-        outcome = _OUTCOMES.get(int(row["outcome"]), "?")
-        detail = f"at partition {row['partition']} offset {row['offset']} of the copiers' topic by consumer {key[0]}, "
-        detail += f"start {key[1]}, transaction {key[2]}: {outcome} in the log"
+        told = known.get((row.copier, row.copier_incarnation, row.txn))
+        outcome = _OUTCOMES.get(row.outcome, "?")
+        detail = f"at partition {row.partition} offset {row.offset} of the copiers' topic by consumer {row.copier}, "
+        detail += f"start {row.copier_incarnation}, transaction {row.txn}: {outcome} in the log"
         if told is not None:
             detail += f", {told.outcome} as the copier was told"
             detail += f" ({told.reason})" if told.reason else ""
         steps.append(
             GroupStep(
                 t_us=None if told is None else told.asked_us,
-                what="copied" if row["outcome"] == 1 else "not copied",
+                what="copied" if row.outcome == 1 else "not copied",
                 detail=detail,
-                bad=row["outcome"] != 1,
+                bad=row.outcome != 1,
             )
         )
     return steps

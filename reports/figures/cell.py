@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from reports.evidence.asked import achieved_ratio, unsent
 from reports.evidence.configuration import configuration_of
@@ -23,16 +23,18 @@ from reports.judge.judged import Judged
 from reports.judge.noise import disturbance
 from reports.judge.verdict import PASS, Verdict
 from reports.read.cell import Cell
-from reports.read.model import PREDICTED_KINDS, CellFacts, Counts, IdentitySet, Latency, Recovery
+from reports.read.model import PREDICTED_KINDS, Basis, CellFacts, Counts, IdentitySet, Latency, Recovery
+from runlog.quality.noise import host_values
+from runlog.records.cell import CellKind, CellRecord, Expectation
 
 SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
 NOISE_SHOWN: Final = 12
 _CATALOGUE: Final = re.compile(r"S\d+")
-_EXPECTED_WORDS: Final = {
-    "none": "none",
-    "exact": "exactly those that the evidence predicts",
-    "predicted": "exactly those that the evidence predicts, and more than none",
-    "any": "any number",
+_EXPECTED_WORDS: Final[Mapping[Expectation, str]] = {
+    Expectation.NONE: "none",
+    Expectation.EXACT: "exactly those that the evidence predicts",
+    Expectation.PREDICTED: "exactly those that the evidence predicts, and more than none",
+    Expectation.ANY: "any number",
 }
 
 
@@ -63,6 +65,37 @@ class SlotRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeTable:
+    slot_ms: int
+    slots: int
+    rows: tuple[SlotRow, ...]  # of the first slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadFigures:
+    """What was asked of the load generator in the measured window, and what it did."""
+
+    window_s: float
+    achieved: float | None  # share of the schedule that was handed over in time
+    never_sent: int
+    censored: int  # failed or unknown: they rank above all others
+    generator_cpu_share: float | None  # of its busiest process, of one core
+    redelivery: tuple[str, ...]  # a sentence for each reader that removes what comes again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFigures:
+    """What the cell was to be; beside its name."""
+
+    repetition: int | None
+    fork: int | None
+    engine: str
+    rate_per_s: float | None  # that the schedule asks for
+    record_size_bytes: int | None
+    all_settings: Mapping[str, str]  # of the client, and the swept ones of workload and topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryTime:
     """Seconds; None: not seen."""
 
@@ -85,18 +118,18 @@ class CellFigures:
 
     id: str
     title: str
-    kind: str
+    kind: CellKind
     client: str
     scenario: str | None
     case: str | None
     path: str
-    seed: object
+    seed: int | None
     command: str
     verdict: Verdict
     counts: Counts
     throughput_records_per_s: float
     throughput_interval: tuple[float, float] | None
-    throughput_basis: str
+    throughput_basis: Basis
     steady_ratio: float | None
     latency: Mapping[str, Latency]
     lost: int | None
@@ -112,18 +145,12 @@ class CellFigures:
     log_bytes: int
     recovery: Recovery | None
     recovery_times: tuple[RecoveryTime, ...]
-    achieved: float | None  # share of the schedule that was handed over in time
-    never_sent: int
-    censored: int  # failed or unknown: they rank above all others
-    window_s: float
-    slot_ms: int
-    slots: int
-    slot_rows: tuple[SlotRow, ...]  # the first of them
+    load: LoadFigures
+    time_table: TimeTable
     about: About | None
     brief: str
     settings: str
     steps: tuple[TimelineStep, ...]
-    faults: tuple[TimelineStep, ...]
     over_time: OverTime
     curve: tuple[CurvePoint, ...]
     stages: CellStages
@@ -132,20 +159,26 @@ class CellFigures:
     looked_for: int  # anomalies beside those that are predicted
     pictures: tuple[PartitionPicture, ...]
     stories: tuple[StoryFigures, ...]
-    generator_cpu_share: float | None
-    redelivery: tuple[str, ...]
     host: tuple[Noise, ...]
     disturbed: str
     is_read_to_end: bool
-    is_open: bool  # whether the page shows it unfolded
-    repetition: int | None
-    fork: int | None
-    engine: str
-    rate_per_s: float | None  # that the schedule asks for
-    record_size_bytes: int | None
-    all_settings: Mapping[str, str]  # of the client, and the swept ones of workload and topic
+    plan: PlanFigures
     began_s: float | None  # after the run's zero of time
     took_s: float  # from its start to its end, as far as known
+
+    @property
+    def faults(self) -> tuple[TimelineStep, ...]:
+        """The steps that are no awaited conditions."""
+        return self.over_time.faults
+
+    @property
+    def faults_proved(self) -> int:
+        return sum(step.proved for step in self.faults)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the page shows it unfolded."""
+        return self.kind is CellKind.CHAOS or self.verdict.result != PASS
 
     def set_count(self, kind: str) -> int:
         return self.observed[kind].count if kind in self.observed else 0
@@ -156,10 +189,7 @@ def cell_figures(item: Judged) -> CellFigures:
     configuration = configuration_of(cell)
     damage = kinds_of_damage(facts, configuration)
     steps = timeline_steps(cell)
-    faults = tuple(step for step in steps if not step.wait)
-    start_us, end_us = cell.window_us()
-    is_chaos = cell.kind == "chaos"
-    health = cell.outcome.get("health") or {}
+    is_chaos = cell.kind is CellKind.CHAOS
     return CellFigures(
         id=cell.cell_id,
         title=cell.title,
@@ -168,7 +198,7 @@ def cell_figures(item: Judged) -> CellFigures:
         scenario=cell.record.scenario,
         case=cell.record.case,
         path=cell.record.path or "–",
-        seed=cell.document.get("seed", "unknown"),
+        seed=cell.record.seed,
         command=cell.record.command,
         verdict=item.verdict,
         counts=facts.counts,
@@ -190,19 +220,13 @@ def cell_figures(item: Judged) -> CellFigures:
         log_bytes=facts.log_bytes,
         recovery=facts.recovery,
         recovery_times=_recovery_times(facts.recovery),
-        achieved=achieved_ratio(facts),
-        never_sent=unsent(cell),
-        censored=facts.counts.failed + facts.counts.unknown,
-        window_s=(end_us - start_us) / 1e6,
-        slot_ms=facts.slot_us // 1000,
-        slots=len(facts.slots),
-        slot_rows=_slot_rows(facts),
+        load=_load(facts),
+        time_table=_time_table(facts),
         about=_about(cell, damage) if is_chaos else None,
         brief=configuration.text() if is_chaos else "",
         settings=settings_text(cell) or configuration.text(),
         steps=steps,
-        faults=faults,
-        over_time=over_time(facts, faults),
+        over_time=over_time(facts, steps),
         curve=percentile_curve(facts),
         stages=cell_stages(item),
         damage=damage,
@@ -210,25 +234,13 @@ def cell_figures(item: Judged) -> CellFigures:
         looked_for=len(ANOMALIES) - len(PREDICTED_KINDS),
         pictures=tuple(pictures(facts)),
         stories=stories_of(facts),
-        generator_cpu_share=_number(health.get("cpu_share")),
-        redelivery=tuple(redelivery_sentences(health)),
         host=_host_noise(cell),
         disturbed=disturbance(facts),
         is_read_to_end=cell.is_read_to_end,
-        is_open=is_chaos or item.verdict.result != PASS,
-        repetition=cell.record.repetition,
-        fork=cell.record.fork,
-        engine=cell.record.engine,
-        rate_per_s=cell.record.workload.rate_per_s,
-        record_size_bytes=cell.record.workload.record_size_bytes,
-        all_settings={**cell.record.factors, **cell.record.properties},
+        plan=_plan(cell.record),
         began_s=None if cell.record.outcome.started_us is None else cell.record.outcome.started_us / 1e6,
         took_s=max(0, cell.span_us()[1] - cell.span_us()[0]) / 1e6,
     )
-
-
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) else None
 
 
 def _about(cell: Cell, damage: Mapping[str, KindOfDamage]) -> About:
@@ -240,7 +252,7 @@ def _about(cell: Cell, damage: Mapping[str, KindOfDamage]) -> About:
         because=cell.record.note,
         expected="; ".join(f"{', '.join(names)}: {words}" for words, names in kinds.items()),
         source=cell.record.source.rstrip("."),
-        catalogue=", ".join(str(tag) for tag in cell.document.get("tags") or () if _CATALOGUE.fullmatch(str(tag))),
+        catalogue=", ".join(tag for tag in cell.record.tags if _CATALOGUE.fullmatch(tag)),
     )
 
 
@@ -256,9 +268,33 @@ def _recovery_times(found: Recovery | None) -> tuple[RecoveryTime, ...]:
     return tuple(RecoveryTime(name=name, seconds=None if us is None else us / 1e6) for name, us in times)
 
 
-def _slot_rows(facts: CellFacts) -> tuple[SlotRow, ...]:
+def _plan(cell: CellRecord) -> PlanFigures:
+    return PlanFigures(
+        repetition=cell.repetition,
+        fork=cell.fork,
+        engine=cell.engine,
+        rate_per_s=cell.workload.rate_per_s,
+        record_size_bytes=cell.workload.record_size_bytes,
+        all_settings={**cell.factors, **cell.properties},
+    )
+
+
+def _load(facts: CellFacts) -> LoadFigures:
+    start_us, end_us = facts.cell.window_us()
+    health = facts.cell.record.outcome.health
+    return LoadFigures(
+        window_s=(end_us - start_us) / 1e6,
+        achieved=achieved_ratio(facts),
+        never_sent=unsent(facts.cell),
+        censored=facts.counts.failed + facts.counts.unknown,
+        generator_cpu_share=health.busiest_process_cpu_share,
+        redelivery=tuple(redelivery_sentences(health)),
+    )
+
+
+def _time_table(facts: CellFacts) -> TimeTable:
     first_us = facts.cell.span_us()[0]
-    return tuple(
+    rows = tuple(
         SlotRow(
             at_s=(slot["t_us"] - first_us) / 1e6,
             intended=int(slot["intended"]),
@@ -272,6 +308,7 @@ def _slot_rows(facts: CellFacts) -> tuple[SlotRow, ...]:
         )
         for slot in facts.slots.head(SLOTS_SHOWN).to_dict("records")
     )
+    return TimeTable(slot_ms=facts.slot_us // 1000, slots=len(facts.slots), rows=rows)
 
 
 def _measured(value: float) -> float | None:
@@ -280,15 +317,7 @@ def _measured(value: float) -> float | None:
 
 
 def _host_noise(cell: Cell) -> tuple[Noise, ...]:
-    samples: dict[str, list[float]] = {}
-    for line in cell.stats:
-        if not str(line.get("source", "")).startswith("host"):
-            continue
-        values = line.get("values") if isinstance(line.get("values"), dict) else {line.get("name"): line.get("value")}
-        for name, value in (values or {}).items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                samples.setdefault(str(name), []).append(float(value))
     return tuple(
         Noise(name=name, mean=sum(found) / len(found), max=max(found))
-        for name, found in sorted(samples.items())[:NOISE_SHOWN]
+        for name, found in sorted(host_values(cell.samples, None).items())[:NOISE_SHOWN]
     )

@@ -8,10 +8,10 @@ from reports.evidence.configuration import Configuration
 from reports.judge.anomalies import ANOMALIES
 from reports.judge.lawful import Ruling, rule
 from reports.judge.verdict import expectation, is_any_allowed
-from reports.read.model import PREDICTED_KINDS, CellFacts, SetComparison
+from reports.read.model import PREDICTED_KINDS, CellFacts, IdentitySet, SetComparison
+from runlog.records.cell import Expectation
 
 RANGES_SHOWN = 60
-_PARTS = (("only_predicted", "only predicted"), ("both", "both"), ("only_observed", "only observed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class KindOfDamage:
 
     kind: str
     comparison: SetComparison
-    expected: str
+    expected: Expectation
     parts: tuple[SetPart, ...]
     predicted: int
     observed: int | None  # None: a log that was not read to its end cannot tell what was lost
@@ -65,7 +65,11 @@ def _kind(facts: CellFacts, kind: str, configuration: Configuration) -> KindOfDa
         kind=kind,
         comparison=comparison,
         expected=expectation(facts, kind),
-        parts=tuple(_part(comparison, name, words) for name, words in _PARTS),
+        parts=(
+            _part("only predicted", comparison.only_predicted),
+            _part("both", comparison.both),
+            _part("only observed", comparison.only_observed),
+        ),
         predicted=comparison.predicted.count,
         observed=facts.lost if kind == "lost" else comparison.observed.count,
         allowed=is_any_allowed(facts, kind),
@@ -73,15 +77,14 @@ def _kind(facts: CellFacts, kind: str, configuration: Configuration) -> KindOfDa
     )
 
 
-def _part(comparison: SetComparison, name: str, words: str) -> SetPart:
-    identities = getattr(comparison, name)
+def _part(name: str, identities: IdentitySet) -> SetPart:
     shown = identities.ranges[:RANGES_SHOWN]
     return SetPart(
-        name=words,
+        name=name,
         count=identities.count,
         ranges=tuple(item.text() for item in shown),
         more=identities.count - sum(item.count for item in shown),
-        hash=identities.as_json()["hash"],
+        hash=identities.hash_text,
     )
 
 

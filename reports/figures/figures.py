@@ -24,7 +24,8 @@ from reports.figures.sweep.observations import observe
 from reports.figures.sweep.telling import carried_all
 from reports.figures.waterfall import WaterfallFigures, waterfall_figures
 from reports.judge.judged import Judged, exit_code, overall
-from reports.read.cell import Json, Run
+from reports.read.cell import Run
+from runlog.records.codec import to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +37,10 @@ class RunFigures:
     name: str  # of the run, else of its directory
     run_id: str | None
     engine: str | None
-    seed: object
+    seed: int | None
     t0_wall: str | None
-    versions: Mapping[str, object] | None
-    host: Mapping[str, object]
+    versions: Mapping[str, str] | None
+    host: Mapping[str, object]  # what is known of it
     command: str
     notes: tuple[str, ...]
     problems: tuple[str, ...]
@@ -66,15 +67,14 @@ class Figures:
     slots: pd.DataFrame  # of all cells, results/time.csv; empty where nothing was measured
 
 
-def figures_of(run: Run, judged: Sequence[Judged], search: Json | None = None) -> Figures:
-    """`search` is the document of a rate search, if the run is one."""
+def figures_of(run: Run, judged: Sequence[Judged]) -> Figures:
     observations = observe(judged)
     analysis = analyse_sweep(judged, observations)
     sweep = _with_all_properties(sweep_figures(analysis), judged) if analysis else None
     knobs = knob_rows(judged)
     cells = tuple(cell_figures(item) for item in judged)
-    generator = generator_figures(judged, run.manifest)
-    found = search_figures(search, judged) if search else None
+    generator = generator_figures(judged, run.record.certification)
+    found = search_figures(run.search, judged) if run.search else None
     return Figures(
         run=_run(run, judged),
         cells=cells,
@@ -104,19 +104,18 @@ def _with_all_properties(sweep: SweepFigures, judged: Sequence[Judged]) -> Sweep
 
 
 def _run(run: Run, judged: Sequence[Judged]) -> RunFigures:
-    manifest = run.manifest
-    directory = Path(run.directory).name
+    record, directory = run.record, Path(run.directory).name
     return RunFigures(
         analysis_id=run.analysis_id,
-        title=str(manifest.get("suite") or manifest.get("run_id") or directory),
-        name=str(manifest.get("run_id") or directory),
-        run_id=manifest.get("run_id"),
-        engine=manifest.get("engine"),
-        seed=manifest.get("seed"),
-        t0_wall=manifest.get("t0_wall"),
-        versions=manifest.get("versions"),
-        host=manifest.get("host") or {},
-        command=shlex.join(str(word) for word in manifest.get("argv", [])),
+        title=record.suite or record.run_id or directory,
+        name=record.run_id or directory,
+        run_id=record.run_id,
+        engine=record.engine,
+        seed=record.seed,
+        t0_wall=record.t0_wall,
+        versions=record.versions or None,
+        host={name: value for name, value in to_json(record.host).items() if value not in (None, "")},
+        command=shlex.join(record.argv),
         notes=tuple(run.notes),
         problems=tuple(run.problems),
         verdict=overall(judged, run.problems),

@@ -2,43 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Generic, TypeVar
 
 from reports.evidence.asked import achieved_ratio
 from reports.judge.broker_cpu import still_warming
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance, host_noise
-from reports.judge.verdict import ceiling_share, generator_ceiling_per_s
-from reports.read.cell import Json
+from reports.judge.verdict import PASS, ceiling_share, generator_ceiling_per_s
+from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
+from runlog.records.load import Health
+from runlog.records.run import CertificateRecord, CertificationRecord
 
-SERIES: Final = {
-    "cpu_share_busiest": "generator CPU, of a core",
-    "ceiling_share": "rate, of the generator's ceiling",
-    "foreign_share": "foreign CPU, of all cores",
-}
-# (heading of the page, name in the CSV, factor)
-COLUMNS: Final = (
-    ("asked rate sent %", "achieved_share", 100.0),
-    ("busiest process, % of a core", "cpu_share_busiest", 100.0),
-    ("ceiling of the generator, records/s", "ceiling_records_per_s", 1.0),
-    ("share of that ceiling %", "ceiling_share", 100.0),
-    ("schedule lag p99 ms", "schedule_lag_us_p99", 1e-3),
-    ("lag max ms", "schedule_lag_us_max", 1e-3),
-    ("late sends", "late_sends", 1.0),
-    ("refused for space", "backpressure_sends", 1.0),
-    ("never sent", "unsent", 1.0),
-    ("garbage collection ms", "gc_ms", 1.0),
-    ("longest collection ms", "gc_ms_max", 1.0),
-    ("hub p99 ms", "hub_lag_us_p99", 1e-3),
-    ("foreign CPU %", "foreign_share", 100.0),
-    ("stolen CPU %", "steal_share", 100.0),
-    ("CPU pressure %", "psi_cpu_some_avg10", 1.0),
-    ("IO pressure %", "psi_io_some_avg10", 1.0),
-    ("memory pressure %", "psi_memory_some_avg10", 1.0),
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What there is to say of a cell's generator."""
+
+    facts: CellFacts
+    health: Health
+    noise: Mapping[str, float]  # means of the host in the measured window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(Generic[T]):
+    heading: str  # of the page
+    name: str  # in the CSV
+    of: Callable[[T], float | None]  # None: not recorded
+    factor: float = 1.0  # from the CSV's unit to the heading's
+
+    def shown(self, value: float | None) -> float | None:
+        return None if value is None else value * self.factor
+
+
+_BUSIEST: Final = "cpu_share_busiest"
+_CEILING_SHARE: Final = "ceiling_share"
+_FOREIGN: Final = "foreign_share"
+COLUMNS: Final[Sequence[Column[_Told]]] = (
+    Column(heading="asked rate sent %", name="achieved_share", factor=100, of=lambda told: achieved_ratio(told.facts)),
+    Column(
+        heading="busiest process, % of a core",
+        name=_BUSIEST,
+        factor=100,
+        of=lambda told: told.health.busiest_process_cpu_share,
+    ),
+    Column(
+        heading="ceiling of the generator, records/s",
+        name="ceiling_records_per_s",
+        of=lambda told: generator_ceiling_per_s(told.facts),
+    ),
+    Column(
+        heading="share of that ceiling %", name=_CEILING_SHARE, factor=100, of=lambda told: ceiling_share(told.facts)
+    ),
+    Column(
+        heading="schedule lag p99 ms",
+        name="schedule_lag_us_p99",
+        factor=1e-3,
+        of=lambda told: told.health.schedule_lag_us_p99,
+    ),
+    Column(
+        heading="lag max ms",
+        name="schedule_lag_us_max",
+        factor=1e-3,
+        of=lambda told: told.health.schedule_lag_us_max,
+    ),
+    Column(heading="late sends", name="late_sends", of=lambda told: told.health.late_sends),
+    Column(heading="refused for space", name="backpressure_sends", of=lambda told: told.health.backpressure_sends),
+    Column(heading="never sent", name="unsent", of=lambda told: told.health.unsent),
+    Column(heading="garbage collection ms", name="gc_ms", of=lambda told: told.health.gc_ms),
+    Column(heading="longest collection ms", name="gc_ms_max", of=lambda told: told.health.gc_ms_max),
+    Column(heading="hub p99 ms", name="hub_lag_us_p99", factor=1e-3, of=lambda told: told.health.hub_lag_us_p99),
+    Column(heading="foreign CPU %", name=_FOREIGN, factor=100, of=lambda told: told.noise.get(_FOREIGN)),
+    Column(heading="stolen CPU %", name="steal_share", factor=100, of=lambda told: told.noise.get("steal_share")),
+    Column(heading="CPU pressure %", name="psi_cpu_some_avg10", of=lambda told: told.noise.get("psi_cpu_some_avg10")),
+    Column(heading="IO pressure %", name="psi_io_some_avg10", of=lambda told: told.noise.get("psi_io_some_avg10")),
+    Column(
+        heading="memory pressure %",
+        name="psi_memory_some_avg10",
+        of=lambda told: told.noise.get("psi_memory_some_avg10"),
+    ),
 )
+CERTIFICATE_COLUMNS: Final[Sequence[Column[CertificateRecord]]] = (
+    Column(heading="ceiling, records/s", name="records_per_s", of=lambda one: one.records_per_s),
+    Column(heading="window s", name="window_s", of=lambda one: one.window_s),
+    Column(heading="tries", name="attempts", of=lambda one: one.attempts),
+    Column(
+        heading="busiest process, % of a core",
+        name=_BUSIEST,
+        factor=100,
+        of=lambda one: max(one.cpu_share_by_process, default=None),
+    ),
+    Column(
+        heading="null broker, % of a core", name="broker_cpu_share", factor=100, of=lambda one: one.broker_cpu_share
+    ),
+    Column(heading="longest collection ms", name="gc_ms_max", of=lambda one: one.gc_ms_max),
+    Column(heading="hub p99 ms", name="hub_lag_us_p99", factor=1e-3, of=lambda one: one.hub_lag_us_p99),
+    Column(heading="foreign CPU %", name="foreign_share", factor=100, of=lambda one: one.foreign_share),
+    Column(heading="disturbed", name="disturbed", of=lambda one: one.disturbed),
+)
+SERIES: Final[Mapping[str, str]] = {
+    _BUSIEST: "generator CPU, of a core",
+    _CEILING_SHARE: "rate, of the generator's ceiling",
+    _FOREIGN: "foreign CPU, of all cores",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +122,21 @@ class GeneratorRow:
 
     def shown(self) -> list[float | None]:
         """In the units of the headings."""
-        return [_scaled(self.values[name], factor) for _, name, factor in COLUMNS]
+        return [column.shown(self.values[column.name]) for column in COLUMNS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """What the generator reached by itself. `values` by the names of CERTIFICATE_COLUMNS."""
 
-    id: str | None
-    client: str | None
-    shape: str | None
+    id: str
+    client: str
+    shape: str
     settings: str
-    values: Mapping[str, Any]
+    values: Mapping[str, float | None]
 
     def shown(self) -> list[float | None]:
-        return [_scaled(self.values[name], factor) for _, name, factor in CERTIFICATE_COLUMNS]
+        return [column.shown(self.values[column.name]) for column in CERTIFICATE_COLUMNS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +162,14 @@ class GeneratorFigures:
     limits: tuple[Limit, ...]  # above which a figure may be the client's
 
 
-def generator_figures(judged: Sequence[Judged], manifest: Json) -> GeneratorFigures:
+def generator_figures(judged: Sequence[Judged], certification: CertificationRecord | None) -> GeneratorFigures:
+    """`certification` is what the run's manifest says of it."""
     rows = tuple(_row(item) for item in judged)
     criteria = Criteria()
-    certification = manifest.get("certification")
-    problems = certification.get("problems") if isinstance(certification, dict) else None
     return GeneratorFigures(
-        certification=certification_sentence(manifest),
-        problems=tuple(str(one) for one in problems) if isinstance(problems, list) else (),
-        certificates=certificates_of(manifest),
+        certification=_certification_sentence(certification),
+        problems=certification.problems if certification else (),
+        certificates=tuple(_certificate(one) for one in certification.certificates) if certification else (),
         rows=rows,
         shares=_shares(rows),
         limits=(Limit(share=criteria.generator_cpu_share_max), Limit(share=criteria.generator_ceiling_share_max)),
@@ -121,84 +190,44 @@ def _shares(rows: Sequence[GeneratorRow]) -> tuple[SharePoint, ...]:
     )
 
 
-def _scaled(value: object, factor: float) -> float | None:
-    return value * factor if isinstance(value, int | float) else None
-
-
 def figures(item: Judged) -> dict[str, float | None]:
     """Name of the CSV -> value; None where it was not recorded."""
-    health: Json = item.facts.cell.outcome.get("health") or {}
-    noise = host_noise(item.facts, window_only=True)
-    shares = health.get("cpu_share_by_process")
-    busiest = max(shares) if isinstance(shares, list) and shares else health.get("cpu_share")
-    found: dict[str, Any] = {
-        **health,
-        **noise,
-        "achieved_share": achieved_ratio(item.facts),
-        "cpu_share_busiest": busiest,
-        "ceiling_records_per_s": generator_ceiling_per_s(item.facts),
-        "ceiling_share": ceiling_share(item.facts),
-    }
-    return {
-        name: float(value) if isinstance(value := found.get(name), int | float) else None for _, name, _ in COLUMNS
-    }  # fmt: skip
+    told = _Told(
+        facts=item.facts,
+        health=item.facts.cell.record.outcome.health,
+        noise=host_noise(item.facts, window_only=True),
+    )
+    values = {column.name: column.of(told) for column in COLUMNS}
+    return {name: None if value is None else float(value) for name, value in values.items()}
 
 
 def mark(item: Judged) -> str:
     """What the reader must know of the cell: client-bound, disturbed, brokers still warming."""
-    bound = [c.reason for c in item.verdict.checks if c.result != "pass" and "client-bound" in c.reason]
+    bound = [c.reason for c in item.verdict.checks if c.result != PASS and "client-bound" in c.reason]
     return "; ".join([*bound, *filter(None, [disturbance(item.facts), still_warming(item.facts, Criteria())])])
 
 
-CERTIFICATE_COLUMNS: Final = (
-    ("ceiling, records/s", "records_per_s", 1.0),
-    ("window s", "window_s", 1.0),
-    ("tries", "attempts", 1.0),
-    ("busiest process, % of a core", "cpu_share_busiest", 100.0),
-    ("null broker, % of a core", "broker_cpu_share", 100.0),
-    ("longest collection ms", "gc_ms_max", 1.0),
-    ("hub p99 ms", "hub_lag_us_p99", 1e-3),
-    ("foreign CPU %", "foreign_share", 100.0),
-    ("disturbed", "disturbed", 1.0),
-)
-
-
-def _certificates(manifest: Json) -> list[Json]:
-    certification = manifest.get("certification")
-    found = certification.get("certificates") if isinstance(certification, dict) else None
-    rows = [dict(one) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return [{**one, "cpu_share_busiest": max(one.get("cpu_share_by_process") or [0.0])} for one in rows]
-
-
-def certificates_of(manifest: Json) -> tuple[Certificate, ...]:
-    return tuple(
-        Certificate(
-            id=one.get("id"),
-            client=one.get("client"),
-            shape=one.get("shape"),
-            settings=_settings(one),
-            values={name: one.get(name) for _, name, _ in CERTIFICATE_COLUMNS},
-        )
-        for one in _certificates(manifest)
+def _certificate(one: CertificateRecord) -> Certificate:
+    return Certificate(
+        id=one.id,
+        client=one.client,
+        shape=one.shape,
+        settings=" ".join(f"{name}={value}" for name, value in one.properties.items()),
+        values={column.name: column.of(one) for column in CERTIFICATE_COLUMNS},
     )
 
 
-def _settings(certificate: Json) -> str:
-    properties = certificate.get("properties")
-    return " ".join(f"{name}={value}" for name, value in properties.items()) if isinstance(properties, dict) else ""
-
-
-def certification_sentence(manifest: Json) -> str:
+def _certification_sentence(found: CertificationRecord | None) -> str:
     """Whether the generator was measured by itself before the run, and what doubt there is."""
-    found = manifest.get("certification")
-    if not isinstance(found, dict):
+    if found is None:
         return "The generator was not certified: the run is older than that, or ended before."
-    rows = _certificates(manifest)
-    why = f": {found['why']}" if found.get("why") else ""
-    if not rows:
-        return f"The generator was not certified ({found.get('status')}{why})."
-    doubt = " Others ran meanwhile: the true ceilings are higher." if any(one.get("disturbed") for one in rows) else ""
+    if not found.certificates:
+        why = f": {found.why}" if found.why else ""
+        return f"The generator was not certified ({found.status}{why})."
+    is_disturbed = any(one.disturbed for one in found.certificates)
+    doubt = " Others ran meanwhile: the true ceilings are higher." if is_disturbed else ""
+    shapes = len(found.certificates)
     return (
         f"Before the first cell the generator was run by itself, as fast as it goes, against a broker that stores "
-        f"nothing: {len(rows)} shape{'s' if len(rows) > 1 else ''} in {found.get('seconds', 0):.0f} s.{doubt}"
+        f"nothing: {shapes} shape{'s' if shapes > 1 else ''} in {found.seconds:.0f} s.{doubt}"
     )

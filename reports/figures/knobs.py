@@ -9,6 +9,7 @@ from reports.figures.latencies import p99_of
 from reports.judge.judged import Judged
 from reports.read.cell import Cell
 from reports.read.model import CellFacts
+from runlog.records.cell import CellKind, CellRecord
 
 KNOBS = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
 _ROOM = 1.05  # of an axis beyond the largest value
@@ -45,21 +46,22 @@ class Limits:
 
 
 def settings_text(cell: Cell) -> str:
-    return " ".join(f"{name}={value}" for name, value in cell.part("knobs").items())
+    return " ".join(f"{name}={value}" for name, value in cell.record.knobs.items())
 
 
 def knob_rows(judged: Sequence[Judged]) -> dict[str, tuple[KnobRow, ...]]:
     """Knob -> rows by value. A knob whose cells all have one value is left out."""
-    sweep = [item.facts for item in judged if item.facts.cell.kind == "sweep" and item.facts.cell.part("knobs")]
-    baselines = [facts for facts in sweep if facts.cell.document.get("baseline") is True]
+    cells = [item.facts for item in judged if item.facts.cell.kind is CellKind.SWEEP]
+    sweep = [facts for facts in cells if facts.cell.record.knobs]
+    baselines = [facts.cell.record for facts in sweep if facts.cell.record.baseline]
     if not baselines:
         return {}
-    reference = _knobs(baselines[0].cell)
-    changed = [str(facts.cell.document.get("changed") or "") for facts in sweep]
+    reference = baselines[0].knobs
+    changed = [facts.cell.record.changed for facts in sweep]
     others = dict.fromkeys(name for name in changed if name and name not in reference)
     result: dict[str, tuple[KnobRow, ...]] = {}
     for knob in (*reference, *others):
-        rows = [_row(facts, knob) for facts in sweep if _differs_only_in(knob, facts.cell, reference)]
+        rows = [_row(facts, knob) for facts in sweep if _differs_only_in(knob, facts.cell.record, reference)]
         if len({row.value for row in rows}) > 1:
             result[knob] = tuple(sorted(rows, key=_by_value))
     return {knob: result[knob] for knob in (*KNOBS, *(k for k in result if k not in KNOBS)) if knob in result}
@@ -78,17 +80,13 @@ def _top(values: Sequence[float | None]) -> float:
     return max([float(value) for value in values if value is not None], default=1.0) * _ROOM
 
 
-def _differs_only_in(knob: str, cell: Cell, reference: Mapping[str, str]) -> bool:
+def _differs_only_in(knob: str, cell: CellRecord, reference: Mapping[str, str]) -> bool:
     """By the plan's word where it is there: `acks` may need another setting with it, which is no knob of its own."""
-    if cell.document.get("baseline") is True:
+    if cell.baseline:
         return True
-    if cell.document.get("changed"):
-        return str(cell.document["changed"]) == knob
-    return all(_knobs(cell).get(other) == value for other, value in reference.items() if other != knob)
-
-
-def _knobs(cell: Cell) -> dict[str, str]:
-    return {str(name): str(value) for name, value in cell.part("knobs").items()}
+    if cell.changed:
+        return cell.changed == knob
+    return all(cell.knobs.get(other) == value for other, value in reference.items() if other != knob)
 
 
 def _by_value(row: KnobRow) -> tuple[int, float, str]:
@@ -100,12 +98,13 @@ def _by_value(row: KnobRow) -> tuple[int, float, str]:
 
 def _row(facts: CellFacts, knob: str) -> KnobRow:
     p99 = p99_of(facts)
+    cell = facts.cell.record
     low, high = facts.throughput_interval or (facts.throughput_records_per_s, facts.throughput_records_per_s)
     return KnobRow(
         title=facts.cell.title,
         cell_id=facts.cell.cell_id,
-        value=_knobs(facts.cell).get(knob) or str(facts.cell.part("properties").get(knob, "")),
-        role="baseline" if facts.cell.document.get("baseline") is True else "changed",
+        value=cell.knobs.get(knob) or cell.properties.get(knob, ""),
+        role="baseline" if cell.baseline else "changed",
         throughput=facts.throughput_records_per_s,
         throughput_low=low,
         throughput_high=high,

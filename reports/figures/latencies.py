@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reports.figures.over_time import drawn_ms
-from reports.read.model import CellFacts
+from reports.read.model import CORRECTED, END_TO_END, UNCORRECTED, Basis, CellFacts
 
-_SERIES = (("corrected", "corrected"), ("uncorrected", "uncorrected"), ("end_to_end", "end to end"))
+_SERIES = ((CORRECTED, "corrected"), (UNCORRECTED, "uncorrected"), (END_TO_END, "end to end"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +41,10 @@ class P99:
 
 
 def p99_of(facts: CellFacts) -> P99:
-    kind = "end_to_end" if facts.throughput_basis != "acknowledged" else "corrected"
+    kind = CORRECTED if facts.throughput_basis is Basis.ACKNOWLEDGED else END_TO_END
     latency = facts.latency[kind]
     return P99(
-        us=latency.quantiles.get("p99"),
+        us=latency.p99_us,
         interval_us=latency.p99_interval_us,
         basis=kind.replace("_", " "),
         n=latency.n,

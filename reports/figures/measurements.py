@@ -15,6 +15,7 @@ from reports.figures.sweep.observations import Observation
 from reports.judge.judged import Judged
 from reports.judge.noise import host_noise
 from reports.read.model import PREDICTED_KINDS
+from runlog.records.codec import to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         name=configuration_name(cell.cell_id),
         title=cell.title,
         kind=cell.kind,
-        round=int(cell.document.get("repetition") or 1),
+        round=cell.record.repetition or 1,
         state=observation.state if observation else "ok",
         reason=observation.reason if observation else "",
         verdict=item.verdict.result,
@@ -88,8 +89,8 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         engine=cell.record.engine,
         path=cell.record.path,
         durability=_durability(item),
-        load={str(name): value for name, value in cell.part("workload").items()},
-        properties={str(name): str(value) for name, value in cell.part("properties").items()},
+        load=to_json(cell.record.workload),
+        properties=dict(cell.record.properties),
         compiler_us_per_record=observation.behaviour.compiler_us_per_record if observation else None,
         noise=host_noise(item.facts),
         fork=observation.fork if observation else 1,
@@ -100,12 +101,9 @@ def _durability(item: Judged) -> dict[str, str]:
     """What an acknowledgement promises: two runs that differ here measure two different services."""
     cell = item.facts.cell
     own = configuration_of(cell)
-    effective = cell.outcome.get("effective") or {}
-    flush = {}
-    for group, name in (("broker", "log.flush.interval.messages"), ("topic", "flush.messages")):
-        settings = effective.get(group)
-        if isinstance(settings, dict) and name in settings:
-            flush[name] = str(settings[name])
+    effective = cell.record.outcome.effective
+    flushes = ((effective.broker, "log.flush.interval.messages"), (effective.topic, "flush.messages"))
+    flush = {name: settings[name] for settings, name in flushes if name in settings}
     return {
         "acks": own.acks,
         "idempotence": "on" if own.idempotence else "off",

@@ -5,28 +5,31 @@ Seconds count from the cell's start.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pandas as pd
 
+from reports.evidence.topic_events import events_of
 from reports.figures.timeline import TimelineStep, seconds
-from reports.read.cell import Cell, Json
-from reports.read.model import CellFacts
+from reports.read.cell import Cell
+from reports.read.model import CORRECTED, END_TO_END, Basis, CellFacts
+from runlog.records.cluster import BrokerEvent
+from runlog.records.cluster_kinds import UNKNOWN, ClusterKind, Source
+from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen, PartitionEvent
 
 LANES_MAX = 6
 LATENCIES: Final = ("corrected p99", "corrected mean", "uncorrected p99")
 LATENCIES_UNACKNOWLEDGED: Final = ("end to end p99", "end to end mean")  # with acks=0
 MS_MIN: Final = 0.001  # a logarithmic axis has no zero
-_STATE_AFTER = {
-    "started": "up",
-    "resumed": "up",
-    "restarted": "up",
-    "killed": "down",
-    "stopped": "down",
-    "terminated": "down",
-    "paused": "paused",
+_STATE_AFTER: Final[Mapping[ClusterKind, str]] = {
+    ClusterKind.STARTED: "up",
+    ClusterKind.RESUMED: "up",
+    ClusterKind.KILLED: "down",
+    ClusterKind.STOPPED: "down",
+    ClusterKind.PAUSED: "paused",
 }
 
 
@@ -94,16 +97,17 @@ class OverTime:
     latencies: tuple[str, ...]
 
 
-def over_time(facts: CellFacts, faults: Sequence[TimelineStep]) -> OverTime:
+def over_time(facts: CellFacts, steps: Sequence[TimelineStep]) -> OverTime:
+    """`steps` are those of the cell's timeline."""
     first_us, last_us = facts.cell.span_us()
     at = ((facts.slots["t_us"] - first_us) / 1e6).round(3).tolist() if len(facts.slots) else []
-    names = LATENCIES if facts.throughput_basis == "acknowledged" else LATENCIES_UNACKNOWLEDGED
+    names = LATENCIES if facts.throughput_basis is Basis.ACKNOWLEDGED else LATENCIES_UNACKNOWLEDGED
     latency = _latency(facts, at, names)
     return OverTime(
         rates=_rates(facts, at),
         latency=latency,
         spread=_spread(facts, at),
-        faults=tuple(faults),
+        faults=tuple(step for step in steps if not step.wait),
         isr=_isr(facts.cell, first_us, last_us),
         leaders=_leaders(facts.cell, first_us, last_us),
         brokers=_brokers(facts.cell, first_us, last_us),
@@ -136,7 +140,7 @@ def _latency(facts: CellFacts, at: Sequence[float], names: Sequence[str]) -> tup
 def _spread(facts: CellFacts, at: Sequence[float]) -> tuple[Spread, ...]:
     if not at:
         return ()
-    kind = "corrected" if facts.throughput_basis == "acknowledged" else "end_to_end"
+    kind = CORRECTED if facts.throughput_basis is Basis.ACKNOWLEDGED else END_TO_END
     lows, highs = facts.slots[f"{kind}_min_us"].tolist(), facts.slots[f"{kind}_max_us"].tolist()
     return tuple(
         Spread(t=t, low=drawn_ms(low), high=drawn_ms(high))
@@ -150,38 +154,26 @@ def drawn_ms(us: float) -> float:
     return max(round(us / 1000, 3), MS_MIN)
 
 
-def _topic_events(cell: Cell, *kinds: str) -> list[Json]:
-    topic = cell.part("topic").get("name")
-    return [
-        event
-        for event in cell.events
-        if event.get("kind") in kinds
-        and isinstance(event.get("partition"), int)
-        and (topic is None or event.get("topic", topic) == topic)
-    ]
-
-
-def _chosen_partitions(events: Sequence[Json]) -> list[int]:
+def _chosen_partitions(events: Sequence[PartitionEvent]) -> list[int]:
     """The partitions with most events: there something happened."""
-    counts: dict[int, int] = {}
-    for event in events:
-        counts[event["partition"]] = counts.get(event["partition"], 0) + 1
+    counts = Counter(event.partition for event in events)
     return sorted(sorted(counts, key=lambda partition: (-counts[partition], partition))[:LANES_MAX])
 
 
 def _isr(cell: Cell, first_us: int, last_us: int) -> tuple[IsrPoint, ...]:
-    events = [event for event in _topic_events(cell, "isr_changed", "leader") if isinstance(event.get("isr"), list)]
-    end = round((last_us - first_us) / 1e6, 3)
+    events = [event for event in events_of(cell, IsrChanged, LeaderSeen) if event.isr is not None]
+    end = seconds(last_us, first_us)
     rows: list[IsrPoint] = []
     for partition in _chosen_partitions(events):
         last: IsrPoint | None = None
         for event in events:
-            if event["partition"] != partition:
+            if event.partition != partition:
                 continue
-            members = ", ".join(str(member) for member in event["isr"])
+            isr = event.isr or ()
+            members = ", ".join(str(member) for member in isr)
             if last is None or last.members != members:
-                at = max(0.0, seconds(event, first_us))
-                last = IsrPoint(t=at, size=len(event["isr"]), members=members, partition=f"partition {partition}")
+                at = max(0.0, seconds(event.t_us, first_us))
+                last = IsrPoint(t=at, size=len(isr), members=members, partition=f"partition {partition}")
                 rows.append(last)
         if last is not None:
             rows.append(replace(last, t=end))
@@ -190,19 +182,19 @@ def _isr(cell: Cell, first_us: int, last_us: int) -> tuple[IsrPoint, ...]:
 
 def _leaders(cell: Cell, first_us: int, last_us: int) -> tuple[LeaderSpan, ...]:
     """Who led each partition when: by the journals if they say so, else by the probe."""
-    events = _topic_events(cell, "became_leader") or _topic_events(cell, "leader")
-    end = round((last_us - first_us) / 1e6, 3)
+    events: Sequence[BecameLeader | LeaderSeen] = events_of(cell, BecameLeader) or events_of(cell, LeaderSeen)
+    end = seconds(last_us, first_us)
     rows: list[LeaderSpan] = []
     for partition in _chosen_partitions(events):
         own: list[LeaderSpan] = []
         for event in events:
-            if event["partition"] != partition:
+            if event.partition != partition:
                 continue
-            broker = str(event.get("leader", event.get("broker")))
-            label = f"{broker}, epoch {event.get('leader_epoch', '?')}"
+            broker = str(event.leader)
+            label = f"{broker}, epoch {'?' if event.leader_epoch == UNKNOWN else event.leader_epoch}"
             if own and own[-1].label == label:
                 continue
-            at = max(0.0, seconds(event, first_us))
+            at = max(0.0, seconds(event.t_us, first_us))
             if own:
                 own[-1] = replace(own[-1], t_end=at)
             own.append(LeaderSpan(lane=f"p{partition}", t=at, t_end=end, broker=broker, label=label))
@@ -211,17 +203,21 @@ def _leaders(cell: Cell, first_us: int, last_us: int) -> tuple[LeaderSpan, ...]:
 
 
 def _brokers(cell: Cell, first_us: int, last_us: int) -> tuple[BrokerSpan, ...]:
-    end = round((last_us - first_us) / 1e6, 3)
+    end = seconds(last_us, first_us)
     spans: dict[str, list[BrokerSpan]] = {}
-    told = [event for event in cell.events if event.get("kind") in _STATE_AFTER and event.get("broker") is not None]
-    process = [event for event in told if event.get("source") == "process"]
+    told = [
+        event
+        for event in cell.cluster_events
+        if isinstance(event, BrokerEvent) and event.kind in _STATE_AFTER and event.broker != UNKNOWN
+    ]
+    process = [event for event in told if event.source is Source.PROCESS]
     for event in process or told:
-        broker = str(event["broker"])
+        broker = str(event.broker)
         own = spans.setdefault(broker, [])
-        state = _STATE_AFTER[str(event["kind"])]
+        state = _STATE_AFTER[event.kind]
         if own and own[-1].state == state:
             continue
-        at = max(0.0, seconds(event, first_us))
+        at = max(0.0, seconds(event.t_us, first_us))
         if own:
             own[-1] = replace(own[-1], t_end=at)
         elif at > 0 and state != "up":

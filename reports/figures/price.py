@@ -11,6 +11,7 @@ from reports.figures.latencies import P99, p99_of
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
 from reports.read.model import CellFacts
+from runlog.records.cell import CellKind
 
 _SAFETY = {LAWFUL: "may lose acknowledged records", IMPOSSIBLE: "promises nothing (acks=0)"}
 
@@ -32,7 +33,7 @@ class PricePoint:
 
 def price_of_safety(judged: Sequence[Judged]) -> tuple[PricePoint, ...]:
     """Of the cells that have both figures."""
-    measured = [(item.facts, p99_of(item.facts)) for item in judged if item.facts.cell.kind == "sweep"]
+    measured = [(item.facts, p99_of(item.facts)) for item in judged if item.facts.cell.kind is CellKind.SWEEP]
     usable = [(facts, p99) for facts, p99 in measured if p99.us is not None and facts.throughput_records_per_s]
     places = [(facts.throughput_records_per_s, p99.ms or 0.0) for facts, p99 in usable]
     return tuple(

@@ -1,93 +1,160 @@
-"""Geometry of the picture of replica logs: bars of offsets by leader epoch, truncated stretches, the lost set. Pure."""
+"""Geometry of the picture of replica logs: bars of offsets by leader epoch, truncated stretches, the lost set. Pure.
+
+Names stand left of the logs, offsets below them. Shown by tests/reports/test_reports_story.py.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from reports.read.cell import Json
-from reports.read.model import CellFacts
+from reports.evidence.topic_events import events_of
+from reports.read.model import CellFacts, EpochRange
+from runlog.records.cluster_kinds import UNKNOWN
+from runlog.records.partition import Truncated
 
-PARTITIONS_MAX = 4
-_WIDTH = 720.0
+PARTITIONS_MAX: Final = 4
+_LEFT: Final = 126.0  # of the logs
+_WIDTH: Final = 720.0
+_BAR_WIDTH_MIN: Final = 1.5
+_NAMED_FROM: Final = 58.0  # a narrower bar has no room for its name
+_BAR_PADDING: Final = 6
+_ROW_HEIGHT: Final = 30
+_COLOURS: Final = 6  # of the page's style
+_TICKS: Final = 4  # stretches between them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
+    """`words` stand in it from words_x on; empty where there is no room."""
+
     x: float
     width: float
-    leader_epoch: int
-    first_offset: int
-    end_offset: int
+    words: str
+    words_x: float
+    colour: int  # of its leader epoch, by number
     truncated: bool
     label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRow:
+    """`top` is that of its bars, the other two are baselines of words."""
+
     name: str
+    top: int
+    name_y: int
+    words_y: int
     bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    x: float
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPicture:
     partition: int
     rows: tuple[ReplicaRow, ...]
-    ticks: tuple[tuple[float, int], ...]
+    ticks: tuple[Tick, ...]
+    ticks_end: int
+    offsets_y: int
+    height: int
     caption: str
 
 
 def pictures(facts: CellFacts) -> list[PartitionPicture]:
     """Pictures of the partitions that lost a tail; of none if nothing was truncated."""
-    by_partition: dict[int, list[Json]] = {}
-    for event in facts.cell.events:
-        if event.get("kind") == "truncated" and int(event["from_offset"]) > int(event["to_offset"]):
-            by_partition.setdefault(int(event["partition"]), []).append(event)
+    by_partition: dict[int, list[Truncated]] = {}
+    for event in events_of(facts.cell, Truncated):
+        if event.from_offset > event.to_offset:
+            by_partition.setdefault(event.partition, []).append(event)
     chosen = sorted(by_partition, key=lambda p: -max(_length(e) for e in by_partition[p]))[:PARTITIONS_MAX]
     return [_picture(facts, partition, by_partition[partition]) for partition in sorted(chosen)]
 
 
-def _length(event: Json) -> int:
-    return int(event["from_offset"]) - int(event["to_offset"])
+def _length(event: Truncated) -> int:
+    return event.from_offset - event.to_offset
 
 
-def _picture(facts: CellFacts, partition: int, events: list[Json]) -> PartitionPicture:
-    final = [item for item in facts.epochs if item.partition == partition]
-    end = max([item.end_offset for item in final] + [int(event["from_offset"]) for event in events])
-    start = max(0, min(int(event["to_offset"]) for event in events) - 3 * max(_length(event) for event in events))
-    # The interesting part is around the truncation; the calm head of the log is cut off and the axis says so.
-    end = min(end, max(int(event["from_offset"]) for event in events) + 3 * max(_length(event) for event in events))
-    scale = _WIDTH / max(1, end - start)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """Offsets [start, end) from left to right."""
 
-    def bar(first: int, last: int, epoch: int, truncated: bool = False) -> Bar | None:
-        first, last = max(first, start), min(last, end)
-        if last <= first:
+    start: int
+    end: int
+
+    def bar(self, first: int, end: int, epoch: int, *, truncated: bool = False) -> Bar | None:
+        """Of offsets [first, end); None where the axis has none of them."""
+        first, end = max(first, self.start), min(end, self.end)
+        if end <= first:
             return None
-        state = "truncated" if truncated else "kept"
+        scale = _WIDTH / max(1, self.end - self.start)
+        x, width = _LEFT + round((first - self.start) * scale, 2), round(max(_BAR_WIDTH_MIN, (end - first) * scale), 2)
+        words = "truncated" if truncated else f"epoch {epoch}"
         return Bar(
-            x=round((first - start) * scale, 2),
-            width=round(max(1.5, (last - first) * scale), 2),
-            leader_epoch=epoch,
-            first_offset=first,
-            end_offset=last,
+            x=x,
+            width=width,
+            words=words if width > _NAMED_FROM else "",
+            words_x=x + _BAR_PADDING,
+            colour=epoch % _COLOURS,
             truncated=truncated,
-            label=f"offsets {first:,} to {last - 1:,}, leader epoch {epoch}, {state}",
+            label=f"offsets {first:,} to {end - 1:,}, leader epoch {epoch}, {'truncated' if truncated else 'kept'}",
         )
 
-    rows: list[ReplicaRow] = []
-    for event in events:
-        cut = int(event["to_offset"])
-        kept = [bar(i.first_offset, min(i.end_offset, cut), i.leader_epoch) for i in final if i.first_offset < cut]
-        gone = bar(cut, int(event["from_offset"]), int(event.get("leader_epoch", -1)), truncated=True)
-        bars = tuple(item for item in (*kept, gone) if item is not None)
-        rows.append(ReplicaRow(name=f"broker {event.get('broker')}, before", bars=bars))
-    kept_bars = tuple(
-        item for item in (bar(i.first_offset, i.end_offset, i.leader_epoch) for i in final) if item is not None
-    )
-    rows.append(ReplicaRow(name="final log", bars=kept_bars))
-    ticks = tuple((round(_WIDTH * k / 4, 1), start + (end - start) * k // 4) for k in range(5))
+    def ticks(self) -> tuple[Tick, ...]:
+        return tuple(
+            Tick(x=_LEFT + round(_WIDTH * k / _TICKS, 1), offset=self.start + (self.end - self.start) * k // _TICKS)
+            for k in range(_TICKS + 1)
+        )
+
+
+def _picture(facts: CellFacts, partition: int, events: Sequence[Truncated]) -> PartitionPicture:
+    final = [item for item in facts.epochs if item.partition == partition]
+    axis = _axis(final, events)
+    bars = [(_name(event), _before(axis, final, event)) for event in events]
+    bars.append(("final log", [axis.bar(i.first_offset, i.end_offset, i.leader_epoch) for i in final]))
+    rows = tuple(_row(index, name, found) for index, (name, found) in enumerate(bars))
+    below = _ROW_HEIGHT * len(rows)
     removed = max(_length(event) for event in events)
-    caption = (
-        f"Partition {partition}: {removed:,} offsets were removed, the same offsets were given again by a later epoch. "
-        f"{'The head of the log is left out. ' if start else ''}"
+    return PartitionPicture(
+        partition=partition,
+        rows=rows,
+        ticks=axis.ticks(),
+        ticks_end=below + 8,
+        offsets_y=below + 24,
+        height=below + 36,
+        caption=f"Partition {partition}: {removed:,} offsets were removed, the same offsets were given again by a "
+        f"later epoch. {'The head of the log is left out. ' if axis.start else ''}",
     )
-    return PartitionPicture(partition=partition, rows=tuple(rows), ticks=ticks, caption=caption)
+
+
+def _axis(final: Sequence[EpochRange], events: Sequence[Truncated]) -> _Axis:
+    """The interesting part is around the truncation; the calm head of the log is cut off and the axis says so."""
+    longest = max(_length(event) for event in events)
+    last = max(event.from_offset for event in events)
+    return _Axis(
+        start=max(0, min(event.to_offset for event in events) - 3 * longest),
+        end=min(max([last, *(item.end_offset for item in final)]), last + 3 * longest),
+    )
+
+
+def _name(event: Truncated) -> str:
+    return f"{'a broker' if event.broker == UNKNOWN else f'broker {event.broker}'}, before"
+
+
+def _before(axis: _Axis, final: Sequence[EpochRange], event: Truncated) -> list[Bar | None]:
+    """The broker's log as it was before it was cut back."""
+    cut = event.to_offset
+    kept = [axis.bar(i.first_offset, min(i.end_offset, cut), i.leader_epoch) for i in final if i.first_offset < cut]
+    return [*kept, axis.bar(cut, event.from_offset, event.leader_epoch, truncated=True)]
+
+
+def _row(index: int, name: str, bars: Iterable[Bar | None]) -> ReplicaRow:
+    top = _ROW_HEIGHT * index + _BAR_PADDING
+    return ReplicaRow(
+        name=name, top=top, name_y=top + 16, words_y=top + 15, bars=tuple(bar for bar in bars if bar is not None)
+    )

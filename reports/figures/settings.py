@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.judged import Judged
 from reports.read.cell import Cell
+from runlog.records.codec import to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +48,25 @@ def settings_of(judged: Sequence[Judged]) -> Settings:
 
 
 def _flat(cell: Cell) -> dict[str, str]:
-    effective = cell.outcome.get("effective") or {}
-    topic = {**cell.part("topic"), **(effective.get("topic") or {})}
-    config = topic.pop("config", None)
-    topic.update(config if isinstance(config, dict) else {})
-    groups = {"client": cell.effective_client, "topic": topic, "broker": effective.get("broker") or {}}
-    groups["workload"] = cell.part("workload")
-    groups["cell"] = {k: cell.document.get(k) for k in ("client", "engine", "path", "seed")}
+    record, effective = cell.record, cell.record.outcome.effective
+    topic = {
+        "name": record.topic.name,
+        "partitions": record.topic.partitions,
+        "replication_factor": record.topic.replication_factor,
+        **record.topic.config,
+        **effective.topic,
+    }
+    own = {"client": record.client, "engine": record.engine, "path": record.path, "seed": record.seed}
+    groups: dict[str, Mapping[str, object]] = {
+        "client": cell.effective_client,
+        "topic": topic,
+        "broker": effective.broker,
+        "workload": to_json(record.workload),
+        "cell": own,
+    }
     return {
         f"{group}: {name}": json.dumps(value) if isinstance(value, dict | list) else str(value)
         for group, values in groups.items()
         for name, value in values.items()
+        if value is not None and value != ""
     }

@@ -8,18 +8,35 @@ Shown by tests/reports/test_reports_waterfall.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.sweep.behaviour import mean_record_queue_us
 from reports.judge.judged import Judged
-from reports.read.cell import Json
+from reports.read.cell import Cell
+from runlog.records.cell import CellKind
+from runlog.records.load import StageFigures, Stages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """At which a stage is told; `column` is that of stages.csv."""
+
+    name: str
+    column: str
+    us: Callable[[StageFigures], float | None]  # None: the sample does not carry it
+
 
 LABELS_MAX: Final = 40  # of the chart over all cells; the table has all
+MEAN: Final = Level(name="mean", column="mean_us", us=lambda stage: stage.mean_us)
 LEVELS: Final = (
-    ("mean", "mean_us"), ("p50", "p50_us"), ("p90", "p90_us"), ("p99", "p99_us"), ("p99.9", "p999_us"),
-)  # fmt: skip
+    MEAN,
+    Level(name="p50", column="p50_us", us=lambda stage: stage.p50_us),
+    Level(name="p90", column="p90_us", us=lambda stage: stage.p90_us),
+    Level(name="p99", column="p99_us", us=lambda stage: stage.p99_us),
+    Level(name="p99.9", column="p999_us", us=lambda stage: stage.p999_us),
+)
 LAG, QUEUE, WIRE, REPLICATION, FETCH, UNSPLIT = (
     "schedule lag", "queue and linger", "wire and broker", "replication, way back", "fetch wait and poll", "not split",
 )  # fmt: skip
@@ -76,9 +93,9 @@ class StageRow:
 
     stage: str
     words: str
-    n: int | None
+    n: int
     us: tuple[float | None, ...]  # by LEVELS, then the maximum
-    negative: int | None
+    negative: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,53 +144,48 @@ class Waterfall:
     n: int
 
 
-def stages_of(item: Judged) -> Json:
-    health = item.facts.cell.outcome.get("health")
-    found = health.get("stages") if isinstance(health, dict) else None
-    return found if isinstance(found, dict) else {}
+def _stages_of(cell: Cell) -> Stages:
+    return cell.record.outcome.health.stages or Stages()
 
 
-def _figure(stages: Json, stage: str, column: str) -> float | None:
-    found = stages.get(stage)
-    value = found.get(column) if isinstance(found, dict) else None
-    return float(value) if isinstance(value, int | float) else None
+def _us(stage: StageFigures | None, level: Level) -> float | None:
+    return None if stage is None else level.us(stage)
 
 
 def waterfalls(item: Judged) -> list[Waterfall]:
     """Every level that the sample carries, on both ways."""
-    stages = stages_of(item)
+    stages = _stages_of(item.facts.cell)
     queue_us = mean_record_queue_us(item.facts) or 0.0
     found = []
-    for level, column in LEVELS:
-        for path, whole in ((ACKED, "intended_to_ack"), (POLLED, "intended_to_poll")):
-            whole_us, lag_us = _figure(stages, whole, column), _figure(stages, "schedule_lag", column)
-            if whole_us is None or lag_us is None:
+    for level in LEVELS:
+        for path, whole in ((ACKED, stages.intended_to_ack), (POLLED, stages.intended_to_poll)):
+            whole_us, lag_us = _us(whole, level), _us(stages.schedule_lag, level)
+            if whole is None or whole_us is None or lag_us is None:
                 continue
-            rest = _rest(stages, path, level, column, queue_us, whole_us - lag_us)
+            rest = _rest(stages, path, level, queue_us, whole_us - lag_us)
             parts = (Part(series=LAG, us=lag_us), *(part for part in rest if part.us > 0))
-            n = int(_figure(stages, whole, "n") or 0)
-            found.append(Waterfall(path=path, level=level, parts=parts, whole_us=whole_us, n=n))
+            found.append(Waterfall(path=path, level=level.name, parts=parts, whole_us=whole_us, n=whole.n))
     return found
 
 
-def _rest(stages: Json, path: str, level: str, column: str, queue_us: float, left_us: float) -> Iterable[Part]:
+def _rest(stages: Stages, path: str, level: Level, queue_us: float, left_us: float) -> Iterable[Part]:
     """What follows the hand-over. A client tells the time in its queue as a mean only, so percentiles keep it in."""
-    appended_us = _figure(stages, "send_to_append", column)
-    after_us = _figure(stages, "append_to_ack" if path == ACKED else "append_to_poll", column)
+    appended_us = _us(stages.send_to_append, level)
+    after_us = _us(stages.append_to_ack if path == ACKED else stages.append_to_poll, level)
     if appended_us is not None and after_us is not None:
         return (
             *_split(appended_us, queue_us, level),
             Part(series=REPLICATION if path == ACKED else FETCH, us=after_us),
         )
     if path == ACKED:
-        acked_us = _figure(stages, "send_to_ack", column)
+        acked_us = _us(stages.send_to_ack, level)
         return () if acked_us is None else _split(acked_us, queue_us, level)
     # Without the leader's time of appending, and of percentiles nothing can be subtracted.
-    return _split(left_us, 0.0, level) if level == "mean" else ()
+    return _split(left_us, 0.0, level) if level is MEAN else ()
 
 
-def _split(us: float, queue_us: float, level: str) -> tuple[Part, ...]:
-    if level == "mean" and 0 < queue_us < us:
+def _split(us: float, queue_us: float, level: Level) -> tuple[Part, ...]:
+    if level is MEAN and 0 < queue_us < us:
         return (Part(series=QUEUE, us=queue_us), Part(series=WIRE, us=us - queue_us))
     return (Part(series=UNSPLIT, us=us),)
 
@@ -208,22 +220,21 @@ def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
 
 
 def cell_stages(item: Judged) -> CellStages:
-    stages = stages_of(item)
-    censored = stages.get("censored") or {}
-    columns = (*(column for _, column in LEVELS), "max_us")
-    rows = tuple(
-        StageRow(
-            stage=stage,
-            words=words,
-            n=stages[stage].get("n"),
-            us=tuple(stages[stage].get(column) for column in columns),
-            negative=stages[stage].get("negative"),
-        )
-        for stage, words in STAGE_WORDS.items()
-        if stage in stages
-    )
+    stages = _stages_of(item.facts.cell)
+    measured = stages.by_name()
+    rows = tuple(_stage_row(name, words, measured[name]) for name, words in STAGE_WORDS.items() if name in measured)
     bars = bars_of((f"{fall.level}, {fall.path}", fall) for fall in in_order(waterfalls(item)))
-    return CellStages(rows=rows, bars=bars, failed=censored.get("failed"), unknown=censored.get("unknown"))
+    return CellStages(rows=rows, bars=bars, failed=stages.censored.failed, unknown=stages.censored.unknown)
+
+
+def _stage_row(name: str, words: str, figures: StageFigures) -> StageRow:
+    return StageRow(
+        stage=name,
+        words=words,
+        n=figures.n,
+        us=(*(level.us(figures) for level in LEVELS), figures.max_us),
+        negative=figures.negative,
+    )
 
 
 def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
@@ -257,8 +268,8 @@ def in_order(falls: Sequence[Waterfall]) -> list[Waterfall]:
 def _over_cells(judged: Sequence[Judged]) -> list[tuple[str, str, list[tuple[str, Waterfall]]]]:
     """Name, heading and bars of each chart over cells. Cells under faults have charts of their own: seconds without a
     leader would flatten the milliseconds of the others."""
-    undisturbed = [item for item in judged if item.facts.cell.kind != "chaos"]
-    faulted = [item for item in judged if item.facts.cell.kind == "chaos"]
+    undisturbed = [item for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
+    faulted = [item for item in judged if item.facts.cell.kind is CellKind.CHAOS]
     found = []
     for name, path in (("acked", ACKED), ("polled", POLLED)):
         found.append((name, path, _means(undisturbed, path)))
@@ -271,7 +282,7 @@ def _means(judged: Sequence[Judged], path: str) -> list[tuple[str, Waterfall]]:
     by_title: dict[str, list[Waterfall]] = {}
     for item in judged:
         for fall in waterfalls(item):
-            if fall.level == "mean" and fall.path == path and fall.n:
+            if fall.level == MEAN.name and fall.path == path and fall.n:
                 by_title.setdefault(item.facts.cell.title, []).append(fall)
     return [(title, _joined(falls)) for title, falls in by_title.items()]
 

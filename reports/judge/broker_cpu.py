@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from reports.read.model import CellFacts
+from reports.read.model import Basis, CellFacts
 from runlog.quality.criteria import Criteria
+from runlog.records.cell import CellKind
 from runlog.records.stats import Resources
 
 FloatArray = npt.NDArray[np.float64]
@@ -74,7 +75,7 @@ def broker_cpu(facts: CellFacts) -> BrokerCpu | None:
 def still_warming(facts: CellFacts, criteria: Criteria) -> str:
     """Why the brokers of a cell were not at rest; empty if they were, or if nothing tells. Brokers that faults restart
     are young in every such cell, which is none to compare by its speed."""
-    if facts.cell.kind == "chaos":
+    if facts.cell.kind is CellKind.CHAOS:
         return ""
     found = broker_cpu(facts)
     share = found.compiler_share if found is not None else None
@@ -118,7 +119,7 @@ def _increments(samples: dict[int, dict[str, dict[str, float]]], times: list[int
 
 def _records(facts: CellFacts, first_us: int, last_us: int) -> float:
     """Acknowledged between the two moments; by whole slots, the outer ones in proportion."""
-    column = "acked" if facts.throughput_basis == "acknowledged" else "received"
+    column = "acked" if facts.throughput_basis is Basis.ACKNOWLEDGED else "received"
     start = facts.slots["t_us"].to_numpy(dtype=np.float64)
     overlap = np.clip(np.minimum(start + facts.slot_us, last_us) - np.maximum(start, first_us), 0, facts.slot_us)
     return float((facts.slots[column].to_numpy(dtype=np.float64) * overlap / facts.slot_us).sum())

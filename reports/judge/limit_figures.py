@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from reports.judge.anomalies import ANOMALIES
+from reports.read.model import CORRECTED, END_TO_END, SCHEDULE_LAG, UNCORRECTED
 
 
 class Better(StrEnum):
@@ -31,10 +32,10 @@ class LimitFigure:
 
 
 LATENCIES: Final[Mapping[str, tuple[str, str]]] = {
-    "": ("corrected", "corrected latency: acknowledgement minus intended send time"),
-    "uncorrected_": ("uncorrected", "acknowledgement minus hand-over to the client"),
-    "end_to_end_": ("end_to_end", "the consumer's poll minus the intended send time"),
-    "schedule_lag_": ("schedule_lag", "hand-over to the client minus intended time"),
+    "": (CORRECTED, "corrected latency: acknowledgement minus intended send time"),
+    "uncorrected_": (UNCORRECTED, "acknowledgement minus hand-over to the client"),
+    "end_to_end_": (END_TO_END, "the consumer's poll minus the intended send time"),
+    "schedule_lag_": (SCHEDULE_LAG, "hand-over to the client minus intended time"),
 }
 LEVELS: Final[Mapping[str, str]] = {
     "p50": "median", "p90": "90th percentile", "p99": "99th percentile", "p999": "99.9th percentile",

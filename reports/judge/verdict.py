@@ -16,10 +16,10 @@ from reports.judge.broker_cpu import still_warming
 from reports.judge.lawful import LAWFUL, rule
 from reports.judge.limit_grammar import Held
 from reports.judge.noise import backlog, disturbance
-from reports.read.model import PREDICTED_KINDS, CellFacts
+from reports.read.model import PREDICTED_KINDS, SCHEDULE_LAG, Basis, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS
-from runlog.records.cell import CellStatus, Expectation, Shown
+from runlog.records.cell import CellKind, CellStatus, Expectation, Shown
 from runlog.records.fault import WAIT, FaultPhase
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
@@ -97,7 +97,7 @@ def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
             "cannot be said",
         )
     )
-    if facts.cell.kind == "chaos":
+    if facts.cell.kind is CellKind.CHAOS:
         checks.append(_fault_proved(facts))
     checks += [_expected(kind, facts, configuration, usable) for kind in PREDICTED_KINDS]
     checks += [
@@ -129,7 +129,7 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
     why = outcome.final_read.reason or "it is not recorded as complete"
     missing = (*facts.missing_streams, *facts.missing_beside)
     done = facts.counts.acked
-    if facts.throughput_basis != "acknowledged":
+    if facts.throughput_basis is not Basis.ACKNOWLEDGED:
         done = facts.counts.log_in_window
     return [
         _check(
@@ -162,17 +162,19 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
             "nothing in the run log contradicts another part of it",
             f"the run log contradicts itself: {'; '.join(facts.contradictions)}",
         ),
-        *([] if facts.cell.kind == "search" else [_accepted(facts, criteria)]),  # a try above the limit may time out
+        *(
+            [] if facts.cell.kind is CellKind.SEARCH else [_accepted(facts, criteria)]
+        ),  # a try above the limit may time out
     ]
 
 
 def _accepted(facts: CellFacts, criteria: Criteria) -> Check:
     """A cell whose sends are refused or go unanswered tells of that, and neither of speed nor of promises kept."""
     counts = facts.counts
-    is_acknowledged = facts.throughput_basis == "acknowledged"
+    is_acknowledged = facts.throughput_basis is Basis.ACKNOWLEDGED
     sent = counts.acked_total + counts.failed_total + counts.unknown_total
     accepted = counts.acked_total if is_acknowledged else sent - counts.failed_total
-    least = criteria.accepted_share_min_chaos if facts.cell.kind == "chaos" else criteria.accepted_share_min
+    least = criteria.accepted_share_min_chaos if facts.cell.kind is CellKind.CHAOS else criteria.accepted_share_min
     share = accepted / sent if sent else 1.0  # that there is nothing at all is another check's part
     what = "acknowledged" if is_acknowledged else "taken over by the client"
     rest = f"{counts.failed_total} failed, {counts.unknown_total} are unknown"
@@ -343,7 +345,7 @@ def ceiling_share(facts: CellFacts) -> float | None:
 def _generator(facts: CellFacts, criteria: Criteria) -> Check:
     """Falling short of the asked rate is a result when the brokers are the limit and none when the generator is."""
     ratio = achieved_ratio(facts)
-    share = facts.cell.record.outcome.health.cpu_share
+    share = facts.cell.record.outcome.health.busiest_process_cpu_share
     name = "generator kept up"
     near, ceiling = ceiling_share(facts), generator_ceiling_per_s(facts)
     if near is not None and ceiling is not None and near >= criteria.generator_ceiling_share_max:
@@ -407,7 +409,7 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
             f"{facts.unseen} acknowledged record(s) were not found, but the log was not read to its end: "
             "their fate is unknown"
         )
-    lag = facts.latency["schedule_lag"].quantiles.get("p99") if "schedule_lag" in facts.latency else None
+    lag = facts.latency[SCHEDULE_LAG].p99_us if SCHEDULE_LAG in facts.latency else None
     if lag is not None and lag > criteria.schedule_lag_us_p99_max:
         notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")
     disturbed = disturbance(facts, criteria)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from runlog.records.cell import CellKind, CellRecord
@@ -30,19 +30,8 @@ class Cell:
     history_lines: tuple[HistoryLine, ...] = ()  # of groups and transactions, by clients
     notes: tuple[str, ...] = ()  # what was odd in its files
     problems: tuple[str, ...] = ()  # evidence that is missing or unreadable: the cell is no pass
-    listed_files: object = None  # `files` of cell.json as it stands; runlog.streams.inventory holds it against the disk
-    # cell.json as it stands: for tables that show every setting, whatever its name. Everything else asks `record`.
-    document: Json
-    # The lines as they stand, until figures and render take the records.
-    events: tuple[Json, ...] = ()
-    faults: tuple[Json, ...] = ()
-    wire: tuple[Json, ...] = ()
-    stats: tuple[Json, ...] = ()
-    history: tuple[Json, ...] = ()
-
-    def part(self, name: str) -> Json:
-        value = self.document.get(name)
-        return value if isinstance(value, dict) else {}
+    # `files` of cell.json as it stands: runlog.streams.inventory holds it against the disk and tells what is wrong.
+    listed_files: object = None
 
     @property
     def kind(self) -> CellKind:
@@ -51,10 +40,6 @@ class Cell:
     @property
     def title(self) -> str:
         return self.record.title or self.cell_id
-
-    @property
-    def outcome(self) -> Json:
-        return self.part("outcome")
 
     @property
     def is_read_to_end(self) -> bool:
@@ -88,4 +73,3 @@ class Run:
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # of the run as a whole: it is no pass
     analysis_id: str = ""  # of the analysis that reads it; all that it writes carries it
-    manifest: Json = field(default_factory=dict)  # as it stands, until figures and render take the record

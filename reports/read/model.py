@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from reports.read.cell import Cell, Json
@@ -14,9 +15,13 @@ from reports.read.cell import Cell, Json
 if TYPE_CHECKING:
     import pandas as pd
 
-QUANTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999))
+_P50, _P90, _P99, _P999 = "p50", "p90", "p99", "p999"
+QUANTILES: tuple[tuple[str, float], ...] = ((_P50, 0.5), (_P90, 0.9), (_P99, 0.99), (_P999, 0.999))
 CORRECTED: Final = "corrected"  # from the intended time of a record to its acknowledgement
-LATENCY_KINDS: tuple[str, ...] = (CORRECTED, "uncorrected", "end_to_end", "schedule_lag")
+UNCORRECTED: Final = "uncorrected"  # from the hand-over to the client
+END_TO_END: Final = "end_to_end"  # from the intended time to the poll
+SCHEDULE_LAG: Final = "schedule_lag"  # from the intended time to the hand-over
+LATENCY_KINDS: tuple[str, ...] = (CORRECTED, UNCORRECTED, END_TO_END, SCHEDULE_LAG)
 PREDICTED_KINDS: tuple[str, ...] = ("lost", "duplicated", "reordered")
 DELIVERY_KINDS: tuple[str, ...] = (
     "dup_delivered",
@@ -90,10 +95,14 @@ class IdentitySet:
     def complete(self) -> bool:
         return sum(item.count for item in self.ranges) == self.count
 
+    @property
+    def hash_text(self) -> str:
+        return f"{self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+
     def as_json(self) -> Json:
         return {
             "count": self.count,
-            "hash": f"{self.hash & 0xFFFF_FFFF_FFFF_FFFF:016x}",
+            "hash": self.hash_text,
             "ranges": [item.text() for item in self.ranges],
             "ranges_complete": self.complete,
         }
@@ -166,8 +175,20 @@ class Latency:
     negative: int = 0  # latencies below zero: the clocks disagree
 
     @property
+    def p50_us(self) -> float | None:
+        return self.quantiles.get(_P50)
+
+    @property
+    def p90_us(self) -> float | None:
+        return self.quantiles.get(_P90)
+
+    @property
     def p99_us(self) -> float | None:
-        return self.quantiles.get("p99")
+        return self.quantiles.get(_P99)
+
+    @property
+    def p999_us(self) -> float | None:
+        return self.quantiles.get(_P999)
 
     @property
     def quantile_of_maximum(self) -> float:
@@ -182,6 +203,13 @@ class Latency:
             "unanswered": self.unanswered,
             "p99_interval": list(self.p99_interval_us) if self.p99_interval_us else None,
         }
+
+
+class Basis(StrEnum):
+    """What throughput counts."""
+
+    ACKNOWLEDGED = "acknowledged"
+    IN_LOG = "found in the log"  # with acks=0, where nobody acknowledges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +245,45 @@ class EpochRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SendRow:
+    """offset is -1 where the client was told none; acked_us is when it was told the outcome."""
+
+    partition: int
+    offset: int
+    status: int
+    intended_us: int
+    sent_us: int
+    acked_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRow:
+    partition: int
+    offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecvRow:
+    partition: int
+    offset: int
+    consumer: int
+    polled_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyRow:
+    """outcome of the transaction as the log has it: 1 committed, 0 aborted, -1 open to the end."""
+
+    partition: int
+    offset: int
+    copier: int
+    copier_incarnation: int
+    txn: int
+    outcome: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     """All rows that one identity left in the run log."""
 
@@ -224,10 +291,10 @@ class Story:
     producer: int
     incarnation: int
     seq: int
-    send: tuple[Json, ...] = ()
-    log: tuple[Json, ...] = ()
-    recv: tuple[Json, ...] = ()
-    copies: tuple[Json, ...] = ()
+    send: tuple[SendRow, ...] = ()
+    log: tuple[LogRow, ...] = ()
+    recv: tuple[RecvRow, ...] = ()
+    copies: tuple[CopyRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +333,7 @@ class CellFacts:
     counts: Counts = Counts()
     throughput_records_per_s: float = 0.0
     throughput_interval: tuple[float, float] | None = None
-    throughput_basis: str = "acknowledged"  # "in the log" with acks=0
+    throughput_basis: Basis = Basis.ACKNOWLEDGED
     steady_ratio: float | None = None
     latency: Mapping[str, Latency] = field(default_factory=dict)
     observed: Mapping[str, IdentitySet] = field(default_factory=dict)

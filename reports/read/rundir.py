@@ -12,7 +12,6 @@ from typing import Final, Protocol, TypeVar
 
 from reports.read.cell import Cell, Json, Run
 from reports.read.errors import UsageProblem
-from runlog.files.event_lines import read_event_lines
 from runlog.files.strangers import clean_document, clean_text, is_cell_name, strange_entry
 from runlog.records.cell import CellRecord, CellStatus
 from runlog.records.codec import from_document
@@ -60,7 +59,6 @@ def read_run(directory: Path) -> Run:
         directory=str(directory.resolve()),
         record=record,
         search=search,
-        manifest=manifest,
         cells=tuple(
             _absent_cell(name) if name in absent else _read_cell(cells_directory / name, record) for name in order
         ),
@@ -114,7 +112,7 @@ def _search(directory: Path, record: RunRecord, problems: list[str]) -> SearchRe
 def _absent_cell(name: str) -> Cell:
     why = "the cell was planned and left no directory"
     document = {"cell_id": name, "outcome": {"status": CellStatus.ABSENT.value, "reason": why}}
-    return Cell(cell_id=name, record=from_document(CellRecord, document), document=document)
+    return Cell(cell_id=name, record=from_document(CellRecord, document))
 
 
 def _read_cell(directory: Path, run: RunRecord) -> Cell:
@@ -136,7 +134,6 @@ def _read_cell(directory: Path, run: RunRecord) -> Cell:
     return Cell(
         cell_id=directory.name,
         record=record,
-        document=document,
         listed_files=listed,
         cluster_events=tuple(cluster),
         fault_lines=tuple(faults),
@@ -145,19 +142,7 @@ def _read_cell(directory: Path, run: RunRecord) -> Cell:
         history_lines=tuple(history),
         notes=tuple(notes),
         problems=tuple(problems),
-        **_raw_lines(directory, run),
     )
-
-
-def _raw_lines(directory: Path, run: RunRecord) -> dict[str, tuple[Json, ...]]:
-    """The same as JSON, until figures and render take the records."""
-    found = {}
-    for name, field in (("cluster", "events"), ("faults", "faults"), ("wire", "wire"), ("stats", "stats"),
-                        ("history", "history")):  # fmt: skip
-        lines = read_event_lines(directory / f"{name}.jsonl", t0_monotonic_ns=run.t0_monotonic_ns).events
-        is_ordered = name in ("cluster", "faults", "history")
-        found[field] = tuple(sorted(lines, key=lambda line: int(line["t_us"]))) if is_ordered else lines
-    return found
 
 
 def _tell_unlisted(run: RunRecord, notes: list[str], problems: list[str]) -> None:

@@ -16,7 +16,7 @@ from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS, GeneratorFig
 from reports.figures.search import SearchFigures
 from reports.figures.sweep.tables import Table
 from reports.figures.waterfall import LEVELS
-from reports.read.model import QUANTILES
+from reports.read.model import CORRECTED, END_TO_END, QUANTILES, UNCORRECTED
 from reports.render.csv_columns import SETTING_PREFIX, written_name
 from reports.render.files import write_csv
 from reports.render.plain import csv_cell
@@ -33,7 +33,16 @@ _CELLS: Final = (
 )
 _CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "n")
 _SETS: Final = ("cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq")
-STAGES: Final = ("cell_id", "stage", "n", *(column for _, column in LEVELS), "max_us", "negative", "failed", "unknown")
+STAGES: Final = (
+    "cell_id",
+    "stage",
+    "n",
+    *(level.column for level in LEVELS),
+    "max_us",
+    "negative",
+    "failed",
+    "unknown",
+)
 
 
 def write_tables(results: Path, figures: Figures) -> None:
@@ -71,20 +80,21 @@ def _values(row: Any) -> list[object]:
 
 def _cell_table(cells: Sequence[CellFigures]) -> Table:
     """With a column for each setting that any of the cells has: a table that can be grouped without another file."""
-    settings = sorted({name for cell in cells for name in cell.all_settings})
-    rows = [[*_cell_row(cell), *(cell.all_settings.get(name) for name in settings)] for cell in cells]
+    settings = sorted({name for cell in cells for name in cell.plan.all_settings})
+    rows = [[*_cell_row(cell), *(cell.plan.all_settings.get(name) for name in settings)] for cell in cells]
     return [*_CELLS, *(f"{SETTING_PREFIX}{name}" for name in settings)], rows
 
 
 def _cell_row(cell: CellFigures) -> list[object]:
-    corrected, uncorrected = cell.latency["corrected"], cell.latency["uncorrected"]
+    corrected, uncorrected = cell.latency[CORRECTED], cell.latency[UNCORRECTED]
     low, high = cell.throughput_interval or (None, None)
-    row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result, cell.client, cell.engine]
-    row += [cell.scenario, cell.case, cell.repetition, cell.fork, cell.rate_per_s, cell.record_size_bytes]
+    row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result, cell.client, cell.plan.engine]
+    row += [cell.scenario, cell.case, cell.plan.repetition, cell.plan.fork, cell.plan.rate_per_s]
+    row += [cell.plan.record_size_bytes]
     row += [cell.throughput_records_per_s, low, high]
     row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
     row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
-    row += [cell.latency["end_to_end"].quantiles.get(name) for name, _ in QUANTILES]
+    row += [cell.latency[END_TO_END].quantiles.get(name) for name, _ in QUANTILES]
     row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", "recovered"))]
     return [*row, cell.counts.unknown_total, cell.gap_ms, cell.records_per_batch, cell.compression_ratio]
 
@@ -126,7 +136,7 @@ def stage_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
 
 
 def generator_table(generator: GeneratorFigures) -> Table:
-    names = [name for _, name, _ in COLUMNS]
+    names = [column.name for column in COLUMNS]
     return ["cell_id", *names, "mark"], [
         [row.cell_id, *(row.values[name] for name in names), row.mark] for row in generator.rows
     ]
@@ -134,7 +144,7 @@ def generator_table(generator: GeneratorFigures) -> Table:
 
 def certificate_table(generator: GeneratorFigures) -> Table:
     """What the generator reached by itself."""
-    names = [name for _, name, _ in CERTIFICATE_COLUMNS]
+    names = [column.name for column in CERTIFICATE_COLUMNS]
     return ["id", "client", "shape", "settings", *names], [
         [one.id, one.client, one.shape, one.settings, *(one.values[name] for name in names)]
         for one in generator.certificates

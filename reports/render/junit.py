@@ -104,4 +104,4 @@ def _sum_up(root: ElementTree.Element) -> None:
 
 def reproduction(cell: CellFigures) -> str:
     """Seed and command that carry out this cell alone, as it was."""
-    return f"seed {cell.seed}; again by: {cell.command or 'no command recorded'}"
+    return f"seed {'unknown' if cell.seed is None else cell.seed}; again by: {cell.command or 'no command recorded'}"

@@ -12,6 +12,7 @@ from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.figures import Figures
 from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check
+from reports.read.model import CORRECTED
 from reports.render.junit import reproduction, title_of
 from reports.render.plain import fenced, markdown
 from reports.render.reading import LimitTally, Reading, reading_of
@@ -68,7 +69,7 @@ def _table(cells: tuple[CellFigures, ...]) -> Block:
     lines = ["| cell | verdict | rec/s | p99 ms | lost | dup | reordered | gap s | why |"]
     lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
     for cell in cells:
-        p99_us = cell.latency["corrected"].quantiles.get("p99")
+        p99_us = cell.latency[CORRECTED].p99_us
         columns = [
             markdown(title_of(cell, cells)),
             f"{SIGNS[cell.verdict.result]} {cell.verdict.result}",

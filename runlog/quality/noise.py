@@ -17,6 +17,11 @@ STEAL_SHARE: Final = "steal_share"
 
 def means(samples: Iterable[StatsSample], window_us: tuple[int, int] | None) -> dict[str, float]:
     """Means of the host's samples by name; with a window only of those in it."""
+    return {name: round(sum(found) / len(found), 4) for name, found in host_values(samples, window_us).items()}
+
+
+def host_values(samples: Iterable[StatsSample], window_us: tuple[int, int] | None) -> dict[str, list[float]]:
+    """What the host sampler saw, by name and in order of time; no name without a value."""
     found: dict[str, list[float]] = {}
     for sample in samples:
         if not isinstance(sample, Resources) or sample.source != HOST:
@@ -25,7 +30,7 @@ def means(samples: Iterable[StatsSample], window_us: tuple[int, int] | None) -> 
             continue
         for name, value in sample.values.items():
             found.setdefault(name, []).append(float(value))
-    return {name: round(sum(values) / len(values), 4) for name, values in found.items()}
+    return found
 
 
 def disturbance_of(samples: Iterable[StatsSample], window_us: tuple[int, int], criteria: Criteria) -> str:

@@ -225,7 +225,7 @@ class CellRecord:
     has_faults: bool = True  # False: a control run. Older runs do not tell
     proxied: bool
     path: str  # loopback, or the proxy server
-    seed: int
+    seed: int | None  # None: cell.json does not tell
     command: str
     broker_settings: Mapping[str, str]
     certificate: CertificateReference

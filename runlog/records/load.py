@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
-from runlog.records.codec import Rest
+from runlog.records.codec import Rest, from_document
+
+_REDELIVERY: Final = re.compile(r"redelivery_([a-z0-9-]+)_([a-z_]+)")
 
 
 class LoadEventName(StrEnum):
@@ -100,6 +103,18 @@ class PayloadFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Redelivery:
+    """Of a reader that removes what comes again: counted against an exact memory of identities."""
+
+    records: int = 0
+    handed_on: int = 0  # after removal
+    duplicates_before: int = 0
+    duplicates_after: int = 0
+    wrongly_removed: int = 0  # had never been handed on
+    not_judged: int = 0  # came after the memory was full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """How well the load generator itself did. Shares are of one core; None: not recorded by that version."""
 
@@ -125,6 +140,16 @@ class Health:
     @property
     def busiest_process_cpu_share(self) -> float | None:
         return max(self.cpu_share_by_process) if self.cpu_share_by_process else self.cpu_share
+
+    @property
+    def redeliveries(self) -> dict[str, Redelivery]:
+        """By the reader's name, in which there is no underscore."""
+        counts: dict[str, dict[str, Any]] = {}
+        for key, value in self.more.items():
+            match = _REDELIVERY.fullmatch(key)
+            if match is not None:
+                counts.setdefault(match[1], {})[match[2]] = value
+        return {reader: from_document(Redelivery, found) for reader, found in sorted(counts.items())}
 
     def number(self, name: str) -> float | None:
         """A figure that has no field of its own."""

@@ -22,7 +22,7 @@ from reports.render.junit import junit
 from runlog.records.cell import CellStatus
 from runlog.records.documents import read_cell
 from tests.harness.harness_process import REPOSITORY, HarnessProcess, leases, write_suite
-from tests.reports.cells import changed, make_run
+from tests.reports.cells import changed, document_of, make_run
 from tests.reports.test_reports_verdict import facts
 
 EXAMPLES = REPOSITORY / "examples" / "ci"
@@ -54,7 +54,7 @@ def test_the_command_of_a_cell_leaves_out_what_belongs_to_one_execution() -> Non
 def judged(*checks: Check) -> Judged:
     document = {"seed": 7, "command": "harness chaos --seed 7 --cell chaos-x"}
     made = facts()
-    cell = changed(made.cell, cell_id="chaos-x", document={**made.cell.document, **document})
+    cell = changed(made.cell, cell_id="chaos-x", document={**document_of(made.cell), **document})
     return Judged(facts=replace(made, cell=cell), verdict=Verdict(result=FAIL, checks=checks))
 
 

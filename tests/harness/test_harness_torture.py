@@ -24,6 +24,7 @@ from reports.judge.verdict import judge
 from reports.read.rundir import read_run
 from reports.read.session import Session
 from runlog.files.paths import manifest_path
+from runlog.records.cell import CellStatus
 from runlog.records.documents import read_run_record
 from runlog.records.run import RunStatus
 from tests.harness.harness_process import HarnessProcess, leases, listening_sockets, still_listening, write_suite
@@ -82,5 +83,5 @@ def test_a_kill_leaves_nothing_that_clean_does_not_undo(
     for path in run_dir.glob("*/cell=*/*.parquet"):
         assert pq.read_table(path).num_rows > 0
     for facts in () if spark is None else analyse(spark, run):
-        is_done = facts.cell.outcome.get("status") == "done"
+        is_done = facts.cell.record.outcome.status is CellStatus.DONE
         assert judge(facts).result == ("pass" if is_done else "inconclusive"), judge(facts).reasons

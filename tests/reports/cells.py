@@ -8,7 +8,8 @@ from typing import Any
 
 from reports.read.cell import Cell, Run
 from runlog.records.cell import CellRecord
-from runlog.records.codec import from_document
+from runlog.records.codec import Json, from_document, to_json
+from runlog.records.fault import FaultLine
 from runlog.records.lines import CLUSTER, FAULTS, HISTORY, STATS, WIRE
 from runlog.records.run import RunRecord
 
@@ -27,33 +28,38 @@ def make_cell(
 ) -> Cell:
     """Lines are read as those of a file are, and put in order of time. Fields of a fault that matter to no test are
     filled in."""
-    document = dict(document or {})
-    events, wire, stats, history = tuple(events), tuple(wire), tuple(stats), tuple(history)
-    faults = tuple({"t_us": 0, "id": "f", "kind": "kill", **line} for line in faults)
     return Cell(
         cell_id=cell_id,
-        record=from_document(CellRecord, document),
-        document=document,
+        record=from_document(CellRecord, document or {}),
         cluster_events=tuple(sorted(map(CLUSTER.record, events), key=lambda line: line.t_us)),
-        fault_lines=tuple(sorted(map(FAULTS.record, faults), key=lambda line: line.t_us)),
+        fault_lines=tuple(sorted(map(_fault, faults), key=lambda line: line.t_us)),
         exchanges=tuple(map(WIRE.record, wire)),
         samples=tuple(map(STATS.record, stats)),
         history_lines=tuple(sorted(map(HISTORY.record, history), key=lambda line: line.t_us)),
-        events=tuple(map(dict, events)),
-        faults=faults,
-        wire=tuple(map(dict, wire)),
-        stats=tuple(map(dict, stats)),
-        history=tuple(map(dict, history)),
     )
 
 
-def make_run(directory: str = "/", *, manifest: Mapping[str, Any] | None = None, cells: Iterable[Cell] = ()) -> Run:
-    manifest = dict(manifest or {})
-    return Run(directory=directory, record=from_document(RunRecord, manifest), manifest=manifest, cells=tuple(cells))
+def _fault(line: Line) -> FaultLine:
+    return FAULTS.record({"t_us": 0, "id": "f", "kind": "kill", **line})
+
+
+def document_of(cell: Cell) -> Json:
+    """As cell.json has it."""
+    return to_json(cell.record)
+
+
+def stats_of(cell: Cell) -> tuple[Json, ...]:
+    """As stats.jsonl has them."""
+    return tuple(map(to_json, cell.samples))
+
+
+def make_run(directory: str = "/", *, manifest: Line | None = None, cells: Iterable[Cell] = ()) -> Run:
+    return Run(directory=directory, record=from_document(RunRecord, manifest or {}), cells=tuple(cells))
 
 
 def changed(cell: Cell, **parts: Any) -> Cell:
     """The cell with another `document`, other `events` and so on, or another `cell_id`."""
-    names = ("cell_id", "document", "events", "faults", "wire", "stats", "history")
-    same = {name: getattr(cell, name) for name in names}
-    return replace(make_cell(**{**same, **parts}), notes=cell.notes, problems=cell.problems)
+    made = make_cell(**{"cell_id": cell.cell_id, **parts})
+    fields = {"cell_id": "cell_id", "document": "record", "events": "cluster_events", "faults": "fault_lines",
+              "wire": "exchanges", "stats": "samples", "history": "history_lines"}  # fmt: skip
+    return replace(cell, **{fields[part]: getattr(made, fields[part]) for part in parts})

@@ -9,7 +9,7 @@ from functools import cache
 from reports.figures.figures import Figures, figures_of
 from reports.judge.judged import Judged
 from reports.read.model import CellFacts, IdentityRange, IdentitySet, SetComparison
-from tests.reports.cells import changed, make_run
+from tests.reports.cells import changed, document_of, make_run
 from tests.reports.sweep_facts import BASELINE, SLOT_US, cell_facts, judged, one_at_a_time, planted_sweep
 
 CHANGES = {"batch.size": ["8192", "131072"], "linger.ms": ["0", "50"], "compression.type": ["lz4"], "acks": ["1"]}
@@ -33,7 +33,7 @@ def chaos(
         {**BASELINE, **properties}, p99_us=30_000, kind="chaos", cell_id=f"{scenario}-{case}", properties=properties
     )
     document = {
-        **made.cell.document,
+        **document_of(made.cell),
         "title": f"{scenario} with {case}",
         "scenario": scenario,
         "case": case,
@@ -41,7 +41,7 @@ def chaos(
         "note": f"That is what {case} does.",
         "about": f"What is done in {scenario}.",
         "expect": dict(expect or {}),
-        "outcome": {**made.cell.document["outcome"], "status": status, "started_us": 0, "ended_us": 10_000_000},
+        "outcome": {**document_of(made.cell)["outcome"], "status": status, "started_us": 0, "ended_us": 10_000_000},
     }
     fault = {"id": "f", "kind": "kill"}
     faults = [

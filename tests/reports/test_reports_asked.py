@@ -15,7 +15,7 @@ from reports.judge.judged import Judged
 from reports.judge.verdict import INCONCLUSIVE, PASS, judge
 from reports.read.model import CellFacts
 from runlog.quality.steadiness import steady_ratio
-from tests.reports.cells import changed
+from tests.reports.cells import changed, document_of
 from tests.reports.sweep_facts import BASELINE, SLOT_US, WINDOW_US, analysed, cell_facts, judged
 
 SLOTS = WINDOW_US // SLOT_US
@@ -48,9 +48,9 @@ def scheduled(
         factors, p99_us=9_000, throughput=acked_share * count * 1e6 / WINDOW_US, asked=rate_per_s,
         cpu_share=cpu_share, health={"unsent": unsent},
     )  # fmt: skip
-    workload = {**facts.cell.part("workload"), "schedule": schedule}
+    workload = {**document_of(facts.cell)["workload"], "schedule": schedule}
     slots = facts.slots.assign(intended=sent, sent=sent, acked=sent * acked_share)
-    cell = changed(facts.cell, document={**facts.cell.document, "workload": workload})
+    cell = changed(facts.cell, document={**document_of(facts.cell), "workload": workload})
     return replace(facts, cell=cell, counts=replace(facts.counts, sent=count), slots=slots)
 
 
@@ -114,8 +114,12 @@ def test_a_constant_rate_is_asked_for_whatever_was_handed_over() -> None:
 def test_edges_of_the_window_within_a_bucket_change_no_share() -> None:
     """The window begins and ends in the middle of a bucket, where a ramp is due at quite different rates."""
     facts = scheduled(*SHAPES["ramp"], rate_per_s=500)
-    outcome = {**facts.cell.outcome, "measure_start_us": SLOT_US // 2, "measure_end_us": WINDOW_US - SLOT_US // 2}
-    cut = replace(facts, cell=changed(facts.cell, document={**facts.cell.document, "outcome": outcome}))
+    outcome = {
+        **document_of(facts.cell)["outcome"],
+        "measure_start_us": SLOT_US // 2,
+        "measure_end_us": WINDOW_US - SLOT_US // 2,
+    }
+    cut = replace(facts, cell=changed(facts.cell, document={**document_of(facts.cell), "outcome": outcome}))
     assert achieved_ratio(cut) == pytest.approx(1.0)
 
 
@@ -191,7 +195,7 @@ def test_a_cell_with_a_backlog_is_neither_recommended_nor_compared_by_its_p99() 
 def test_a_little_more_than_was_due_is_no_backlog_and_a_closed_loop_has_none() -> None:
     assert judge(with_backlog(0.03)).result == PASS
     closed = with_backlog(0.5)
-    document = {**closed.cell.document, "workload": {**closed.cell.part("workload"), "schedule": CLOSED}}
+    document = {**document_of(closed.cell), "workload": {**document_of(closed.cell)["workload"], "schedule": CLOSED}}
     assert warm_up_backlog(replace(closed, cell=changed(closed.cell, document=document))) is None
     assert warm_up_backlog(with_backlog(0.5)) == pytest.approx(0.5)
     assert warm_up_backlog(with_backlog(-0.5)) == 0.0

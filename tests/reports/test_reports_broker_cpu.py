@@ -20,7 +20,7 @@ from reports.render.sweep_json import sweep_document
 from runlog.quality.criteria import Criteria
 from runlog.records.codec import from_document
 from runlog.records.run import RunRecord
-from tests.reports.cells import changed
+from tests.reports.cells import changed, stats_of
 from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged, measured
 
 NOWHERE = from_document(RunRecord, {})
@@ -60,7 +60,7 @@ def test_without_samples_of_the_compiler_the_whole_is_all_there_is() -> None:
 
 def test_a_broker_that_was_started_again_has_no_figure() -> None:
     facts = cell()
-    again = [{**line, "t_us": line["t_us"]} for line in facts.cell.stats]
+    again = [{**line, "t_us": line["t_us"]} for line in stats_of(facts.cell)]
     half = len(again) // 2
     for line in again[half:]:
         line["values"] = {**line["values"], "cpu_s": line["values"]["cpu_s"] / 100}

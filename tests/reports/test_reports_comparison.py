@@ -30,7 +30,8 @@ from reports.render.comparison import Compared, text, write
 from reports.render.measurements import MeasurementsError, read_measurements, write_measurements
 from runlog.records.codec import from_document
 from runlog.records.run import RunRecord
-from tests.reports.cells import changed
+from runlog.records.search import SearchRecord
+from tests.reports.cells import changed, document_of
 from tests.reports.comparison_trials import forked_run, forked_trial, made_run, rounds_trial, trial
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged, measured
 
@@ -142,7 +143,9 @@ def test_a_cell_that_no_longer_carries_the_rate_leaves_the_run_undecided_by_name
 def test_a_broken_promise_is_worse_without_statistics() -> None:
     def facts(lost: int) -> CellFacts:
         found = cell_facts({}, cell_id="chaos-x", kind="chaos", p99_us=1e4, damage={"lost": lost})
-        return replace(found, cell=changed(found.cell, document={**found.cell.document, "expect": {"lost": "none"}}))
+        return replace(
+            found, cell=changed(found.cell, document={**document_of(found.cell), "expect": {"lost": "none"}})
+        )
 
     sound, broken = facts(0), facts(3)
     item = compared(measured(judged([sound])), measured(judged([broken])))
@@ -215,11 +218,12 @@ def test_the_interval_of_the_change_holds_the_truth_as_often_as_stated() -> None
     assert inside >= 0.89 * total
 
 
-def limit(rate: float, *, width: float = 0.04, ended: str = "") -> dict[str, object]:
-    return {
+def limit(rate: float, *, width: float = 0.04, ended: str = "", p99_ms: float = 50) -> SearchRecord:
+    document = {
         "rate_per_s": rate, "low_per_s": rate * (1 - width), "high_per_s": rate * (1 + width), "ended_at": ended,
-        "contract": {"p99_ms": 50}, "probes": [{}] * 9,
+        "contract": {"p99_ms": p99_ms}, "probes": [{}] * 9,
     }  # fmt: skip
+    return from_document(SearchRecord, document)
 
 
 @pytest.mark.parametrize(
@@ -230,10 +234,10 @@ def limit(rate: float, *, width: float = 0.04, ended: str = "") -> dict[str, obj
         (limit(10_000), UNDECIDED),
         (limit(8_000, width=0.3), UNDECIDED),
         (limit(8_000, ended="low"), UNDECIDED),
-        ({**limit(8_000), "contract": {"p99_ms": 5}}, UNDECIDED),
+        (limit(8_000, p99_ms=5), UNDECIDED),
     ],
 )
-def test_two_rate_searches_are_compared_by_their_intervals(new: dict[str, object], result: str) -> None:
+def test_two_rate_searches_are_compared_by_their_intervals(new: SearchRecord, result: str) -> None:
     assert search_row(limit(10_000), new, 0.05).result == result
     assert search_row(limit(10_000, width=0.01), limit(10_050, width=0.01), 0.05).result == SAME
 

@@ -6,11 +6,11 @@ from reports.evidence.group_story import DELIVERY_STORIES, final_step, group_ste
 from reports.evidence.history import commit_limits, group_findings
 from reports.judge.anomalies import BY_NAME
 from reports.read.cell import Json
-from reports.read.model import Story
+from reports.read.model import CopyRow, LogRow, SendRow, Story
 from tests.reports.cells import make_cell
 
-SEND: Json = {"intended_us": 100, "sent_us": 100, "partition": 2, "offset": 7, "code": 0, "t_us": 200}
-LOG: Json = {"partition": 2, "offset": 7, "code": 0}
+SEND = SendRow(partition=2, offset=7, status=0, intended_us=100, sent_us=100, acked_us=200)
+LOG = LogRow(partition=2, offset=7, leader_epoch=0)
 
 
 def history(*lines: Json) -> tuple[Json, ...]:
@@ -48,8 +48,10 @@ def test_each_copy_says_how_its_transaction_ended_in_the_log_and_for_its_copier(
     told = {"t_us": 5, "kind": "transaction", "copier": 3, "incarnation": 1, "number": 4, "outcome": "unknown",
             "asked_us": 450, "reason": "timed out"}  # fmt: skip
     cell = make_cell(cell_id="c", document={}, history=(told,))
-    where = {"partition": 2, "copier": 3, "copier_incarnation": 1}
-    copies = ({**where, "offset": 10, "txn": 4, "outcome": 1}, {**where, "offset": 12, "txn": 5, "outcome": 0})
+    copies = (
+        CopyRow(partition=2, offset=10, copier=3, copier_incarnation=1, txn=4, outcome=1),
+        CopyRow(partition=2, offset=12, copier=3, copier_incarnation=1, txn=5, outcome=0),
+    )
     first, second = group_steps(cell, Story(kind="copied_twice", producer=0, incarnation=0, seq=7, copies=copies))
     assert (first.t_us, first.what, first.bad) == (450, "copied", False)
     assert "committed in the log, unknown as the copier was told (timed out)" in first.detail

@@ -23,7 +23,7 @@ from reports.render.junit import junit
 from reports.render.markdown import summary
 from reports.render.page import render
 from reports.render.verdicts_json import verdicts_document
-from tests.reports.cells import changed, make_run
+from tests.reports.cells import changed, document_of, make_run
 from tests.reports.test_reports_verdict import comparison, facts
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md"
@@ -41,7 +41,7 @@ def cell(
 ) -> CellFacts:
     made = facts(**{"kind": "sweep", **how})
     latency = Latency(n=10_000, unanswered=unanswered, quantiles={"p99": p99_us})
-    whole = {**made.cell.document, "limits": list(limits), "repetition": 1, **(document or {})}
+    whole = {**document_of(made.cell), "limits": list(limits), "repetition": 1, **(document or {})}
     own = changed(made.cell, cell_id=cell_id, document=whole, stats=stats)
     return replace(made, cell=own, latency={**made.latency, "corrected": latency})
 
@@ -144,11 +144,11 @@ def test_a_limit_that_a_disturbed_host_may_have_broken_is_undecided() -> None:
 
 def test_a_limit_against_the_baseline_takes_that_of_the_same_repetition() -> None:
     first, second = baseline(throughput=1000.0), baseline(throughput=2000.0)
-    second = replace(second, cell=changed(second.cell, document={**second.cell.document, "repetition": 2}))
+    second = replace(second, cell=changed(second.cell, document={**document_of(second.cell), "repetition": 2}))
     wanted = "throughput >= 0.9 * baseline"
     slower = cell(wanted, throughput=1200.0)
     assert outcomes(first, second, slower) == [Outcome.HELD]
-    other = replace(slower, cell=changed(slower.cell, document={**slower.cell.document, "repetition": 2}))
+    other = replace(slower, cell=changed(slower.cell, document={**document_of(slower.cell), "repetition": 2}))
     assert outcomes(first, second, other) == [Outcome.BROKEN]
     assert held(first, second, other)[-1].verdict.limits[0].bound == 1800
     assert outcomes(first, other) == [Outcome.UNDECIDED], "its baseline is not in the run"

@@ -37,7 +37,7 @@ def test_an_old_run_is_reported_as_its_own_version_did(spark: SparkSession, tmp_
     with tarfile.open(OLD / f"version-{version}.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
     run = read_run(tmp_path)
-    assert run.manifest["schema_version"] == version < SCHEMA_VERSION
+    assert run.record.schema_version == version < SCHEMA_VERSION
     assert run.problems == ()
     before = json.loads((tmp_path / "results" / "verdicts.json").read_text())["cells"]
     after = [written(Judged(facts=facts, verdict=judge(facts))) for facts in analyse(spark, run)]

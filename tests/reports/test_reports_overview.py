@@ -14,7 +14,7 @@ from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
 from reports.read.cell import Json
 from reports.read.model import CellFacts
 from reports.render.page import render
-from tests.reports.cells import changed
+from tests.reports.cells import changed, document_of
 from tests.reports.overview_runs import RECORDS, chaos, demo, every_kind, faulty, figures, swept
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
@@ -26,7 +26,7 @@ def matrix_of(*facts: CellFacts) -> DamageMatrix:
 
 
 def with_document(facts: CellFacts, **parts: object) -> CellFacts:
-    document: Json = {**facts.cell.document, **parts}
+    document: Json = {**document_of(facts.cell), **parts}
     return replace(facts, cell=changed(facts.cell, document=document))
 
 
@@ -194,7 +194,7 @@ def test_the_head_counts_the_records_that_were_accounted_for() -> None:
 
 def test_records_of_a_log_that_was_not_read_to_its_end_are_not_accounted_for() -> None:
     first, *others = faulty()
-    outcome = {**first.cell.document["outcome"], "final_read": {"complete": False}}
+    outcome = {**document_of(first.cell)["outcome"], "final_read": {"complete": False}}
     head = figures(judged([with_document(first, outcome=outcome), *others])).overview.head
     assert head.cells == "1 inconclusive of 7 cells"
     assert head.records.startswith(f"{6 * RECORDS:,} records accounted for, one by one; the logs of 1 cell")

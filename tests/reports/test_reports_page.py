@@ -16,9 +16,9 @@ from reports.figures.over_time import LATENCIES, LATENCIES_UNACKNOWLEDGED, OverT
 from reports.figures.story import story_steps
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
-from reports.read.model import Latency
+from reports.read.model import Basis, Latency
 from reports.render.page import render
-from tests.reports.cells import changed
+from tests.reports.cells import changed, document_of
 from tests.reports.conftest import Planted
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -68,9 +68,9 @@ def unanswered(item: Judged, cell_id: str, *more: str) -> Judged:
     for column in slots.columns:
         if column.startswith(tuple(f"{kind}_" for kind in gone)):
             slots[column] = float("nan")
-    cell = changed(item.facts.cell, cell_id=cell_id, document={**item.facts.cell.document, "cell_id": cell_id})
+    cell = changed(item.facts.cell, cell_id=cell_id, document={**document_of(item.facts.cell), "cell_id": cell_id})
     latency = {kind: Latency() if kind in gone else found for kind, found in item.facts.latency.items()}
-    facts = replace(item.facts, cell=cell, slots=slots, latency=latency, throughput_basis="found in the log")
+    facts = replace(item.facts, cell=cell, slots=slots, latency=latency, throughput_basis=Basis.IN_LOG)
     return Judged(facts=facts, verdict=item.verdict)
 
 
@@ -144,7 +144,7 @@ def test_the_story_of_a_lost_record_goes_from_intended_to_lost(judged: list[Judg
 
 def _with(item: Judged, **parts: object) -> Judged:
     """The same with other parts of its cell's document."""
-    cell = changed(item.facts.cell, document={**item.facts.cell.document, **parts})
+    cell = changed(item.facts.cell, document={**document_of(item.facts.cell), **parts})
     return replace(item, facts=replace(item.facts, cell=cell))
 
 
@@ -161,7 +161,7 @@ def test_damage_of_which_any_number_is_allowed_is_set_against_no_prediction(
     planted: Planted, judged: list[Judged]
 ) -> None:
     item = next(item for item in judged if item.facts.set_count("reordered"))
-    given = _with(item, expect={**item.facts.cell.document["expect"], "reordered": "any"})
+    given = _with(item, expect={**document_of(item.facts.cell)["expect"], "reordered": "any"})
     page = render(figures_of(planted.run, [given]))
     assert f"{item.facts.set_count('reordered'):,}<small>allowed</small>" in page
     assert "allowed: any number is accepted, and none is predicted" in page

@@ -17,6 +17,7 @@ from reports.judge.verdict import judge
 from reports.read.rundir import RunDirectoryError, read_run
 from reports.render.page import write_page
 from reports.render.results import write_results
+from runlog.records.cell import CellStatus
 from tests.reports.cells import make_cell
 from tests.reports.synthetic_run import Damage, SyntheticCell, write_run
 
@@ -99,7 +100,10 @@ def test_planned_cells_that_never_began_are_named(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"cells": ["first", "second"]}')
     (tmp_path / "cells" / "first").mkdir(parents=True)
     run = read_run(tmp_path)
-    assert [(cell.cell_id, cell.outcome.get("status")) for cell in run.cells] == [("first", None), ("second", "absent")]
+    assert [(cell.cell_id, cell.record.outcome.status) for cell in run.cells] == [
+        ("first", CellStatus.UNKNOWN),
+        ("second", CellStatus.ABSENT),
+    ]
     assert "second" in run.notes[0]
 
 
@@ -110,7 +114,7 @@ def test_times_of_wire_lines_are_put_on_the_runs_clock(tmp_path: Path) -> None:
         '{"mono_ns": 3500000, "outcome": "dropped"}\n[1]\nnonsense\n{"mono_ns": 1'
     )
     cell = read_run(tmp_path).cells[0]
-    assert [line["t_us"] for line in cell.wire] == [2500]
+    assert [line.t_us for line in cell.exchanges] == [2500]
     assert [problem.split(" ")[:3] for problem in cell.problems[1:]] == [
         ["wire.jsonl:", "line", "2"],
         ["wire.jsonl:", "line", "3"],

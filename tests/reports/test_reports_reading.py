@@ -16,7 +16,7 @@ from reports.judge.verdict import judge
 from reports.render.markdown import summary
 from reports.render.reading import reading_of
 from reports.render.verdicts_json import verdicts_document
-from tests.reports.cells import changed, make_run
+from tests.reports.cells import changed, document_of, make_run, stats_of
 from tests.reports.sweep_facts import cell_facts, judged
 from tests.reports.test_reports_sweep import host_line
 from tests.reports.test_reports_verdict import facts
@@ -30,8 +30,8 @@ def swept() -> Figures:
             one = cell_facts({"linger.ms": value}, p99_us=p99_us * (1 + round_number / 100), repetition=round_number)
             properties = {"acks": "all", "batch.size": "16384", "linger.ms": value}
             topic = {"replication_factor": 3, "config": {"min.insync.replicas": "2"}}
-            document = {**one.cell.document, "properties": properties, "topic": topic}
-            stats = (*one.cell.stats, *(host_line(t, 0.4) for t in range(0, 9_000_000, 500_000) if not cells))
+            document = {**document_of(one.cell), "properties": properties, "topic": topic}
+            stats = (*stats_of(one.cell), *(host_line(t, 0.4) for t in range(0, 9_000_000, 500_000) if not cells))
             cells.append(replace(one, cell=changed(one.cell, document=document, stats=stats)))
     items = judged(cells)
     return figures_of(make_run("r", cells=tuple(item.facts.cell for item in items), manifest={"run_id": "r"}), items)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from reports.figures.redelivery import redelivery_sentences
+from runlog.records.codec import from_document
+from runlog.records.load import Health
 
 
 def test_each_reader_that_removes_duplicates_has_a_sentence() -> None:
@@ -17,7 +19,7 @@ def test_each_reader_that_removes_duplicates_has_a_sentence() -> None:
         "redelivery_b_wrongly_removed": 2,
         "redelivery_b_not_judged": 3,
     }
-    b, once = redelivery_sentences(health)
+    b, once = redelivery_sentences(from_document(Health, health))
     assert once == (
         "Reader once-a got 1,200 records, 50 of them again; after removal it handed on 1,150, 0 of them again."
     )
@@ -26,4 +28,4 @@ def test_each_reader_that_removes_duplicates_has_a_sentence() -> None:
 
 
 def test_without_such_readers_nothing_is_said() -> None:
-    assert redelivery_sentences({"cpu_share": 0.5, "stages": {}}) == []
+    assert redelivery_sentences(from_document(Health, {"cpu_share": 0.5, "stages": {}})) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,12 @@ import pytest
 
 from reports.figures.figures import figures_of
 from reports.figures.search import search_figures, sentence
-from reports.read.search import read_search
+from reports.read.rundir import read_run
 from reports.render.chart_payload import charts_of
 from reports.render.csv_tables import search_tables
 from reports.render.results import write_results
+from runlog.records.documents import search_of
+from runlog.records.search import SearchRecord
 from tests.reports.cells import make_run
 from tests.reports.sweep_facts import cell_facts, judged
 
@@ -40,15 +44,15 @@ DOCUMENT: dict[str, Any] = {
     ],
 )
 def test_the_sentence_says_what_was_found(changes: dict[str, Any], text: str) -> None:
-    assert text in sentence({**DOCUMENT, **changes})
+    assert text in sentence(found_of(**changes))
 
 
 def test_the_load_curve_takes_its_latencies_from_the_analysed_cells(tmp_path: Path) -> None:
     items = judged([cell_facts({}, cell_id="search-load-50-r1", kind="search", p99_us=12_000)])
-    found = search_figures(DOCUMENT, items)
+    found = search_figures(found_of(), items)
     assert [(point.series, point.ms) for point in found.curve] == [("p99", 12.0)]
-    run = make_run(directory=str(tmp_path), manifest={}, cells=())
-    figures, without = figures_of(run, items, DOCUMENT), figures_of(run, [], DOCUMENT)
+    run = replace(make_run(directory=str(tmp_path)), search=found_of())
+    figures, without = figures_of(run, items), figures_of(run, [])
     assert {name for name in charts_of(figures) if name.startswith("search")} == {"search-trace", "search-curve"}
     assert set(charts_of(without)) == {"search-trace"}
     write_results(figures, tmp_path)
@@ -57,6 +61,16 @@ def test_the_load_curve_takes_its_latencies_from_the_analysed_cells(tmp_path: Pa
 
 
 def test_a_missing_or_foreign_file_gives_no_section(tmp_path: Path) -> None:
-    assert read_search(tmp_path) is None
-    (tmp_path / "search.json").write_text('{"schema_version": 9}')
-    assert read_search(tmp_path) is None
+    (tmp_path / "manifest.json").write_text('{"cells": []}')
+    assert read_run(tmp_path).search is None
+    for changes in ({"schema_version": 9}, {"low_per_s": 0}, {"rate_per_s": 9_999}, {"searched_per_s": [500]}):
+        (tmp_path / "search.json").write_text(json.dumps(DOCUMENT | changes))
+        assert read_run(tmp_path).search is None, changes
+    (tmp_path / "search.json").write_text(json.dumps(DOCUMENT))
+    assert read_run(tmp_path).search == found_of()
+
+
+def found_of(**changes: object) -> SearchRecord:
+    found = search_of(DOCUMENT | changes)
+    assert found is not None
+    return found

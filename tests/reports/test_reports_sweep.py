@@ -24,7 +24,7 @@ from reports.render.csv_tables import generator_table
 from reports.render.page import render
 from reports.render.results import write_results
 from reports.render.sweep_json import sweep_document
-from tests.reports.cells import changed, make_run
+from tests.reports.cells import changed, make_run, stats_of
 from tests.reports.sweep_facts import BASELINE, Factors, analysed, cell_facts, judged, one_at_a_time, planted_sweep
 
 CHANGES = {"batch.size": ["4096", "131072"], "linger.ms": ["0", "50"], "compression.type": ["lz4"]}
@@ -426,7 +426,7 @@ def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
         facts = cell_facts({"linger.ms": value}, p99_us=1e4)
         # What happened before the measured window does not count.
         lines = (host_line(-1, 0.9), *(host_line(t, foreign) for t in range(0, 9_000_000, 500_000)))
-        return replace(facts, cell=changed(facts.cell, stats=(*facts.cell.stats, *lines)))
+        return replace(facts, cell=changed(facts.cell, stats=(*stats_of(facts.cell), *lines)))
 
     items = judged([with_host("0", 0.01), with_host("5", 0.4)])
     found = analysed(items)
@@ -434,7 +434,7 @@ def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
     assert "p99" in found.observations[1].values
     assert any(line.startswith("1 of 2 cells were disturbed by the host") for line in found.warnings)
     assert "other programs took 40% of all cores" in items[1].verdict.notes[0]
-    header, rows = generator_table(generator.generator_figures(items, {}))
+    header, rows = generator_table(generator.generator_figures(items, None))
     assert rows[1][header.index("foreign_share")] == 0.4
     assert "disturbed host" in str(rows[1][-1])
     assert rows[0][-1] == ""

@@ -17,7 +17,7 @@ KNOBS = {"acks": "all", "linger.ms": "5"}
 
 def sweep_cell(cell_id: str, changed: str, knobs: dict[str, str], *, idempotence: str = "true") -> Judged:
     made = facts(kind="sweep")
-    document = made.cell.document | {
+    document = cells.document_of(made.cell) | {
         "cell_id": cell_id,
         "title": cell_id,
         "changed": changed,
@@ -73,3 +73,11 @@ def test_an_awaited_condition_is_a_moment_and_no_fault_window() -> None:
     assert cut.label == "link cut on followers->leader (internal-1-3, internal-2-3)"
     assert cut.proof == "broker: pid 7"
     assert (wait.label, wait.t, wait.proof) == ("condition: isr == 1", 2.0, "isr 3; waited 0.90 s")
+
+
+def test_a_fault_without_effect_never_reads_as_a_proof() -> None:
+    begun = line("f", "pause", "leader", "applied", 1_000_000)
+    silent = line("f", "pause", "leader", "not_effective", 2_000_000)
+    for last, proof in ((silent, "had no effect"), ({**silent, "detail": {"why": "gone"}}, "had no effect: why gone")):
+        (step,) = timeline_steps(cells.changed(facts().cell, faults=(begun, last)))
+        assert (step.proof, step.proved) == (proof, False)

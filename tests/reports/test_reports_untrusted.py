@@ -55,9 +55,9 @@ def test_a_strange_run_directory_is_read_as_text_alone(tmp_path: Path) -> None:
     deep, odd = b"[" * 1_000_000, b'{"t_us": 1, "kind": "x\\udfff"}'
     (tmp_path / "cells" / "good" / "cluster.jsonl").write_bytes(deep + b"\n" + odd + b"\n")
     run = read_run(tmp_path)
-    assert run.manifest["run_id"] == "a\ufffd\ufffdb"
+    assert run.record.run_id == "a\ufffd\ufffdb"
     assert [cell.cell_id for cell in run.cells] == ["good"]
-    assert [event["kind"] for event in run.cells[0].events] == ["x\ufffd"]
+    assert [event.kind for event in run.cells[0].cluster_events] == ["x\ufffd"]
     assert any("names that no cell has" in note for note in run.notes)
 
 

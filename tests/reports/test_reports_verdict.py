@@ -16,7 +16,7 @@ from reports.judge.anomalies import ANOMALIES
 from reports.judge.judged import Judged, exit_code
 from reports.judge.lawful import ALWAYS, IMPOSSIBLE, LAWFUL, RULES, UNLAWFUL, rule, table
 from reports.judge.verdict import EVIDENCE_CHECKS, FAIL, INCONCLUSIVE, PASS, judge, worst
-from reports.read.model import CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, SetComparison
+from reports.read.model import Basis, CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, SetComparison
 from reports.render.csv_tables import certificate_table
 from reports.render.junit import junit
 from reports.render.lawful_page import render
@@ -24,7 +24,7 @@ from reports.render.markdown import summary
 from reports.render.verdicts_json import cell_document
 from reports.render.words import three_digits
 from runlog.quality.criteria import Criteria
-from tests.reports.cells import changed, make_cell, make_run
+from tests.reports.cells import changed, document_of, make_cell, make_run
 from tests.reports.made_slots import made_slots
 
 SOME = IdentitySet(count=5, hash=1)
@@ -57,7 +57,7 @@ def facts(
     throughput: float = 1000.0,
     failed: int = 0,
     unknown: int = 0,
-    basis: str = "acknowledged",
+    basis: Basis = Basis.ACKNOWLEDGED,
     client: dict[str, str] | None = None,
 ) -> CellFacts:
     outcome = {
@@ -151,8 +151,12 @@ CASES: list[tuple[str, CellFacts, str]] = [
     ("nearly every send is unknown", facts(kind="sweep", acked=4_000, unknown=6_000), INCONCLUSIVE),
     ("a fault may keep most sends from being accepted", facts(acked=1_000, failed=9_000), PASS),
     ("and hardly all of them", facts(acked=400, failed=9_600), INCONCLUSIVE),
-    ("acks=0 acknowledges nothing", facts(acked=0, unknown=9_000, basis="found in the log"), PASS),
-    ("with acks=0 nearly every send failed", facts(acked=0, unknown=400, failed=9_000, basis="x"), INCONCLUSIVE),
+    ("acks=0 acknowledges nothing", facts(acked=0, unknown=9_000, basis=Basis.IN_LOG), PASS),
+    (
+        "with acks=0 nearly every send failed",
+        facts(acked=0, unknown=400, failed=9_000, basis=Basis.IN_LOG),
+        INCONCLUSIVE,
+    ),
     ("a try above the limit may time out", facts(kind="search", acked=400, unknown=9_600), PASS),
     ("stream missing", facts(missing=("log: no file",)), INCONCLUSIVE),
     ("too few records", facts(acked=99), INCONCLUSIVE),
@@ -219,7 +223,7 @@ def test_a_rate_near_what_the_generator_reaches_by_itself_is_never_the_clusters(
     ceiling: float | None, expected: str
 ) -> None:
     own = facts(kind="sweep")
-    document = {**own.cell.document, "certificate": {"records_per_s": ceiling, "exact": True} if ceiling else {}}
+    document = {**document_of(own.cell), "certificate": {"records_per_s": ceiling, "exact": True} if ceiling else {}}
     near = replace(own, cell=changed(own.cell, document=document), throughput_records_per_s=1_000.0)
     verdict = judge(near)
     assert verdict.result == expected
@@ -234,15 +238,18 @@ def test_a_rate_near_what_the_generator_reaches_by_itself_is_never_the_clusters(
 def test_the_page_of_the_generator_says_what_it_reached_by_itself_or_why_nobody_knows() -> None:
     one = {"id": "shape-1", "client": "c", "shape": "1 KiB", "properties": {"acks": "1"}, "records_per_s": 123_456.7,
            "cpu_share_by_process": [0.5, 0.9], "disturbed": True}  # fmt: skip
-    manifest = {"certification": {"status": "done", "seconds": 4.0, "certificates": [one], "problems": ["p"]}}
-    found = generator.generator_figures([], manifest)
+    found = told_of({"status": "done", "seconds": 4.0, "certificates": [one], "problems": ["p"]})
     assert "1 shape in 4 s. Others ran" in found.certification
     assert three_digits(found.certificates[0].shown()[0]) == "123,457"
     header, rows = certificate_table(found)
     assert dict(zip(header, rows[0], strict=True))["cpu_share_busiest"] == 0.9
-    skipped = {"certification": {"status": "skipped", "why": "--no-certify", "certificates": []}}
-    assert "skipped: --no-certify" in generator.generator_figures([], skipped).certification
-    assert "not certified" in generator.generator_figures([], {}).certification
+    skipped = {"status": "skipped", "why": "--no-certify", "certificates": []}
+    assert "skipped: --no-certify" in told_of(skipped).certification
+    assert "not certified" in told_of(None).certification
+
+
+def told_of(certification: dict[str, Any] | None) -> generator.GeneratorFigures:
+    return generator.generator_figures([], make_run(manifest={"certification": certification}).record.certification)
 
 
 RULINGS = [
@@ -343,8 +350,10 @@ def test_a_run_log_that_contradicts_itself_is_inconclusive_and_says_where() -> N
 
 def test_a_batch_with_a_wrong_crc_is_corrupt_though_none_of_its_records_can_be_read() -> None:
     given = facts()
-    outcome = given.cell.outcome | {"final_read": {"complete": True, "corrupt": ["partition 0: offsets 3 to 9"]}}
-    cell = changed(given.cell, document=given.cell.document | {"outcome": outcome})
+    outcome = document_of(given.cell)["outcome"] | {
+        "final_read": {"complete": True, "corrupt": ["partition 0: offsets 3 to 9"]}
+    }
+    cell = changed(given.cell, document=document_of(given.cell) | {"outcome": outcome})
     assert judge(replace(given, cell=cell)).result == FAIL
 
 
@@ -367,7 +376,9 @@ CRITERIA = [
 @pytest.mark.parametrize(("figure", "limit", "expected"), CRITERIA)
 def test_a_scenarios_limits_on_recovery(figure: str, limit: float, expected: str) -> None:
     base = facts()
-    document = base.cell.document | {"criteria": [{"text": f"{figure} <= {limit}", "figure": figure, "limit": limit}]}
+    document = document_of(base.cell) | {
+        "criteria": [{"text": f"{figure} <= {limit}", "figure": figure, "limit": limit}]
+    }
     found = Recovery(fault="kill on leader", fault_us=0, elect_us=2_000_000, first_ack_us=2_500_000,
                      area_record_seconds=99.0)  # fmt: skip
     given = replace(base, cell=changed(base.cell, document=document), recovery=found)
@@ -378,5 +389,5 @@ def test_a_scenarios_limits_on_recovery(figure: str, limit: float, expected: str
 def test_a_limit_on_silence_needs_no_fault(gap_us: int | None, expected: str) -> None:
     base = facts()
     criteria = [{"text": "gap <= 3s", "figure": "gap", "limit": 3.0}]
-    cell = changed(base.cell, document=base.cell.document | {"criteria": criteria, "has_faults": False})
+    cell = changed(base.cell, document=document_of(base.cell) | {"criteria": criteria, "has_faults": False})
     assert judge(replace(base, cell=cell, recovery=None, gap_us=gap_us)).result == expected

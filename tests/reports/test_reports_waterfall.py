@@ -28,14 +28,14 @@ from reports.judge.judged import Judged
 from reports.judge.verdict import judge
 from reports.render.csv_tables import STAGES as HEADER
 from reports.render.csv_tables import stage_rows
-from tests.reports.cells import changed
+from tests.reports.cells import changed, document_of
 from tests.reports.synthetic_run import STAGES, stage
 from tests.reports.test_reports_verdict import facts
 
 
 def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c", kind: str = "sweep") -> Judged:
     own = facts(kind=kind)
-    outcome = {**own.cell.outcome, "health": {"stages": stages}}
+    outcome = {**document_of(own.cell)["outcome"], "health": {"stages": stages}}
     stats: tuple[dict[str, Any], ...] = ()
     if queue_ms is not None:
         start_us, end_us = own.cell.window_us()
@@ -55,7 +55,7 @@ def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str 
             }
             for at_us, count, sum_ms in totals
         )  # fmt: skip
-    document = {**own.cell.document, "outcome": outcome, "title": "one title"}
+    document = {**document_of(own.cell), "outcome": outcome, "title": "one title"}
     cell = changed(own.cell, cell_id=cell_id, document=document, stats=stats)
     one = replace(own, cell=cell)
     return Judged(facts=one, verdict=judge(one))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from reports.figures.statistics.discoveries import benjamini_hochberg, compariso
 from reports.figures.statistics.distributions import t_cdf
 from reports.figures.statistics.variance import Estimate, FloatArray, interval, moderate, repetitions_for, unbounded
 from reports.figures.sweep.observations import MEASURES, NOT_SUSTAINED, Measure
+from runlog.records.codec import to_json
+from runlog.records.search import SearchEnd, SearchRecord
 
 BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "same", "undecided"
 RELEVANT: Final = 0.05  # a smaller change does not matter, unless the caller says otherwise
@@ -120,16 +122,15 @@ def _was_to_measure(pairs: Pairs) -> bool:
     return any(cell.kind != "chaos" for base, _ in pairs.values() for cell in base)
 
 
-def search_row(base: Mapping[str, Any], new: Mapping[str, Any], relevant: float) -> Row:
+def search_row(base: SearchRecord, new: SearchRecord, relevant: float) -> Row:
     """The sustained rates of two searches (search.json). Each interval is of one search: the two share no noise."""
-    rates = [float(side["rate_per_s"]) for side in (base, new)]
-    errors = [math.log(side["high_per_s"] / side["low_per_s"]) / (2 * 1.96) for side in (base, new)]
-    change = interval(math.log(rates[1] / rates[0]), math.hypot(*errors), math.inf)
+    errors = [math.log(side.high_per_s / side.low_per_s) / (2 * 1.96) for side in (base, new)]
+    change = interval(math.log(new.rate_per_s / base.rate_per_s), math.hypot(*errors), math.inf)
     margin = math.log1p(relevant)
     result, reason = UNDECIDED, "the intervals of the two limits are too wide; lower search.tolerance"
-    outside = [name for name, side in (("BASE", base), ("NEW", new)) if side["ended_at"]]
-    if base["contract"] != new["contract"]:
-        reason = f"the contracts differ: BASE {base['contract']}, NEW {new['contract']}"
+    outside = [name for name, side in (("BASE", base), ("NEW", new)) if side.ended_at is not SearchEnd.NONE]
+    if base.contract != new.contract:
+        reason = f"the contracts differ: BASE {to_json(base.contract)}, NEW {to_json(new.contract)}"
     elif outside:
         reason = f"the limit of {' and '.join(outside)} lies outside of what was searched"
     elif change.excludes_zero and abs(change.value) >= margin:
@@ -137,9 +138,9 @@ def search_row(base: Mapping[str, Any], new: Mapping[str, Any], relevant: float)
     elif -margin <= change.low and change.high <= margin:
         result, reason = SAME, f"the interval lies within ±{relevant:.0%}"
     return Row(
-        cell=WHOLE_RUN, title="rate search", measure=SUSTAINED.name, unit=SUSTAINED.unit, base=rates[0], new=rates[1],
-        change=change, repetitions=(len(base["probes"]), len(new["probes"])), p=None, q=None, result=result,
-        reason=reason,
+        cell=WHOLE_RUN, title="rate search", measure=SUSTAINED.name, unit=SUSTAINED.unit,
+        base=base.rate_per_s, new=new.rate_per_s, change=change, repetitions=(len(base.probes), len(new.probes)),
+        p=None, q=None, result=result, reason=reason,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from reports.figures.search import SearchFigures
 from reports.figures.sweep.figures import SweepFigures
 from reports.judge.judged import Judged
 from reports.read.cell import Run
+from reports.read.model import CORRECTED
 
 _SPEEDS_MAX: Final = 8
 
@@ -78,7 +79,7 @@ def _speeds(cells: Sequence[CellFigures]) -> tuple[Speed, ...]:
             cell_id=cell.id,
             title=cell.title,
             records_per_s=cell.throughput_records_per_s,
-            p99_us=cell.latency["corrected"].quantiles.get("p99"),
+            p99_us=cell.latency[CORRECTED].p99_us,
             disturbed=cell.disturbed,
         )
         for cell in calm[:_SPEEDS_MAX]

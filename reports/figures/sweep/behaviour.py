@@ -84,7 +84,7 @@ def behaviour_of(facts: CellFacts) -> Behaviour:
         wire_bytes_per_record=facts.log_bytes / in_log if in_log and facts.log_bytes else None,
         broker_cpu_us_per_record=cpu.whole_us if cpu else None,
         broker_cpu_without_compiler_us_per_record=cpu.lasting_us if cpu else None,
-        broker_cpu_log_error=_cpu_log_error(cpu, record.seed) if cpu else None,
+        broker_cpu_log_error=_cpu_log_error(cpu, record.seed or 0) if cpu else None,
         compiler_us_per_record=cpu.compiler_us if cpu else None,
         collector_us_per_record=cpu.collector_us if cpu else None,
         client_cpu_us_per_record=share * 1e6 / rate if share and rate else None,

@@ -1,0 +1,248 @@
+"""What Spark answered of one cell, made into its facts. Pure: frames in, `CellFacts` out.
+
+Shown by tests/reports/test_reports_analysis.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from reports.analyse.histogram import rate_interval, summarise
+from reports.evidence.asked import schedule_kind, unsent
+from reports.evidence.completeness import missing_beside, missing_evidence
+from reports.evidence.configuration import is_acknowledged
+from reports.evidence.contradictions import contradictions
+from reports.evidence.happenings import findings
+from reports.evidence.predict import Prediction
+from reports.evidence.recovery import recovery
+from reports.read.cell import Cell
+from reports.read.model import (
+    CORRECTED,
+    END_TO_END,
+    LATENCY_KINDS,
+    PREDICTED_KINDS,
+    SET_KINDS,
+    UNCORRECTED,
+    Basis,
+    CellFacts,
+    Counts,
+    EpochRange,
+    IdentitySet,
+    Latency,
+    SetComparison,
+    Story,
+)
+from runlog.quality.criteria import Criteria
+from runlog.quality.steadiness import CHANGING_KINDS, steady_ratio
+from runlog.streams.inventory import CellFiles
+
+UNTIL_ACKNOWLEDGED: Final = (CORRECTED, UNCORRECTED)
+_SLOT_COUNTS: Final = ("intended", "sent", "acked", "received")
+_SLOT_LATENCIES: Final = (CORRECTED, UNCORRECTED, END_TO_END)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """One frame a question (`queries.py`, `record_queries.py`), each with a column `cell`; of no rows also without
+    columns."""
+
+    log_ends: pd.DataFrame
+    repeated: pd.DataFrame
+    counts: pd.DataFrame
+    rates: pd.DataFrame
+    gaps: pd.DataFrame
+    batches: pd.DataFrame
+    latencies: pd.DataFrame
+    latency_blocks: pd.DataFrame
+    latency_slots: pd.DataFrame
+
+    def by_cell(self, cell_ids: Iterable[str]) -> dict[str, Frames]:
+        """The rows of each cell."""
+        parts = {
+            field.name: {str(cell): part for cell, part in getattr(self, field.name).groupby("cell", sort=False)}
+            for field in fields(self)
+        }
+        return {
+            cell_id: Frames(**{name: found.get(cell_id, pd.DataFrame()) for name, found in parts.items()})
+            for cell_id in cell_ids
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """All that is known of a cell when its facts are made."""
+
+    cell: Cell
+    files: CellFiles
+    prediction: Prediction
+    slot_us: int
+    frames: Frames  # of this cell
+    sets: Mapping[str, SetComparison]
+    stories: tuple[Story, ...]
+
+
+def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
+    cell, frames = found.cell, found.frames
+    counts, extra_copies = _counts(frames.counts)
+    slots = _slots(cell, frames.rates, frames.latency_slots, found.slot_us)
+    speed, log, gap = _speed(cell, counts, slots, found.slot_us), _log(frames.batches), _gap(cell, counts, frames.gaps)
+    sets, unseen = _told_apart(cell, found.sets)
+    return CellFacts(
+        cell=cell,
+        counts=counts,
+        throughput_records_per_s=speed.records_per_s,
+        throughput_interval=speed.interval,
+        throughput_basis=speed.basis,
+        steady_ratio=speed.steady_ratio,
+        latency=_latencies(cell, counts, frames, criteria),
+        observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
+        unseen=unseen,
+        predictions={kind: _with_how(sets.get(kind), found.prediction.how[kind]) for kind in PREDICTED_KINDS},
+        dup_extra_copies=extra_copies,
+        gap_us=gap.us if gap is not None else None,
+        gap_start_us=gap.start_us if gap is not None else None,
+        records_per_batch=log.records_per_batch,
+        batches=log.batches,
+        compression_ratio=log.compression_ratio,
+        log_bytes=log.size_bytes,
+        epochs=log.epochs,
+        stories=found.stories,
+        findings=findings(cell, log.epochs),
+        recovery=recovery(cell, slots, found.slot_us),
+        missing_streams=missing_evidence(cell, found.files, counts),
+        missing_beside=missing_beside(found.files),
+        contradictions=contradictions(cell, counts, frames.log_ends, frames.batches, frames.repeated),
+        slots=slots,
+        slot_us=found.slot_us,
+    )
+
+
+def _counts(frame: pd.DataFrame) -> tuple[Counts, int]:
+    """The counts, and how many copies more than one the records in the log have."""
+    if frame.empty:
+        return Counts(), 0
+    row = {str(name): int(value) for name, value in frame.iloc[0].items() if name != "cell"}
+    extra_copies = row.pop("extra_copies", 0)
+    return Counts(**row), extra_copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Speed:
+    records_per_s: float
+    interval: tuple[float, float] | None
+    basis: Basis
+    steady_ratio: float | None
+
+
+def _speed(cell: Cell, counts: Counts, slots: pd.DataFrame, slot_us: int) -> _Speed:
+    """In the measured window; where nobody acknowledges, by what came into the log and to the readers."""
+    start_us, end_us = cell.window_us()
+    first_us = cell.span_us()[0]
+    whole = slice(-(-(start_us - first_us) // slot_us), (end_us - first_us) // slot_us)
+    by_acks = is_acknowledged(cell)
+    per_slot = slots["acked" if by_acks else "received"].to_numpy(dtype=np.float64)[whole]
+    is_changing = schedule_kind(cell) in CHANGING_KINDS
+    due_per_slot = slots["intended"].to_numpy(dtype=np.float64)[whole] if is_changing else None
+    done = counts.acks_in_window if by_acks else counts.log_in_window
+    seconds = (end_us - start_us) / 1e6
+    return _Speed(
+        records_per_s=round(done / seconds, 1) if seconds else 0.0,
+        interval=rate_interval(per_slot, slot_us / 1e6, cell.record.seed or 0),
+        basis=Basis.ACKNOWLEDGED if by_acks else Basis.IN_LOG,
+        steady_ratio=steady_ratio(per_slot, due_per_slot),
+    )
+
+
+def _latencies(cell: Cell, counts: Counts, frames: Frames, criteria: Criteria) -> dict[str, Latency]:
+    unanswered = counts.failed + counts.unknown + unsent(cell)
+    return {
+        kind: summarise(
+            _of_kind(frames.latencies, kind),
+            _of_kind(frames.latency_blocks, kind),
+            criteria,
+            cell.record.seed or 0,
+            unanswered=unanswered if kind in UNTIL_ACKNOWLEDGED else 0,
+        )
+        for kind in LATENCY_KINDS
+    }
+
+
+def _of_kind(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
+    return frame[frame["kind"] == kind] if len(frame) else frame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gap:
+    start_us: int
+    us: int
+
+
+def _gap(cell: Cell, counts: Counts, frame: pd.DataFrame) -> _Gap | None:
+    """None where nothing was acknowledged, and without a window."""
+    start_us, end_us = cell.window_us()
+    if frame.empty or not counts.acked_total or end_us == start_us:
+        return None
+    row = frame.iloc[0]
+    return _Gap(start_us=int(row["gap_start_us"]), us=int(row["gap_us"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Log:
+    batches: int
+    records_per_batch: float | None
+    compression_ratio: float | None
+    size_bytes: int
+    epochs: tuple[EpochRange, ...]
+
+
+def _log(batches: pd.DataFrame) -> _Log:
+    if batches.empty:
+        return _Log(batches=0, records_per_batch=None, compression_ratio=None, size_bytes=0, epochs=())
+    number, size = int(batches["batches"].sum()), int(batches["size_bytes"].sum())
+    ordered = batches.sort_values(["partition", "first_offset"])
+    columns = (ordered["partition"], ordered["leader_epoch"], ordered["first_offset"], ordered["end_offset"])
+    return _Log(
+        batches=number,
+        records_per_batch=round(int(batches["records"].sum()) / number, 2) if number else None,
+        compression_ratio=round(int(batches["uncompressed_bytes"].sum()) / size, 3) if size else None,
+        size_bytes=size,
+        epochs=tuple(
+            EpochRange(partition=int(p), leader_epoch=int(e), first_offset=int(f), end_offset=int(end))
+            for p, e, f, end in zip(*columns, strict=True)
+        ),
+    )
+
+
+def _told_apart(cell: Cell, sets: Mapping[str, SetComparison]) -> tuple[Mapping[str, SetComparison], int]:
+    """What is missing from a log that was not read to its end is not lost but unseen: the sets, and how many."""
+    if "lost" not in sets or cell.is_read_to_end:
+        return sets, 0
+    lost = sets["lost"]
+    return {**sets, "lost": SetComparison(only_predicted=lost.predicted)}, lost.observed.count
+
+
+def _with_how(comparison: SetComparison | None, how: str) -> SetComparison:
+    return replace(comparison or SetComparison(), how=how)
+
+
+def _slots(cell: Cell, rates: pd.DataFrame, latencies: pd.DataFrame, slot_us: int) -> pd.DataFrame:
+    """One row per time bucket from the cell's start to its end, empty buckets included."""
+    first, last = cell.span_us()
+    number = max(0, math.ceil((last - first) / slot_us))
+    frame = pd.DataFrame({"slot": np.arange(number, dtype=np.int64)})
+    for column in _SLOT_COUNTS:
+        series = rates.set_index("slot")[column] if len(rates) else pd.Series(dtype="int64")
+        frame[column] = frame["slot"].map(series).fillna(0).astype("int64")
+    frame["t_us"] = first + frame["slot"] * slot_us
+    for kind in _SLOT_LATENCIES:
+        rows = latencies[latencies["kind"] == kind].set_index("slot") if len(latencies) else pd.DataFrame()
+        for column in ("n", "min_us", "mean_us", "p99_us", "max_us"):
+            values = rows[column] if len(rows) else pd.Series(dtype="float64")
+            frame[f"{kind}_{column}"] = frame["slot"].map(values).astype("float64").round(0)
+    return frame
