@@ -108,6 +108,11 @@ class PlannedCell:
         return self.record.repetition
 
     @property
+    def seed(self) -> int:
+        assert self.record.seed is not None
+        return self.record.seed
+
+    @property
     def fork(self) -> int:
         """Which of the sweep's clusters it runs on."""
         return self.record.fork or 1

@@ -40,7 +40,7 @@ class SearchTrace:
         rate = planned.workload.rate_per_s
         found = evaluate(
             self._run_dir, planned.cell_id, contract=self._spec.contract, workload=planned.workload,
-            seed=planned.record.seed, window_us=outcome.window_us if outcome.status is CellStatus.DONE else None,
+            seed=planned.seed, window_us=outcome.window_us if outcome.status is CellStatus.DONE else None,
             health=outcome.health, ceiling_per_s=self._ceiling_per_s,
         )  # fmt: skip
         self._search.take(rate, passed=found.passed)

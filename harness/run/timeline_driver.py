@@ -155,7 +155,7 @@ class TimelineDriver:
                     topic=planned.topic_name,
                     measure_start_us=measure_start_us,
                     lease=context.lease,
-                    seed=planned.record.seed + planned.repetition - 1,  # each repetition of a swarm gets another swarm
+                    seed=planned.seed + planned.repetition - 1,  # each repetition of a swarm gets another swarm
                 )
                 self.problem = result.problem
             except Exception as error:  # the entry point of a thread: the cell must hear of it
