@@ -24,7 +24,7 @@ class Configuration:
     min_isr: int = 1
     unclean_election: bool = False
     truncated: bool = False  # a log was cut back in this cell
-    lost_power: bool = False  # a disk forgot in this cell what was not fsynced
+    lost_power: bool = False  # a disk lost in this cell what was not fsynced
     flushes_each: bool = False
     records_deleted: bool = False  # somebody deleted records of the topic in this cell
     topic_recreated: bool = False  # somebody deleted the topic in this cell and created it anew

@@ -54,11 +54,11 @@ NO_RETRIES = Condition("acks=0, or retries=0", lambda c: c.acks == "0" or c.retr
 ONE_IN_FLIGHT = Condition("max.in.flight.requests.per.connection=1", lambda c: c.max_in_flight <= 1)
 UNCLEAN = Condition("unclean.leader.election.enable=true", lambda c: c.unclean_election)
 FORGETFUL = Condition(
-    "a disk forgot in this cell what was not fsynced, and flush.messages is not 1",
+    "a disk lost in this cell what was not fsynced, and flush.messages is not 1",
     lambda c: c.lost_power and not c.flushes_each,
 )
 DELETED = Condition("somebody deleted records of the topic in this cell", lambda c: c.records_deleted)
-RECREATED = Condition("somebody deleted the topic in this cell and created it anew", lambda c: c.topic_recreated)
+RECREATED = Condition("somebody deleted the topic in this cell and created it again", lambda c: c.topic_recreated)
 TRUNCATED = Condition("a replica cut its log back in this cell", lambda c: c.truncated)
 GROUP = Condition("a reader of the cell is a consumer group", lambda c: c.subscribes)
 COMMITS_FIRST = Condition("a reader commits ahead of its processing", lambda c: c.commits_first)
@@ -83,24 +83,24 @@ def _anew(reason: str) -> Case:
 
 
 _OLD_POSITION = "a reader keeps its position by number, and the new topic may have grown past it by then"
-_DELETION = _case(DELETED, LAWFUL, "what somebody deletes is gone, acknowledged or not", "DeleteRecords; KIP-107")
-_TOPIC_GONE = _anew("what was in a topic goes with it; the new one under its name has nothing of it")
+_DELETION = _case(DELETED, LAWFUL, "deleted records are gone, acknowledged or not", "DeleteRecords; KIP-107")
+_TOPIC_GONE = _anew("the records of a topic are deleted with it; the new topic of the same name has none of them")
 _MEMORY_LOST = _case(
     FORGETFUL,
     LAWFUL,
-    "replicas keep records in memory until the operating system writes them; one that forgot may lead",
+    "replicas keep records in memory until the operating system writes them; a replica that lost them may lead",
     "flush.messages; KIP-966",
 )
 _NO_REPEAT = _case(NO_RETRIES, UNLAWFUL, "no request is ever repeated", "retries; acks")
 
 _LOST = (
-    _case(ACKS_0, IMPOSSIBLE, "nothing is acknowledged, so nothing acknowledged can be lost", "acks"),
+    _case(ACKS_0, IMPOSSIBLE, "nothing is acknowledged, so no acknowledged record can be lost", "acks"),
     _DELETION,
     _TOPIC_GONE,
     _case(
         UNCLEAN,
         LAWFUL,
-        "a replica outside the ISR may become leader and drops what it never had",
+        "a replica outside the ISR may become leader, and the records that it never had are lost",
         "unclean.leader.election.enable",
     ),
     _MEMORY_LOST,
@@ -113,13 +113,13 @@ _LOST = (
     _case(
         ONE_COPY,
         UNLAWFUL,
-        "there is one copy: it is lost with its disk only, and no scenario takes a disk away",
+        "there is one copy; it can be lost only with its disk, and no scenario takes a disk away",
         "acks",
     ),
     _case(
         MIN_ISR_1,
         UNLAWFUL,
-        "the ISR may shrink to one replica, but then only that one may lead: loss needs its disk",
+        "the ISR may shrink to one replica, but then only this one may lead; records are lost only with its disk",
         "min.insync.replicas; KIP-966",
     ),
     _case(
@@ -131,17 +131,16 @@ _LOST = (
 )
 # The sharp form of loss: the offset was given again. A deletion of records gives no offset again.
 _OFFSET_REUSED = tuple(
-    _lawful_since(case, "what is lost gives its offset to what comes after it")
-    for case in _LOST
-    if case is not _DELETION
+    _lawful_since(case, "later records get the offsets of lost ones") for case in _LOST if case is not _DELETION
 )
 # The other form: the offset is empty, and another copy of the record stayed somewhere.
 _ACK_MISPLACED = tuple(
-    _lawful_since(case, "what was acknowledged there is gone, and another copy of it stayed") for case in _LOST
+    _lawful_since(case, "the record at the acknowledged offset is gone, and another copy of it stayed")
+    for case in _LOST
 )
 _GROWS = _case(ALWAYS, UNLAWFUL, "a log only grows at its end", "protocol")
 _REALTIME = tuple(
-    _lawful_since(case, "offsets that were lost are given again")
+    _lawful_since(case, "the offsets of lost records are given again")
     if case.ruling.lawful == LAWFUL
     else replace(_GROWS, condition=case.condition)
     for case in _LOST
@@ -158,7 +157,7 @@ _DUPLICATED = (
     _case(
         ALWAYS,
         LAWFUL,
-        "a request whose answer was lost is repeated, and nothing tells the broker so",
+        "a request whose answer was lost is repeated, and the broker cannot tell that it is a repetition",
         "retries; KIP-98",
     ),
 )
@@ -166,7 +165,7 @@ _REORDERED = (
     _case(
         ACKS_0,
         LAWFUL,
-        "nothing is settled: what waits in a connection that ended may arrive after what went over the next one",
+        "the client waits for no answer, so bytes of a closed connection may arrive after those of the next one",
         "acks",
     ),
     _case(
@@ -178,14 +177,14 @@ _REORDERED = (
     _case(
         ONE_IN_FLIGHT,
         UNLAWFUL,
-        "the next request waits until this one is settled, retries included",
+        "the next request waits until this one has its outcome, retries included",
         "max.in.flight.requests.per.connection",
     ),
     _NO_REPEAT,
     _case(
         ALWAYS,
         LAWFUL,
-        "a refused batch is repeated behind batches that were in flight with it",
+        "a refused batch is sent again after batches that were in flight with it",
         "max.in.flight.requests.per.connection",
     ),
 )
@@ -193,7 +192,7 @@ _DELIVERED_TWICE = (
     _case(
         GROUP,
         LAWFUL,
-        "after a rebalance or a restart what was not committed comes again",
+        "after a rebalance or a restart, records that were not committed come again",
         "subscribe(); at-least-once delivery",
     ),
     _anew("offsets begin again in the new topic, and a reader beyond its end goes back"),
@@ -212,20 +211,20 @@ _READ_ABOVE_HW = (
     _case(
         UNCLEAN,
         LAWFUL,
-        "a leader from outside the ISR may lack what consumers were given",
+        "a leader from outside the ISR may lack records that consumers have read",
         "unclean.leader.election.enable",
     ),
     _case(
         ALWAYS,
         UNLAWFUL,
-        "consumers get what lies below the high watermark, and every member of the ISR has that",
+        "consumers get records below the high watermark, and every member of the ISR has these",
         "KIP-101; high watermark",
     ),
 )
 _HIGH_WATERMARK = (
     _MEMORY_LOST,
     _case(UNCLEAN, LAWFUL, "the new leader's log may end below it", "unclean.leader.election.enable"),
-    _case(ALWAYS, UNLAWFUL, "a new leader comes from the ISR and has all that lies below", "KIP-101; KIP-207"),
+    _case(ALWAYS, UNLAWFUL, "a new leader comes from the ISR and has all records below it", "KIP-101; KIP-207"),
 )
 _ACKED_BELOW_MIN_ISR = (
     _case(NOT_ACKS_ALL, IMPOSSIBLE, "min.insync.replicas binds acks=all only", "min.insync.replicas"),
@@ -234,7 +233,7 @@ _ACKED_BELOW_MIN_ISR = (
 )
 _TWO_LEADERS_ACK = (
     _case(ACKS_0, IMPOSSIBLE, "nothing is acknowledged", "acks"),
-    _case(ACKS_1, LAWFUL, "a leader that does not know of its successor yet answers by itself", "acks; KIP-101"),
+    _case(ACKS_1, LAWFUL, "a leader that does not know its successor yet still acknowledges alone", "acks; KIP-101"),
     _case(
         ALWAYS,
         UNLAWFUL,
@@ -247,7 +246,7 @@ _POLL_SKIP = (
     _case(
         GROUP,
         LAWFUL,
-        "a partition that comes back after a rebalance goes on where another member had got to",
+        "a partition that comes back after a rebalance goes on at the position of its last member",
         "subscribe()",
     ),
     _case(ALWAYS, UNLAWFUL, "a poll goes on where the one before ended", "assign()"),
@@ -257,10 +256,10 @@ _PASSED_OVER = (
     _case(
         COMMITS_FIRST,
         LAWFUL,
-        "what is committed ahead of its processing is nobody's when the member dies in between",
+        "if the member dies between commit and processing, nobody processes the committed records",
         "at-most-once delivery",
     ),
-    _case(ALWAYS, UNLAWFUL, "a reader gets every offset from where it begins to its last", "consumer protocol"),
+    _case(ALWAYS, UNLAWFUL, "a reader gets every offset from its first to its last", "consumer protocol"),
 )
 _NEVER: dict[str, tuple[str, str]] = {
     "unexpected": ("a log holds what producers sent", "protocol"),
@@ -271,22 +270,28 @@ _NEVER: dict[str, tuple[str, str]] = {
     "corrupt": ("batches carry a CRC from producer to consumer", "record batch v2"),
     "epoch_regression": ("epochs only grow, and each begins where the one before ended", "KIP-101"),
     "redelivered_overdue": ("with auto-commit an offset is committed once an interval", "auto.commit.interval.ms"),
-    "copy_missing": ("offsets are committed with what was made of their records, or not at all", "KIP-98; KIP-447"),
-    "copied_twice": ("what was made of a record is committed with its offset, or not at all", "KIP-98; KIP-447"),
+    "copy_missing": (
+        "offsets are committed together with the copies of their records, or not at all",
+        "KIP-98; KIP-447",
+    ),
+    "copied_twice": ("the copy of a record is committed together with its offset, or not at all", "KIP-98; KIP-447"),
     "copy_reordered": ("a copier writes in the order in which it reads, and idempotence keeps it", "KIP-98"),
-    "client_died": ("a client outlives what happens to brokers, links and its peers", "robustness"),
+    "client_died": ("a client must survive faults of brokers, links and other clients", "robustness"),
     "aborted_read": ("read_committed leaves out what was aborted", "KIP-98"),
     "precommitted_read": ("read_committed ends at the last stable offset", "KIP-98"),
     "torn_txn": ("a transaction is committed in all its partitions or in none", "KIP-98"),
     "zombie_write": ("a producer epoch fences all below it", "KIP-98; KIP-360; KIP-890"),
-    "conservation": ("a transaction that keeps a sum keeps it for every read_committed reader", "KIP-98"),
-    "replica_divergence": ("a follower truncates where the leader's epochs say that the logs part", "KIP-101; KIP-279"),
-    "isr_never_recovers": ("a replica that has caught up is taken back", "KIP-497"),
+    "conservation": ("if a transaction keeps a sum, every read_committed reader sees the same sum", "KIP-98"),
+    "replica_divergence": (
+        "a follower truncates where the leader's epochs show that the logs diverge",
+        "KIP-101; KIP-279",
+    ),
+    "isr_never_recovers": ("a replica that has caught up rejoins the ISR", "KIP-497"),
     "two_controllers": ("a voter votes once in an epoch", "KIP-595"),
     "commit_regression": ("a commit of an older generation is refused", "group protocol"),
     "double_owner": ("in one generation a partition has one owner", "group protocol; KIP-429; KIP-848"),
     "dup_bound_exceeded": ("a member begins at what its group committed", "group protocol"),
-    "stuck_consumer": ("what is below the high watermark can be read", "consumer protocol"),
+    "stuck_consumer": ("records below the high watermark can be read", "consumer protocol"),
     "spurious_reset": ("auto.offset.reset acts only without a valid offset", "auto.offset.reset; KIP-320"),
     "no_recovery": ("with all brokers back every partition is led and in sync again", "replication protocol"),
     "crashed": ("no fault on links or clients may end a broker", "robustness"),
@@ -303,7 +308,7 @@ RULES: dict[str, tuple[Case, ...]] = {
         _case(
             ACKS_0,
             LAWFUL,
-            "nobody answers: what is lost on the way, refused or truncated is lost without a word",
+            "nobody answers, so the client is not told of a record that is lost on the way, refused or truncated",
             "acks",
         ),
         _case(ALWAYS, UNLAWFUL, "each send waits for its answer, and without one it ends with an error", "acks"),
@@ -325,11 +330,13 @@ RULES: dict[str, tuple[Case, ...]] = {
     "lost_in_delivery": _PASSED_OVER,
     "redelivered": _DELIVERED_TWICE,
     "poll_skip": _POLL_SKIP,
-    "unread": _always(LAWFUL, "a reader that has not got there yet has got nothing of it", "consumer protocol"),
+    "unread": _always(
+        LAWFUL, "a reader that has not reached the partition yet has read nothing of it", "consumer protocol"
+    ),
     "copy_passed_over": _PASSED_OVER,
     "copy_delivered_twice": _DELIVERED_TWICE,
     "copy_gone": _READ_ABOVE_HW,
-    "unseen_pending": _always(LAWFUL, "a reader that is stopped has not read on", "consumer protocol"),
+    "unseen_pending": _always(LAWFUL, "a stopped reader reads no further", "consumer protocol"),
     "rebalance_storm": _always(LAWFUL, "members that come and go make the group rebalance each time", "group protocol"),
     "harness_error": _always(IMPOSSIBLE, "it says nothing about cluster or client", "harness"),
     **{name: _always(UNLAWFUL, reason, source) for name, (reason, source) in _NEVER.items()},
