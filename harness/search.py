@@ -76,7 +76,7 @@ class RateSearch:
         return Estimate(rate_per_s=middle, low_per_s=low, high_per_s=high)
 
     def ended_at(self) -> SearchEnd:
-        """HIGH: even the upper bound was carried; LOW: not even the lower one."""
+        """HIGH: even the upper bound was carried. LOW: not even the lower one."""
         middle = self.estimate().rate_per_s
         if middle >= self._high:
             return SearchEnd.HIGH

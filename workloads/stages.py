@@ -40,7 +40,7 @@ RECV_STAGES = {
 _SEND_TIMES = ("intended_us", "sent_us", "acked_us", "appended_us")
 _RECV_TIMES = ("intended_us", "appended_us", "polled_us")
 _Times = NDArray[np.int64]
-SAMPLES_BEYOND_MIN = 10  # a percentile is told only if so many samples lie beyond it
+SAMPLES_BEYOND_MIN = 10  # a percentile is given only if at least this many samples lie beyond it
 
 
 class Stages:

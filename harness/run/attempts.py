@@ -1,11 +1,11 @@
 """Whether a sweep cell is worth a second attempt, and putting the earlier attempt aside.
 
-On a shared host a neighbour can take the processor away for a second; such a cell says nothing about its configuration.
-What the host's samples say of others, and the steadiness, are computed as the report does it. Only they decide, never
-the figure itself: to repeat what looks slow would be to choose the result. On a host that is busy all along every cell
-is spoilt, and to repeat them all would only take longer: the time for that is bounded for the whole run, by the clock
-and not by the plan, because what is repeated takes longer there too. Then cells stay as they are, and are marked.
-Shown by tests/harness/test_harness_attempts.py.
+On a shared host a neighbour can take the processor for a second. Such a cell says nothing about its configuration. The
+samples of the host, and the steadiness, are computed in the same way as in the report. Only they decide, never the
+measured figure: to repeat what looks slow would be to choose the result. On a host that is always busy every cell is
+spoilt, and repeating all of them would only take longer. So the time for repeats is limited for the whole run. It
+counts by the clock and not by the plan, because repeated cells take longer on such a host too. After that, cells stay
+as they are and are marked. Shown by tests/harness/test_harness_attempts.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ SLOT_US: Final = 100_000
 
 
 class RepeatAllowance:
-    """How much longer a run may take for repeated cells. If any may be, then at least one of planned length."""
+    """How much longer a run may take because of repeated cells. If repeats are allowed, one cell of planned length
+    always fits."""
 
     def __init__(self, planned_ms: Sequence[int], share: float) -> None:
         """`share` of the planned time; 0: nothing is repeated."""
@@ -39,7 +40,7 @@ class RepeatAllowance:
         self.used_ms = 0.0
 
     def has_room_for(self, cell_ms: float) -> bool:
-        """Whether a cell that takes so long may be repeated. What it took is told afterwards, by `use`."""
+        """Whether a cell of this length may be repeated. The caller reports with `use` how long it really took."""
         return 0 < cell_ms <= self.whole_ms - self.used_ms
 
     def use(self, took_ms: float) -> None:

@@ -100,7 +100,7 @@ class CellRun:
         self._outcome.note(*notes)
 
     def carry_out(self) -> OutcomeRecord:
-        """Never raises for what cluster or load do: the outcome says it."""
+        """Never raises for errors of cluster or load. The outcome says what happened."""
         outcome = self._outcome
         self._write()
         try:

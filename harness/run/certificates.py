@@ -38,7 +38,7 @@ class Certification:
     shapes: dict[str, CertificateRecord | str] = field(default_factory=dict)
 
     def of(self, planned: PlannedCell) -> CertificateReference:
-        """`certificate` of cell.json: the cell's ceiling and whether it is that of its own shape."""
+        """`certificate` of cell.json: the cell's ceiling, and whether it was measured for its own shape."""
         if planned.kind == "chaos":
             return CertificateReference(why="a cell with faults is not judged by its rate")
         found = self.shapes.get(shape_key(planned))

@@ -27,7 +27,8 @@ _CONTROL_KEY: Final = struct.Struct(">hh")  # version, type: 0 abort, 1 commit (
 
 
 def read_copies(run_dir: Path, cell_id: str, *, reader: LogReader, partitions: Iterable[int]) -> CopiesRecord:
-    """All partitions into the stream `copies`. Never raises for what the cluster does: an incomplete read says why."""
+    """Reads all partitions into the stream `copies`. Never raises for errors of the cluster. An incomplete read says
+    why."""
     rows: list[list[int]] = []
     problems: list[str] = []
     for partition in partitions:

@@ -78,7 +78,7 @@ def read_log(
     clock: RunClock,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> FinalReadRecord:
-    """Read all partitions into Parquet. Never raises for what the cluster does: an incomplete read says why."""
+    """Read all partitions into Parquet. Never raises for errors of the cluster. An incomplete read says why."""
     log, batches = Columns(run_dir, LOG, cell_id), Columns(run_dir, BATCHES, cell_id)
     end_offsets: dict[int, int] = {}
     tally = _Tally()

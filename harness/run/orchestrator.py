@@ -220,8 +220,8 @@ class Run:
         return outcome
 
     def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> OutcomeRecord:
-        """A sweep cell that the host disturbed is run again, and once any cell whose Toxiproxy server died, on a new
-        cluster; what was put aside stays in its notes."""
+        """A sweep cell that the host disturbed is run again. So is, once, any cell whose Toxiproxy server died, on a
+        new cluster. The cell's notes keep what was put aside."""
         notes: list[str] = []
         may_lose_proxies = True
         for attempt in range(1, ATTEMPTS_MAX + 1):

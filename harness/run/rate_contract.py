@@ -142,7 +142,7 @@ def _p99_us(latency_us: npt.NDArray[np.int64], missing: int) -> int:
 def _generator(
     due: _Due, refused: int, rate_per_s: float, health: Health, ceiling_per_s: float | None
 ) -> list[tuple[Clause, str]]:
-    """The client as limit: the cluster is then not to be blamed, and the rate is the client's."""
+    """The client was the limit. Then it is not the cluster's fault, and the rate is that of the client."""
     criteria = Criteria()
     busiest = health.busiest_process_cpu_share or 0.0
     if busiest >= criteria.generator_cpu_share_max:

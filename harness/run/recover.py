@@ -28,7 +28,7 @@ from runlog.streams.compact import compact_cell
 from runlog.streams.inventory import take_inventory
 from workloads.members.transcribe import transcribe_cell
 
-QUIET_S: Final = 60  # a run that goes on writes several times a second, and while a cluster starts its brokers do
+QUIET_S: Final = 60  # a run that goes on writes several times a second; while a cluster starts, its brokers do
 FILES_LOOKED_AT_MAX: Final = 10_000
 _REASON: Final = "the harness was killed in the middle of this cell"
 
@@ -52,7 +52,7 @@ def recover_run(run_dir: Path) -> list[str]:
 
 
 def _refuse_while_it_goes_on(run_dir: Path, owner: OwnerRecord | None) -> None:
-    """UsageError. An owner in another container or on another host cannot be seen; what it writes can."""
+    """UsageError. An owner in another container or on another host cannot be seen, but what it writes can."""
     if owner is None:
         return  # the manifest says nothing of its owner
     place = owner.place
@@ -103,7 +103,7 @@ def _recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int | None) -> s
 
 
 def _measured_window(run_dir: Path, cell_id: str) -> tuple[int | None, int | None]:
-    """From the phases in stats.jsonl; one that had not ended lasted until the last sign of life."""
+    """From the phases in stats.jsonl. A window that had not ended lasted until the last sign of life."""
     start_us = end_us = None
     last_us = 0
     for sample in read_lines(events_path(run_dir, cell_id, "stats"), STATS).records:

@@ -83,7 +83,8 @@ def new_run_record(
     redactor: Redactor,
     mark: str,
 ) -> RunRecord:
-    """Without secrets: where one was, `harness confirm` and whoever runs the command again must give it anew."""
+    """Without secrets. If there was one, `harness confirm` and anybody who runs the command again must give it
+    again."""
     argv = redactor.arguments(argv)
     return RunRecord(
         schema_version=SCHEMA_VERSION,
@@ -109,7 +110,8 @@ def new_run_record(
 
 
 def own_identity() -> OwnerRecord:
-    """Who writes this directory: with the start time, so that a later process with the same pid is not taken for it."""
+    """Who writes this directory. It includes the start time, so that a later process with the same pid is not taken for
+    it."""
     return OwnerRecord(pid=os.getpid(), start_ticks=start_ticks(os.getpid()) or 0, place=here())
 
 

@@ -177,9 +177,9 @@ def warm_up(
     longest_s: float,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> WarmUp:
-    """Load `cluster` by `plan` (`plan_of`) and throw the records away. No round begins after `longest_s`: on a busy
-    host each of them takes longer. A failure is a note, not an error: the cells will show what is wrong, with their own
-    evidence."""
+    """Load `cluster` by `plan` (`plan_of`) and discard the records. No round begins after `longest_s`, because on a
+    busy host each round takes longer. A failure is a note and not an error. The cells will show with their own evidence
+    what is wrong."""
     directory = Path(plan["run_dir"])
     warmth = Warmth()
     acked = 0

@@ -1,8 +1,8 @@
 """Apache Kafka's own Java client, in a JVM of its own per producer and per consumer, driven over pipes.
 
-Records go over in frames of what was due together; Load.java describes the frames. The times of a send, of its
-outcome and of a poll are taken in the JVM with System.nanoTime(), which on Linux is the clock used here. So no pipe is
-in them: what a record waits for on its way into the JVM lies before its `sent_us`, as schedule lag.
+Records that are due together go over in one frame; Load.java describes the frames. The times of a send, of its outcome
+and of a poll are taken in the JVM with System.nanoTime(), which on Linux is the clock used here. So they do not include
+the pipe. If a record waits on its way into the JVM, this is before its `sent_us` and counts as schedule lag.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _JVM_OPTIONS = (
     "-Xms64m", "-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
 )  # fmt: skip
-_PENDING_BYTES_MAX = 1 << 20  # unwritten beyond the pipe; then the client has no space
+_PENDING_BYTES_MAX = 1 << 20  # unwritten bytes beyond the pipe; above this the client has no space
 _PIPE_BYTES = 1 << 20
 _POLLS_WAITING_MAX = 16
 _KILL_AFTER_S = 2.0
