@@ -33,7 +33,7 @@ _RISKS: Final = {MAY_LOSE: "may lose records", NO_PROMISE: "promises nothing"}
 _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight", "enable.idempotence": "idempotence"}
 _TITLES: Final = {"p99": "p99", "broker_cpu": "broker CPU a record", "wire_bytes": "bytes a record"}
 _TICKS: Final = (0.01, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, 100.0)
-_APART: Final = 0.3  # of the axis
+_APART: Final = 0.45  # of the axis
 _ROOM: Final = 1.12  # of the axis beyond the outermost end
 
 
