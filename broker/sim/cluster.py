@@ -18,7 +18,8 @@ from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.settings.config import LONG_MAX, Address, NodeConfig
 from broker.sim.coverage import Coverage
-from broker.sim.disk import Failure, SimDisk, SimFileSystem
+from broker.sim.disk import Failure, SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
@@ -179,7 +180,7 @@ class Cluster:
             clock_rate=rate,
             on_event=lambda _: self._on_event(holder[0]),
         )
-        life = Life(node_id, loop, self.disks[node_id].mount())
+        life = Life(node_id, loop, SimFileSystem(self.disks[node_id]))
         holder.append(life)
         self.lives[node_id] = life
         self.all_lives.append(life)

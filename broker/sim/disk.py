@@ -9,7 +9,7 @@ A loss of power:
   in order, as with the journal of a file system. They are safe only after `sync_directory`. Syncing a file does not
   make its name safe.
 
-Calls fail by the rules in `failures`.
+Calls fail by the rules in `failures`. What a process sees of the disk is filesystem.py.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import errno
 import os
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from broker.log.filesystem import Buffer
+from broker.sim.file_contents import Change, FileContents, Truncate, Write, apply_change
 from broker.sim.loop import spend_us
 from broker.sim.scheduler import Scheduler
 
@@ -36,40 +36,13 @@ CALL_US = {
     "replace": 1_500,
     "rename": 0,  # the sync of its directory includes the time of both
 }
-CREATE_US = 2_000  # of a file or a directory, beside the call
 BYTES_PER_US = 5  # 5 MB/s
 SECTOR_BYTES = 512
 JOURNAL_MAX = 50  # changes of one directory's entries that may be lost; older ones are committed by the file system
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Write:
-    position: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Truncate:
-    size: int
-
-
-_Change = _Write | _Truncate
-
-
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _apply(content: bytearray, change: _Change) -> None:
-    if isinstance(change, _Write):
-        end = change.position + len(change.data)
-        if len(content) < end:
-            content.extend(bytes(end - len(content)))
-        content[change.position : end] = change.data
-    elif change.size <= len(content):
-        del content[change.size :]
-    else:
-        content.extend(bytes(change.size - len(content)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,29 +58,11 @@ class Failure:
     met: int = 0  # how many calls it has made fail
 
 
-@dataclass(slots=True)
-class _Node:
-    """A file. `durable` plus all of `unsynced` is `content`."""
-
-    content: bytearray = field(default_factory=bytearray)
-    durable: bytearray = field(default_factory=bytearray)
-    unsynced: list[_Change] = field(default_factory=list)
-
-    def change(self, change: _Change) -> None:
-        _apply(self.content, change)
-        self.unsynced.append(change)
-
-    def sync(self) -> None:
-        for change in self.unsynced:
-            _apply(self.durable, change)
-        self.unsynced.clear()
-
-
 class SimDisk:
     def __init__(self, *, scheduler: Scheduler, rng: random.Random, name: str) -> None:
         self._scheduler, self._rng, self._name = scheduler, rng, name
-        self._files: dict[str, _Node] = {}
-        self._directories: dict[str, None] = {}
+        self.by_path: dict[str, FileContents] = {}
+        self.directories: dict[str, None] = {}
         # By directory: how to undo what was done to its entries, oldest first.
         self._journals: dict[str, list[Callable[[], None]]] = {}
         self.changed_paths: dict[str, None] = {}  # since the checker looked last
@@ -130,7 +85,7 @@ class SimDisk:
     @property
     def files(self) -> dict[str, bytes]:
         """A copy of all contents."""
-        return {path: bytes(node.content) for path, node in self._files.items()}
+        return {path: bytes(node.content) for path, node in self.by_path.items()}
 
     @contextlib.contextmanager
     def observed(self) -> Iterator[None]:
@@ -142,31 +97,27 @@ class SimDisk:
             self._is_observed = False
 
     def holds(self, path: str) -> bool:
-        return path in self._files
+        return path in self.by_path
 
     def has_directory(self, path: str) -> bool:
-        return path in self._directories or any(each.startswith(f"{path}/") for each in self._files)
+        return path in self.directories or any(each.startswith(f"{path}/") for each in self.by_path)
 
     def content(self, path: str) -> bytes:
         """The content as it is read if nothing fails."""
-        return bytes(self._files[path].content)
+        return bytes(self.by_path[path].content)
 
     def overwrite(self, path: str, data: bytes) -> None:
-        self._files[path] = _Node(content=bytearray(data), durable=bytearray(data))
+        self.by_path[path] = FileContents(content=bytearray(data), durable=bytearray(data))
 
     def remove(self, path: str) -> None:
-        del self._files[path]
+        del self.by_path[path]
 
     def restore(self, files: dict[str, bytes]) -> None:
         for path, data in files.items():
             self.overwrite(path, data)
             parts = path.split("/")
             for depth in range(2, len(parts)):
-                self._directories["/".join(parts[:depth])] = None
-
-    def mount(self) -> SimFileSystem:
-        """For one life of a process; `SimFileSystem.detach` ends it."""
-        return SimFileSystem(self)
+                self.directories["/".join(parts[:depth])] = None
 
     def lose_power(self, at_risk: float | None = None) -> None:
         """Forget what was not synced: nearly all of it or little, depending on how much the kernel has written back.
@@ -176,13 +127,13 @@ class SimDisk:
         self.boots += 1
         at_risk = self._rng.choice((1.0, 0.5, 0.04)) if at_risk is None else at_risk
         self._lose_entries(at_risk)
-        for path, node in self._files.items():
+        for path, node in self.by_path.items():
             for change in node.unsynced:
                 survivor = self._survivor(change) if self._rng.random() < at_risk else change
                 if survivor is None:
                     self.lost_changes += 1
                 else:
-                    _apply(node.durable, survivor)
+                    apply_change(node.durable, survivor)
             node.unsynced.clear()
             node.content = bytearray(node.durable)
             self.changed_paths[path] = None
@@ -205,87 +156,90 @@ class SimDisk:
         if len(journal) > JOURNAL_MAX:
             del journal[0]
 
-    def _put(self, path: str, node: _Node) -> None:
+    def commit_entries(self, directory: str) -> None:
+        """What was done to them is sure from now on."""
+        self._journals.pop(directory, None)
+
+    def put(self, path: str, node: FileContents) -> None:
         """Create or replace the entry."""
-        before = self._files.get(path)
-        self._files[path] = node
+        before = self.by_path.get(path)
+        self.by_path[path] = node
 
         def undo() -> None:
             if before is None:
-                self._files.pop(path, None)
+                self.by_path.pop(path, None)
             else:
-                self._files[path] = before
+                self.by_path[path] = before
             self.changed_paths[path] = None
 
         self._journal(_parent(path), undo)
 
-    def _take(self, path: str) -> _Node:
+    def take(self, path: str) -> FileContents:
         """Remove the entry."""
-        node, directory = self._files.pop(path), _parent(path)
+        node, directory = self.by_path.pop(path), _parent(path)
 
         def undo() -> None:
-            self._files[path] = node
-            self._directories[directory] = None
+            self.by_path[path] = node
+            self.directories[directory] = None
             self.changed_paths[path] = None
 
         self._journal(directory, undo)
         return node
 
-    def _move(self, source: str, target: str) -> None:
-        node, before = self._files.pop(source), self._files.get(target)
-        self._files[target] = node
+    def move(self, source: str, target: str) -> None:
+        node, before = self.by_path.pop(source), self.by_path.get(target)
+        self.by_path[target] = node
 
         def undo() -> None:
-            self._files[source] = node
+            self.by_path[source] = node
             if before is None:
-                self._files.pop(target, None)
+                self.by_path.pop(target, None)
             else:
-                self._files[target] = before
+                self.by_path[target] = before
             self.changed_paths[target] = None
 
         self._journal(_parent(target), undo)
 
-    def _move_tree(self, source: str, target: str) -> None:
+    def move_tree(self, source: str, target: str) -> None:
         def move(old: str, new: str) -> None:
-            for path in [path for path in self._files if path.startswith(f"{old}/")]:
-                self._files[new + path[len(old) :]] = self._files.pop(path)
+            for path in [path for path in self.by_path if path.startswith(f"{old}/")]:
+                self.by_path[new + path[len(old) :]] = self.by_path.pop(path)
                 self.changed_paths[path] = None
-            self._directories.pop(old, None)
-            self._directories[new] = None
+            self.directories.pop(old, None)
+            self.directories[new] = None
 
         move(source, target)
         self._journals.pop(source, None)  # earlier changes of its entries are not undone under the new name
         self._journal(_parent(target), lambda: move(target, source))
 
-    def _make(self, directory: str) -> None:
-        if directory in self._directories or not _parent(directory):
-            self._directories[directory] = None  # what the disk is mounted at is there
+    def make(self, directory: str) -> None:
+        if directory in self.directories or not _parent(directory):
+            self.directories[directory] = None  # what the disk is mounted at is there
             return
-        self._directories[directory] = None
+        self.directories[directory] = None
 
         def undo() -> None:
-            for path in [path for path in self._files if path.startswith(f"{directory}/")]:
-                del self._files[path]
+            for path in [path for path in self.by_path if path.startswith(f"{directory}/")]:
+                del self.by_path[path]
                 self.changed_paths[path] = None
-            self._directories.pop(directory, None)
+            self.directories.pop(directory, None)
 
         self._journal(_parent(directory), undo)
 
-    def _survivor(self, change: _Change) -> _Change | None:
+    def _survivor(self, change: Change) -> Change | None:
         fate = self._rng.random()
         if fate < 0.3:
             return None
-        if fate < 0.45 or isinstance(change, _Truncate):
+        if fate < 0.45 or isinstance(change, Truncate):
             return change
         self.torn_writes += 1
         keep = self._rng.randrange(len(change.data) + 1)
         if self._rng.random() < 0.5:
             keep -= keep % SECTOR_BYTES
         if self._rng.random() < 0.5:
-            # The size of the file was journaled, the data was not. The result is zeros, as after a crash of ext4 or
-            # XFS.
-            return _Write(position=change.position, data=change.data[:keep] + bytes(len(change.data) - keep))
-        return _Write(position=change.position, data=change.data[:keep])
+            # The size of the file was journaled, the data was not: zeros, as after a crash of ext4 or XFS.
+            return Write(position=change.position, data=change.data[:keep] + bytes(len(change.data) - keep))
+        return Write(position=change.position, data=change.data[:keep])
 
     def check(self, call: str, path: str, size_bytes: int = 0) -> None:
         """Spends the time of this call. Raises OSError if the call must fail."""
@@ -304,7 +258,7 @@ class SimDisk:
             self.on_failure(failure, path)
             raise OSError(failure.error, os.strerror(failure.error), path)
 
-    def _touch(self, path: str, what: str, data: bytes = b"") -> None:
+    def touch(self, path: str, what: str, data: bytes = b"") -> None:
         self._scheduler.note(f"{self._name} {what} {path}", data)
         self.changed_paths[path] = None
         if self.fails_at_next_operation():
@@ -315,142 +269,3 @@ class SimDisk:
 
     def fails_at_next_operation(self) -> bool:
         return self.operations_to_death == 1 and self.may_die()
-
-
-class SimFileSystem:
-    """broker.log.FileSystem over a SimDisk. Once detached, it takes no changes, because its process is dead."""
-
-    def __init__(self, disk: SimDisk) -> None:
-        self._disk = disk
-        self.is_detached = False
-
-    def detach(self) -> None:
-        self.is_detached = True
-
-    def _check(self, call: str, path: str, size_bytes: int = 0) -> None:
-        if not self.is_detached:
-            self._disk.check(call, path, size_bytes)
-
-    def open(self, path: str) -> SimFile:
-        self._check("open", path)
-        if not self.is_detached and path not in self._disk._files:
-            spend_us(CREATE_US)
-            self._disk._put(path, _Node())
-            self._disk._touch(path, "create")
-        return SimFile(self, path, self._disk._files.get(path) or _Node())
-
-    def exists(self, path: str) -> bool:
-        return path in self._disk._files or path in self._disk._directories
-
-    def list_directory(self, path: str) -> list[str]:
-        prefix = f"{path}/"
-        everything = (*self._disk._files, *self._disk._directories)
-        return sorted({each[len(prefix) :].split("/")[0] for each in everything if each.startswith(prefix)})
-
-    def make_directory(self, path: str) -> None:
-        if not self.is_detached:
-            spend_us(CREATE_US)
-            self._disk._make(path)
-
-    def read_bytes(self, path: str) -> bytes:
-        node = self._disk._files.get(path)
-        self._check("read", path, 0 if node is None else len(node.content))
-        if node is None:
-            raise FileNotFoundError(path)
-        return bytes(node.content)
-
-    def write_atomically(self, path: str, data: bytes) -> None:
-        if self.is_detached:
-            return
-        self._check("replace", path, len(data))
-        self._disk._put(path, _Node(content=bytearray(data), durable=bytearray(data)))
-        self._disk._touch(path, "replace", data)
-
-    def sync_directory(self, path: str) -> None:
-        if self.is_detached:
-            return
-        self._check("syncdir", f"{path}/")
-        disk = self._disk
-        if disk.fails_at_next_operation():
-            disk._touch(path, "dies at syncdir")
-            return
-        disk._journals.pop(path, None)
-        disk._touch(path, "syncdir")
-
-    def remove(self, path: str) -> None:
-        if not self.is_detached and path in self._disk._files:
-            self._disk._take(path)
-            self._disk._touch(path, "remove")
-
-    def rename(self, source: str, target: str) -> None:
-        """Within a directory, as all renames are. A file, or a directory with its contents."""
-        if self.is_detached:
-            return
-        self._check("rename", target)
-        if source in self._disk._directories:
-            self._disk._move_tree(source, target)
-        else:
-            self._disk._move(source, target)
-        self._disk._touch(target, "rename")
-
-    def remove_tree(self, path: str) -> None:
-        if self.is_detached:
-            return
-        prefix = f"{path}/"
-        for each in sorted(each for each in self._disk._files if each.startswith(prefix)):
-            self._disk._take(each)
-        for each in [each for each in self._disk._directories if each == path or each.startswith(prefix)]:
-            del self._disk._directories[each]
-        self._disk._touch(path, "removetree")
-
-
-class SimFile:
-    """An open file of one life."""
-
-    __slots__ = ("_filesystem", "_node", "_path")
-
-    def __init__(self, filesystem: SimFileSystem, path: str, node: _Node) -> None:
-        self._filesystem, self._path, self._node = filesystem, path, node
-
-    def size_bytes(self) -> int:
-        return len(self._node.content)
-
-    def read_at(self, position: int, size: int) -> bytes:
-        self._filesystem._check("read", self._path, min(size, max(0, len(self._node.content) - position)))
-        return bytes(memoryview(self._node.content)[position : position + size])
-
-    def write_at(self, position: int, data: Buffer) -> None:
-        if self._filesystem.is_detached:
-            return
-        disk = self._filesystem._disk
-        content = bytes(data)
-        try:
-            disk.check("write", self._path, len(content))
-        except OSError:  # half way: the part that was written stays
-            self._node.change(_Write(position=position, data=content[: len(content) // 2]))
-            disk._touch(self._path, "failed write", content)
-            raise
-        self._node.change(_Write(position=position, data=content))
-        disk._touch(self._path, "write", content)
-
-    def truncate(self, size: int) -> None:
-        if self._filesystem.is_detached:
-            return
-        self._filesystem._check("truncate", self._path)
-        self._node.change(_Truncate(size=size))
-        self._filesystem._disk._touch(self._path, f"truncate to {size}")
-
-    def sync(self) -> None:
-        if self._filesystem.is_detached:
-            return
-        # The process may end before the sync has done anything, or after it.
-        disk = self._filesystem._disk
-        disk.check("sync", self._path)
-        if disk.fails_at_next_operation():
-            disk._touch(self._path, "dies at sync")
-            return
-        self._node.sync()
-        disk._touch(self._path, "sync")
-
-    def close(self) -> None:
-        return

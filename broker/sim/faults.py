@@ -7,12 +7,10 @@ all are in sync again. Otherwise the host could return as the last member of an 
 
 from __future__ import annotations
 
-import errno
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.node.cluster.metadata_store import METADATA_DIRECTORY
 from broker.sim.cluster import host_of
 from broker.sim.coverage import Coverage
 from broker.sim.directed import (
@@ -23,6 +21,7 @@ from broker.sim.directed import (
     prefer_leaders,
 )
 from broker.sim.disk import Failure
+from broker.sim.disk_failures import failure_of_partition, failure_of_quorum
 from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
 
 if TYPE_CHECKING:
@@ -48,16 +47,6 @@ _WEIGHTS = {
     "setting": 2,
 }
 _OF_DISKS = ("disk", "disk", "quorum disk")
-# What is called, and how it fails. A file is opened for a new segment, a new topic and a new life.
-_PARTITION_CALLS = (
-    ("write", errno.ENOSPC), ("write", errno.ENOSPC), ("write", errno.EIO), ("sync", errno.EIO), ("read", errno.EIO),
-    ("read", errno.EIO), ("truncate", errno.EIO), ("open", errno.EMFILE), ("replace", errno.ENOSPC),
-)  # fmt: skip
-_QUORUM_CALLS = (
-    ("write", errno.ENOSPC), ("write", errno.EIO), ("sync", errno.EIO), ("replace", errno.ENOSPC),
-    ("replace", errno.ENOSPC), ("syncdir", errno.EIO), ("truncate", errno.EIO), ("open", errno.EMFILE),
-    ("read", errno.EIO),
-)  # fmt: skip
 
 
 class Faults:
@@ -170,7 +159,7 @@ class Faults:
             "stale": self._stale,
             "break": self._break,
             "slow": self._slow,
-            "corrupt": self._corrupt,
+            "corrupt": self._world.send_corrupt_batch,
             "disk": self._disk,
             "quorum disk": self._quorum_disk,
             "setting": self._setting,
@@ -378,21 +367,11 @@ class Faults:
             self.done.append(f"{self._scheduler.now_us / 1e6:.3f} preferred leaders")
             self._coverage.reached("preferred leaders asked for")
 
-    def _corrupt(self, node_id: int) -> None:
-        self._world.send_corrupt_batch(node_id)
-
     def _disk(self, node_id: int) -> None:
-        """One call on a partition's log fails."""
-        where = self._rng.choice((f"/{TOPIC}-", f"/{TOPIC}-0/", "/__consumer_offsets-", "/__transaction_state-"))
-        call, error = self._rng.choice(_PARTITION_CALLS)
-        is_once, skip = self._rng.random() < 0.7, self._rng.randrange(5)
-        self._fail_disk(node_id, Failure(call=call, where=where, error=error, skip=skip, is_once=is_once))
+        self._fail_disk(node_id, failure_of_partition(self._rng))
 
     def _quorum_disk(self, node_id: int) -> None:
-        """One call on the log of the metadata, the file of the vote or their directory fails."""
-        call, error = self._rng.choice(_QUORUM_CALLS)
-        is_once, skip = self._rng.random() < 0.7, self._rng.randrange(4)
-        self._fail_disk(node_id, Failure(call=call, where=METADATA_DIRECTORY, error=error, skip=skip, is_once=is_once))
+        self._fail_disk(node_id, failure_of_quorum(self._rng))
 
     def _fail_disk(self, node_id: int, failure: Failure) -> None:
         disk = self._cluster.disks[node_id]

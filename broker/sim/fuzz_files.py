@@ -17,7 +17,8 @@ from broker.log.errors import LogError
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.node.cluster.metadata_store import MetadataStore, StorageMismatchError, check_meta_properties
 from broker.quorum.types import LogEntry, PersistedState
-from broker.sim.disk import SimDisk, SimFileSystem
+from broker.sim.disk import SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.fuzz_frames import FuzzError
 from broker.sim.fuzz_input import damage
 from broker.sim.scheduler import Scheduler
@@ -129,7 +130,7 @@ def fuzz_files(seed: int, count: int) -> FileFuzzResult:
         disk.restore(images[rng.random() < 0.3])
         what = _mutate(disk, rng)
         boot_id = rng.choice(("boot", "another boot"))
-        _try(lambda disk=disk, boot_id=boot_id: _open(disk.mount(), boot_id), seed + number, what, result)  # type: ignore[misc]
+        _try(lambda disk=disk, boot_id=boot_id: _open(SimFileSystem(disk), boot_id), seed + number, what, result)  # type: ignore[misc]
         result.files += 1
         result.kinds[what.rpartition(".")[2]] += 1
     return result
@@ -137,7 +138,7 @@ def fuzz_files(seed: int, count: int) -> FileFuzzResult:
 
 def _image(clean: bool) -> dict[str, bytes]:
     disk = SimDisk(scheduler=Scheduler(), rng=random.Random(1), name="disk")
-    _write(disk.mount(), clean=clean)
+    _write(SimFileSystem(disk), clean=clean)
     return dict(disk.files)
 
 

@@ -22,8 +22,6 @@ from broker.sim.invariants import (
     EveryBatchInALogIsWhole,
     Fail,
     HighWatermarkNeverFallsWithinAnEpoch,
-    IdempotenceNoBatchIsMissing,
-    IdempotenceNoBatchTwice,
     LastStableOffsetNeverFallsWithinAnEpoch,
     LogMatching,
     MembersOfTheIsrHoldAllThatIsCommitted,
@@ -31,6 +29,7 @@ from broker.sim.invariants import (
     WhatAReplicaHasStoredIsThereInItsNextLife,
 )
 from broker.sim.partition_truth import BatchSeen, Key, Truth, Watched, holds, name_of
+from broker.sim.sequence_checker import SequenceChecker, note_sequence
 from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.batch import RawBatch
 from broker.wire.records import decode_records, iter_batches
@@ -63,9 +62,8 @@ class PartitionChecker:
         self._never_lost, self._never_changes = CommittedRecordIsNeverLost(fail), CommittedRecordNeverChanges(fail)
         self._on_enough_brokers = CommittedMeansOnMinInsyncReplicasBrokers(fail)
         self._isr_holds_all = MembersOfTheIsrHoldAllThatIsCommitted(fail)
-        self._not_twice, self._none_missing = IdempotenceNoBatchTwice(fail), IdempotenceNoBatchIsMissing(fail)
+        self._sequences = SequenceChecker(fail, has_strangers=has_strangers)
         self._counts_holders = not can_lose_power_unsynced
-        self._has_strangers = has_strangers
         self._truths: dict[Key, Truth] = {}
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], Watched] = {}
@@ -327,7 +325,7 @@ class PartitionChecker:
         truth.is_given_up = False
         truth.sequences.clear()
         for batch in truth.committed:
-            self._note_sequence(truth, batch)
+            note_sequence(truth, batch)
 
     # -- what is committed -------------------------------------------------------------------------------------------
 
@@ -343,8 +341,8 @@ class PartitionChecker:
         for batch in mirror[known:]:
             if batch.last_offset >= replica.high_watermark:
                 break
-            self._check_sequence(truth, hosted.key, batch)
-            self._note_sequence(truth, batch)
+            self._sequences.check(truth, hosted.key, batch)
+            note_sequence(truth, batch)
             truth.committed.append(batch)
             truth.committed_by.append(replica.leader_epoch)
             self._note_transaction(hosted.key, batch)
@@ -388,22 +386,6 @@ class PartitionChecker:
             if life.broker_epoch != registration.broker_epoch or not life.hosts(key):
                 continue
             self._isr_holds_all.check(truth, name_of(key), member, state.isr, log=self.mirror(member, key))
-
-    def _check_sequence(self, truth: Truth, key: Key, batch: BatchSeen) -> None:
-        if batch.producer_id < 0 or batch.base_sequence < 0 or batch.is_control:
-            # Without a producer sequences mean nothing; a coordinator writes the offsets of a transaction without
-            # sequences.
-            return
-        known = truth.sequences.get(batch.producer_id)
-        if known is None and self._has_strangers:
-            return  # a broker accepts any sequence from a producer that it does not know
-        expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
-        if self._not_twice.check(name_of(key), batch, known=known, expected=expected):
-            self._none_missing.check(truth, name_of(key), batch, expected=expected)
-
-    def _note_sequence(self, truth: Truth, batch: BatchSeen) -> None:
-        if batch.base_sequence >= 0 and not batch.is_control:
-            truth.sequences[batch.producer_id] = (batch.producer_epoch, batch.last_sequence)
 
 
 def _is_commit(batch: RawBatch) -> bool:

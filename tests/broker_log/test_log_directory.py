@@ -11,6 +11,7 @@ from broker.log.directory import METADATA_TOPIC, LogDirectory
 from broker.log.errors import TopicIdMismatchError
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.sim.disk import SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.records import encode_batch
 
@@ -104,13 +105,13 @@ def test_the_longest_name_of_a_topic_can_go_too(tmp_path: Path) -> None:
 def test_a_removal_that_the_power_interrupts_leaves_the_whole_log_or_none() -> None:
     for seed in range(30):
         disk = SimDisk(scheduler=Scheduler(), rng=random.Random(seed), name="disk")
-        directory = LogDirectory("data", config=SMALL, filesystem=disk.mount(), boot_id="1")
+        directory = LogDirectory("data", config=SMALL, filesystem=SimFileSystem(disk), boot_id="1")
         log = write(directory.open_log("t", 0, topic_id="id-1"))
         log.close()
         directory.discard_log("t", 0)
         directory.remove_discarded()
         disk.lose_power(1.0)
-        again = LogDirectory("data", config=SMALL, filesystem=disk.mount(), boot_id="2")
+        again = LogDirectory("data", config=SMALL, filesystem=SimFileSystem(disk), boot_id="2")
         if ("t", 0) in again.partitions():
             with pytest.raises(TopicIdMismatchError):
                 again.open_log("t", 0, topic_id="id-2")

@@ -11,6 +11,7 @@ from broker.log.directory import LogDirectory
 from broker.log.filesystem import FileSystem
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.sim.disk import SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.records import encode_batch
 
@@ -34,7 +35,7 @@ def offsets(log: PartitionLog) -> list[int]:
 def test_what_was_truncated_does_not_come_back(segment_bytes: int) -> None:
     for seed in SEEDS:
         disk = new_disk(seed)
-        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig(segment_bytes=segment_bytes))
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig(segment_bytes=segment_bytes))
         for number in range(10):
             log.append(encode_batch([b"old-%d" % number], timestamps_ms=1), leader_epoch=1)
         log.flush()
@@ -42,7 +43,7 @@ def test_what_was_truncated_does_not_come_back(segment_bytes: int) -> None:
         for number in range(4, 8):
             log.append(encode_batch([b"new-%d" % number], timestamps_ms=1), leader_epoch=2)
         disk.lose_power(1.0)
-        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig(segment_bytes=segment_bytes))
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig(segment_bytes=segment_bytes))
         epochs = [header.partition_leader_epoch for header in log.batch_headers()]
         assert epochs == [1, 1, 1, 1, 2, 2, 2, 2][: len(epochs)], f"seed {seed}"
         assert len(epochs) >= 4
@@ -53,15 +54,15 @@ def test_a_clean_stop_after_a_kill_has_synced_what_the_killed_one_wrote(segment_
     config = LogConfig(segment_bytes=segment_bytes)
     for seed in SEEDS:
         disk = new_disk(seed)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         for number in range(10):
             log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=1)
         del log  # SIGKILL: the page cache keeps all
-        directory, log = open_directory(disk.mount(), disk.boot_id, config)
+        directory, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         assert offsets(log) == list(range(10))
         directory.close([log])
         disk.lose_power(1.0)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         assert offsets(log) == list(range(10)), f"seed {seed}"
 
 
@@ -69,14 +70,14 @@ def test_with_flush_messages_all_that_a_restarted_log_shows_is_on_the_disk() -> 
     """A follower asks for the next offset after it restarted, which says that it holds all before."""
     for seed in SEEDS:
         disk = new_disk(seed)
-        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
         for number in range(10):
             log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=1)
         del log  # killed between the write and the sync
-        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig(flush_messages=1))
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig(flush_messages=1))
         shown = offsets(log)
         disk.lose_power(1.0)
-        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig(flush_messages=1))
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig(flush_messages=1))
         assert offsets(log) == shown == list(range(10)), f"seed {seed}"
 
 
@@ -85,12 +86,12 @@ def test_a_new_segment_is_not_lost_with_the_entry_of_its_file() -> None:
     config = LogConfig(segment_bytes=200, flush_messages=1)
     for seed in SEEDS:
         disk = new_disk(seed)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         for number in range(10):
             log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=1)
         assert log.segment_count > 3
         disk.lose_power(1.0)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         assert offsets(log) == list(range(10)), f"seed {seed}"
 
 
@@ -99,7 +100,7 @@ def test_a_segment_that_truncation_removed_does_not_come_back_behind_what_took_i
     config = LogConfig(segment_bytes=300, flush_messages=1)
     for seed in SEEDS:
         disk = new_disk(seed)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         for number in range(12):
             log.append(encode_batch([b"old-%d" % number], timestamps_ms=1), leader_epoch=1)
         bases = [segment.base_offset for segment in log.segments]
@@ -108,20 +109,20 @@ def test_a_segment_that_truncation_removed_does_not_come_back_behind_what_took_i
         log.append(encode_batch([b"new-%d" % end], timestamps_ms=1), leader_epoch=2)
         assert log.log_end_offset == end
         disk.lose_power(1.0)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         assert log.log_end_offset == end, f"seed {seed}"
 
 
 def test_a_log_that_was_restarted_elsewhere_stays_there() -> None:
     for seed in SEEDS:
         disk = new_disk(seed)
-        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
         for number in range(5):
             log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=1)
         log.flush()
         log.truncate_fully_and_start_at(100)
         disk.lose_power(1.0)
-        _, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
         assert (log.log_start_offset, log.log_end_offset) == (100, 100), f"seed {seed}"
 
 
@@ -130,16 +131,16 @@ def test_a_mark_of_a_clean_stop_that_comes_back_is_not_believed() -> None:
     damaged = 0
     for seed in SEEDS:
         disk = new_disk(seed)
-        directory, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        directory, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
         log.append(encode_batch([b"v" * 100], timestamps_ms=1), leader_epoch=1)
         directory.close([log])
-        disk.mount().sync_directory("data")
-        directory, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        SimFileSystem(disk).sync_directory("data")
+        directory, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
         assert directory.was_clean_shutdown
         for number in range(5):
             log.append(encode_batch([b"%d" % number * 100], timestamps_ms=1), leader_epoch=1)
         disk.lose_power(1.0)
-        directory, log = open_directory(disk.mount(), disk.boot_id, LogConfig())
+        directory, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig())
         assert not directory.was_clean_shutdown, f"seed {seed}"
         assert directory.was_machine_restarted
         damaged += bool(log.recovery.cut_bytes)
@@ -151,7 +152,7 @@ def test_a_compaction_that_loses_the_power_keeps_the_old_segments_or_has_the_new
     config = LogConfig(segment_bytes=300, flush_messages=1, is_compacted=True)
     for seed in SEEDS:
         disk = new_disk(seed)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         for number in range(12):
             log.append(
                 encode_batch([b"value-%d" % number], keys=[b"k%d" % (number % 2)], timestamps_ms=1), leader_epoch=1
@@ -162,6 +163,6 @@ def test_a_compaction_that_loses_the_power_keeps_the_old_segments_or_has_the_new
         active = log.segments[-1].base_offset
         kept = {each for each in offsets(log) if each >= active - 2}
         disk.lose_power(at_risk)
-        _, log = open_directory(disk.mount(), disk.boot_id, config)
+        _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         assert kept <= set(offsets(log)), f"seed {seed}"
         assert log.log_end_offset == 12

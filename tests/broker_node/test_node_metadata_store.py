@@ -19,6 +19,7 @@ from broker.quorum.checkpoint import encode_snapshot
 from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import LogEntry, PersistedState
 from broker.sim.disk import SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.records import iter_batches
 
@@ -173,7 +174,7 @@ def test_what_a_killed_life_had_not_synced_is_on_the_disk_before_the_next_one_vo
     for operations in range(1, 20):
         for seed in range(10):
             disk = SimDisk(scheduler=Scheduler(), rng=random.Random(seed), name="disk")
-            store = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=disk.mount())
+            store = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=SimFileSystem(disk))
             store.load()
             disk.operations_to_death, disk.on_death = operations, die
             with contextlib.suppress(Killed):
@@ -182,9 +183,9 @@ def test_what_a_killed_life_had_not_synced_is_on_the_disk_before_the_next_one_vo
                 store.persist_state(PersistedState(leader_epoch=5, voted_id=3))
                 store.append((entry(2),))
             disk.operations_to_death = None
-            seen = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=disk.mount()).load()
+            seen = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=SimFileSystem(disk)).load()
             disk.lose_power(1.0)
-            found = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=disk.mount()).load()
+            found = MetadataStore("data", cluster_id="c", voters=VOTERS, filesystem=SimFileSystem(disk)).load()
             assert found == seen, f"after {operations} operations, seed {seed}"
             votes.add(seen.state.leader_epoch)
             ends.add(len(seen.entries))

@@ -22,6 +22,7 @@ from broker.node.replicas.replicas import open_replicas
 from broker.node.settings.config import Address, NodeConfig
 from broker.replication import Role
 from broker.sim.disk import Failure, SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch, validate_batches
@@ -52,7 +53,7 @@ class Broker:
             propose_isr=lambda *_: None,
             on_roles_changed=lambda: None,
             on_offline=self._told,
-            filesystem=disk.mount(),
+            filesystem=SimFileSystem(disk),
             boot_id=disk.boot_id,
         )
         self.partitions = self.replicas.partitions

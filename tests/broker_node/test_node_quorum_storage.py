@@ -19,6 +19,7 @@ from broker.node.settings.config import Address, NodeConfig
 from broker.quorum import messages as quorum_messages
 from broker.quorum.types import LogEntry, VoteRequest
 from broker.sim.disk import Failure, SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.messages import Message
 
@@ -45,7 +46,7 @@ class Voter:
             on_image=lambda old, new: None,
             on_failure=self.failures.append,
             rng=random.Random(1),
-            filesystem=disk.mount(),
+            filesystem=SimFileSystem(disk),
         )
 
     def ask_vote(self, candidate: int, *, epoch: int) -> None:
@@ -114,7 +115,7 @@ def test_the_rest_of_an_action_list_is_not_performed_after_an_error() -> None:
             on_image=lambda old, new: published.append(new),
             on_failure=failures.append,
             rng=random.Random(1),
-            filesystem=disk.mount(),
+            filesystem=SimFileSystem(disk),
         )
         host.start()  # the only voter leads at once, and writes that it does
         while not failures:
@@ -127,7 +128,7 @@ def test_the_rest_of_an_action_list_is_not_performed_after_an_error() -> None:
 
 def test_a_failed_append_leaves_the_store_as_the_disk_has_it() -> None:
     disk = new_disk()
-    store = MetadataStore(Path("/data"), cluster_id="c", voters=(1,), filesystem=disk.mount())
+    store = MetadataStore(Path("/data"), cluster_id="c", voters=(1,), filesystem=SimFileSystem(disk))
     store.load()
     store.append((LogEntry(offset=0, epoch=1, payload=b"first", is_control=False),))
     size = store.size_bytes

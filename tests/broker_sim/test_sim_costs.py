@@ -10,6 +10,7 @@ import pytest
 from broker.mutants import applied
 from broker.sim.costs import _elements
 from broker.sim.disk import BYTES_PER_US, CALL_US, SimDisk
+from broker.sim.filesystem import SimFileSystem
 from broker.sim.invariants import EventLoopAnswersWithinASession
 from broker.sim.loop import SimLoop, spend_us
 from broker.sim.network import Network
@@ -123,7 +124,7 @@ def test_calls_of_the_disk_take_time_by_their_bytes_and_none_for_the_checker() -
     spent: list[int] = []
 
     def work() -> None:
-        file = disk.mount().open("/d/a")
+        file = SimFileSystem(disk).open("/d/a")
         began_us = host.scheduler.now_us
         file.write_at(0, bytes(1_000))
         file.sync()

@@ -68,16 +68,16 @@ def test_sequences_of_no_producer_mean_nothing() -> None:
     # Fuzzing once (block seed 30): a batch without a producer id, but with an epoch and the highest sequence.
     seen = checker()
     damaged = batch(0, 0)._replace(producer_id=-1, producer_epoch=3, base_sequence=2**31 - 1)
-    seen._check_sequence(seen._truth(("t", 0)), ("t", 0), damaged)
+    seen._sequences.check(seen._truth(("t", 0)), ("t", 0), damaged)
 
 
 def test_a_producer_that_nobody_knows_may_begin_anywhere_in_bad_input_and_nowhere_else() -> None:
     # Fuzzing once (block seed 127): producer 5, of which the partition knew nothing, with sequence 1.
     first = batch(0, 0)._replace(producer_id=5, producer_epoch=0, base_sequence=1)
     seen = checker(has_strangers=True)
-    seen._check_sequence(seen._truth(("t", 0)), ("t", 0), first)
+    seen._sequences.check(seen._truth(("t", 0)), ("t", 0), first)
     with pytest.raises(AssertionError, match="no batch is missing"):
-        checker()._check_sequence(seen._truth(("t", 1)), ("t", 1), first)
+        checker()._sequences.check(seen._truth(("t", 1)), ("t", 1), first)
 
 
 def test_what_was_written_when_the_storage_failed_is_not_vouched_for() -> None:

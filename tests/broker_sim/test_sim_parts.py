@@ -11,7 +11,8 @@ import pytest
 
 from broker.log.filesystem import File
 from broker.sim.coverage import EXPECTED, Coverage
-from broker.sim.disk import Failure, SimDisk, SimFile
+from broker.sim.disk import Failure, SimDisk
+from broker.sim.filesystem import SimFile, SimFileSystem
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
@@ -26,7 +27,7 @@ def new_disk(seed: int = 1) -> SimDisk:
 
 def new_file(disk: SimDisk) -> File:
     """With an entry that is on the disk."""
-    filesystem = disk.mount()
+    filesystem = SimFileSystem(disk)
     file = filesystem.open("/d/a")
     filesystem.sync_directory("/d")
     return file
@@ -40,7 +41,7 @@ def test_what_was_synced_survives_a_loss_of_power() -> None:
         file.sync()
         file.write_at(5, b" second")
         disk.lose_power()
-        content = disk.mount().read_bytes("/d/a")
+        content = SimFileSystem(disk).read_bytes("/d/a")
         assert content.startswith(b"first")
         assert len(content) <= len(b"first second")
 
@@ -51,7 +52,7 @@ def test_what_was_not_synced_is_lost_kept_or_torn() -> None:
         disk = new_disk(seed)
         new_file(disk).write_at(0, b"x" * 1000)
         disk.lose_power()
-        content = disk.mount().read_bytes("/d/a")
+        content = SimFileSystem(disk).read_bytes("/d/a")
         found.add("lost" if not content else "kept" if content == b"x" * 1000 else "torn")
     assert found == {"lost", "kept", "torn"}
 
@@ -62,7 +63,7 @@ def test_a_loss_of_power_with_little_at_risk_leaves_most_writes() -> None:
     for number in range(400):
         file.write_at(number * 10, b"0123456789")
     disk.lose_power(0.04)
-    content = disk.mount().read_bytes("/d/a")
+    content = SimFileSystem(disk).read_bytes("/d/a")
     damaged = sum(content[each * 10 : each * 10 + 10] != b"0123456789" for each in range(400))
     assert 1 <= damaged <= 40
 
@@ -73,11 +74,11 @@ def test_power_goes_within_an_operation_when_it_may_and_not_when_that_was_planne
     disk.may_die = lambda: allowed["now"]
     disk.on_death = lambda: lost.append("power")
     disk.operations_to_death = 2
-    file = disk.mount().open("/d/a")  # the first operation
+    file = SimFileSystem(disk).open("/d/a")  # the first operation
     file.write_at(0, b"others are down")
     file.sync()
     assert lost == []
-    assert disk.mount().read_bytes("/d/a") == b"others are down"
+    assert SimFileSystem(disk).read_bytes("/d/a") == b"others are down"
     allowed["now"] = True
     file.write_at(15, b", now all are up")
     assert (lost, disk.operations_to_death) == (["power"], None)
@@ -87,7 +88,7 @@ def test_power_goes_within_an_operation_when_it_may_and_not_when_that_was_planne
 
 def test_killing_a_process_loses_nothing_and_its_file_system_takes_no_more() -> None:
     disk = new_disk()
-    filesystem = disk.mount()
+    filesystem = SimFileSystem(disk)
     file = filesystem.open("/d/a")
     file.write_at(0, b"kept")
     filesystem.detach()
@@ -95,25 +96,25 @@ def test_killing_a_process_loses_nothing_and_its_file_system_takes_no_more() -> 
     file.truncate(0)
     filesystem.remove("/d/a")
     filesystem.write_atomically("/d/b", b"dead")
-    assert disk.mount().read_bytes("/d/a") == b"kept"
-    assert not disk.mount().exists("/d/b")
+    assert SimFileSystem(disk).read_bytes("/d/a") == b"kept"
+    assert not SimFileSystem(disk).exists("/d/b")
 
 
 def test_a_replaced_file_is_the_old_or_the_new_one_until_its_directory_is_synced() -> None:
     found = set()
     for seed in range(40):
         disk = new_disk(seed)
-        filesystem = disk.mount()
+        filesystem = SimFileSystem(disk)
         filesystem.write_atomically("/d/a", b"old")
         filesystem.sync_directory("/d")
         filesystem.write_atomically("/d/a", b"new")
         disk.lose_power()
-        found.add(disk.mount().read_bytes("/d/a"))
-        filesystem = disk.mount()
+        found.add(SimFileSystem(disk).read_bytes("/d/a"))
+        filesystem = SimFileSystem(disk)
         filesystem.write_atomically("/d/a", b"newer")
         filesystem.sync_directory("/d")
         disk.lose_power()
-        assert disk.mount().read_bytes("/d/a") == b"newer"
+        assert SimFileSystem(disk).read_bytes("/d/a") == b"newer"
     assert found == {b"old", b"new"}
 
 
@@ -122,7 +123,7 @@ def test_entries_of_a_directory_are_lost_from_the_last_backwards_until_it_is_syn
     found = set()
     for seed in range(200):
         disk = new_disk(seed)
-        filesystem = disk.mount()
+        filesystem = SimFileSystem(disk)
         filesystem.make_directory("/d/t-0")
         for name in ("removed", "renamed"):
             filesystem.write_atomically(f"/d/t-0/{name}", name.encode())
@@ -134,7 +135,7 @@ def test_entries_of_a_directory_are_lost_from_the_last_backwards_until_it_is_syn
         created.write_at(0, b"created")
         created.sync()
         disk.lose_power(1.0)
-        found.add(tuple(disk.mount().list_directory("/d/t-0")))
+        found.add(tuple(SimFileSystem(disk).list_directory("/d/t-0")))
         assert all(content in (b"removed", b"renamed", b"created") for content in disk.files.values())
     steps = {("removed", "renamed"), ("renamed",), ("other",), ("created", "other")}
     assert found == steps, "each of them a state that there was, none that there was not"
@@ -144,18 +145,18 @@ def test_a_directory_whose_parent_was_not_synced_may_be_gone_with_all_that_is_in
     found = set()
     for seed in range(40):
         disk = new_disk(seed)
-        filesystem = disk.mount()
+        filesystem = SimFileSystem(disk)
         filesystem.make_directory("/d/t-0")
         filesystem.open("/d/t-0/a").sync()
         filesystem.sync_directory("/d/t-0")
         disk.lose_power(1.0)
-        found.add(disk.mount().exists("/d/t-0/a"))
+        found.add(SimFileSystem(disk).exists("/d/t-0/a"))
     assert found == {True, False}
 
 
 def test_a_write_fails_half_way_when_told_to() -> None:
     disk = new_disk()
-    file = disk.mount().open("/data/t-0/0.log")
+    file = SimFileSystem(disk).open("/data/t-0/0.log")
     disk.failures.append(Failure(call="write", where="/t-0/", error=errno.ENOSPC, skip=1))
     file.write_at(0, b"whole")
     with pytest.raises(OSError, match="No space"):
@@ -167,7 +168,7 @@ def test_a_write_fails_half_way_when_told_to() -> None:
 @pytest.mark.parametrize("call", ["open", "read", "sync", "truncate", "replace", "syncdir"])
 def test_every_kind_of_call_can_fail_and_only_where_it_was_told_to(call: str) -> None:
     disk = new_disk()
-    filesystem = disk.mount()
+    filesystem = SimFileSystem(disk)
     file, other = filesystem.open("/data/t-0/0.log"), filesystem.open("/data/t-1/0.log")
     disk.failures.append(Failure(call=call, where="/t-0/", error=errno.EIO, is_once=False))
 
