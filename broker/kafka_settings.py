@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+_WHOLE = ("short", "int", "long")
 NAMES_FILE = Path(__file__).with_name("kafka_settings.tsv")
 
 
@@ -22,6 +23,19 @@ class KafkaSetting:
     name: str
     kind: str
     default: str
+
+    def accepts(self, text: str) -> bool:
+        """Whether this text is of its kind. Nothing is asked of texts, lists, classes and passwords."""
+        if self.kind == "boolean":
+            return text.lower() in ("true", "false")
+        try:
+            if self.kind in _WHOLE:
+                int(text)
+            elif self.kind == "double":
+                float(text)
+        except ValueError:
+            return False
+        return True
 
 
 @cache

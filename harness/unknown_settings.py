@@ -14,7 +14,6 @@ from typing import Final
 from broker.kafka_settings import kafka_settings
 
 OWN: Final = "harness."  # settings that only the reference broker has
-_WHOLE: Final = ("short", "int", "long")
 
 
 def settings_problem(scope: str, settings: Mapping[str, str]) -> str:
@@ -28,19 +27,6 @@ def settings_problem(scope: str, settings: Mapping[str, str]) -> str:
             close = difflib.get_close_matches(name, known, n=1)
             advice = f"; did you mean {close[0]!r}?" if close else "; docs/reference/settings.md has them all"
             return f"Kafka has no {scope} setting {name!r}{advice}"
-        if not _fits(setting.kind, str(value).strip()):
+        if not setting.accepts(str(value).strip()):
             return f"{scope} setting {name!r}: expected {setting.kind}, got {value!r}"
     return ""
-
-
-def _fits(kind: str, text: str) -> bool:
-    if kind == "boolean":
-        return text.lower() in ("true", "false")
-    try:
-        if kind in _WHOLE:
-            int(text)
-        elif kind == "double":
-            float(text)
-    except ValueError:
-        return False
-    return True

@@ -22,7 +22,6 @@ from workloads.clients.security import is_security
 Scope = Literal["producer", "consumer"]
 _NOWHERE: Final = "127.0.0.1:1"
 _CONFIGS: Final = {"producer": ProducerConfig, "consumer": ConsumerConfig}
-_WHOLE: Final = ("short", "int", "long")
 _LABEL: Final = re.compile(r"^(?:[A-Z_]+: )?([a-z][a-z.]*[a-z])(?:=\S+)?: ")
 _QUOTED: Final = re.compile(r"'([^']+)'")
 # Units that people write after a number, and the number that Kafka accepts.
@@ -87,7 +86,7 @@ def _value_problem(scope: Scope, name: str, value: str) -> str:
     except ConfigurationError as error:
         found = as_property_error("", error)
         return f"{found.reason}{_without_unit(name, value)}"
-    return "" if _has_type(setting.kind, value.strip()) else f"expected {_words(setting.kind)}, got {value!r}"
+    return "" if setting.accepts(value.strip()) else f"expected {_words(setting.kind)}, got {value!r}"
 
 
 def _without_unit(name: str, value: str) -> str:
@@ -97,19 +96,6 @@ def _without_unit(name: str, value: str) -> str:
     if found is None or found[2].lower() not in factors:
         return ""
     return f"; it takes a number alone: {float(found[1]) * factors[found[2].lower()]:.0f}"
-
-
-def _has_type(kind: str, text: str) -> bool:
-    if kind == "boolean":
-        return text.lower() in ("true", "false")
-    try:
-        if kind in _WHOLE:
-            int(text)
-        elif kind == "double":
-            float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _words(kind: str) -> str:
