@@ -34,6 +34,7 @@ from broker.client.core.groups.events import (
 )
 from broker.client.core.metadata import MetadataCache
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
+from broker.client.group_call import GroupCall
 from broker.client.group_requests import (
     Identity,
     commit_error,
@@ -42,7 +43,7 @@ from broker.client.group_requests import (
     committed_request,
 )
 from broker.client.interceptors import ConsumerInterceptors
-from broker.client.member_thread import GroupCall, MemberThread
+from broker.client.member_thread import MemberThread
 from broker.client.metrics import ConsumerMetrics
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode

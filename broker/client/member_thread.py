@@ -11,42 +11,32 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client import native
 from broker.client.clock import now_ms
 from broker.client.core.backoff import backoff_ms
 from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import LOCAL_ERROR_CODE, ClosedError, KafkaError, TimedOutError
-from broker.client.core.groups.classic import ClassicMember
-from broker.client.core.groups.consumer import ConsumerMember
 from broker.client.core.groups.events import (
     NO_GENERATION,
     NO_MEMBER_ID,
     Action,
     AskTopics,
-    ConsumerHeartbeatAnswered,
     CoordinatorGone,
     CoordinatorReady,
     DropCoordinator,
     Event,
-    HeartbeatAnswered,
-    Joined,
-    LeftAnswered,
-    MemberCore,
     Out,
-    SendConsumerHeartbeat,
-    SendHeartbeat,
-    SendJoin,
-    SendSync,
     Step,
-    Synced,
     Tick,
     TopicInfo,
     TopicsKnown,
 )
+from broker.client.core.groups.protocols import fatal_event, make_core, refused_event
 from broker.client.core.metadata import BrokerAddress
+from broker.client.group_call import GroupCall
 from broker.client.group_requests import API_OF, Identity, Send, membership_event, membership_request, timeout_ms
 from broker.client.network import Answered, Connected, Lost, Network, NetworkEvent
 from broker.client.protocol import HIGHEST, metadata_answer, metadata_request
@@ -56,59 +46,13 @@ from broker.wire.messages import Message, field_or, request
 
 if TYPE_CHECKING:
     from broker.wire.shapes.find_coordinator import FindCoordinatorResponse
-    from broker.wire.shapes.kinds import Asks
     from broker.wire.shapes.metadata import MetadataResponse
-
-Answer = TypeVar("Answer")
 
 _LOG = logging.getLogger(__name__)
 _WAIT_MS_MAX = 1000  # the loop looks around at least this often
 _LOOK_MS = 50  # while there is no connection to ask for the coordinator
 CALLS_MAX = 1000  # commits and look-ups that wait for the coordinator; more are refused
 _COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
-
-
-class GroupCall:
-    """One commit or look-up. `build` is called again for each attempt, because the member may have another generation
-    by then."""
-
-    __slots__ = (
-        "api_key",
-        "attempts",
-        "began_ms",
-        "build",
-        "deadline_ms",
-        "done",
-        "error",
-        "is_repeated",
-        "not_before_ms",
-        "on_done",
-        "parse",
-        "result",
-    )
-
-    def __init__(
-        self,
-        api_key: ApiKey,
-        build: Callable[[int, Identity], Asks[Answer]],
-        parse: Callable[[Answer], Any],  # Any: each API has its own result
-        deadline_ms: int,
-        *,
-        is_repeated: bool,
-        on_done: Callable[[GroupCall], None] | None = None,
-    ) -> None:
-        self.api_key = api_key
-        self.build: Callable[[int, Identity], object] = build
-        self.parse: Callable[[Any], Any] = parse
-        self.deadline_ms = deadline_ms
-        self.is_repeated = is_repeated
-        self.on_done = on_done
-        self.done = native.Event()
-        self.result: Any = None
-        self.error: KafkaError | None = None
-        self.attempts = 0
-        self.not_before_ms = 0
-        self.began_ms = now_ms()
 
 
 class _Find(NamedTuple):
@@ -122,10 +66,6 @@ class _Topics(NamedTuple):
 class _Sent(NamedTuple):
     incarnation: int  # of the coordinator: answers of an earlier one do not count
     action: Send
-
-
-def make_core(config: ConsumerConfig, rng: random.Random) -> MemberCore:
-    return ConsumerMember(config, rng) if config.group_protocol == "consumer" else ClassicMember(config, rng)
 
 
 class MemberThread:
@@ -266,7 +206,9 @@ class MemberThread:
         api_key = API_OF[type(action)]
         version = self._network.version(node, api_key, HIGHEST[api_key])
         if version is None:
-            self._inbox.append(_refusal(action, f"broker {node} offers no version of {api_key.name} that we speak"))
+            self._inbox.append(
+                refused_event(action, f"broker {node} offers no version of {api_key.name} that we speak")
+            )
             return
         message = membership_request(action, version, self._config)
         context = _Sent(self._incarnation, action)
@@ -310,7 +252,7 @@ class MemberThread:
                 for call in self._calls:
                     self._finish(call, error)
                 self._calls.clear()
-                self._inbox.append(_fatal(self.core, found.error_code))
+                self._inbox.append(fatal_event(self.core, found.error_code))
             return
         self._find_attempts = 0
         address = BrokerAddress(broker_id=found.node_id, host=found.host, port=found.port)
@@ -453,19 +395,3 @@ class MemberThread:
             call.on_done(call)
         call.done.set()
         self._wake()
-
-
-def _refusal(action: Send, text: str) -> Event:
-    """As if the broker had answered so."""
-    error = ErrorCode.unsupported_version
-    answers: Mapping[type[Any], Event] = {
-        SendJoin: Joined(error=error),
-        SendSync: Synced(error=error),
-        SendHeartbeat: HeartbeatAnswered(error=error),
-        SendConsumerHeartbeat: ConsumerHeartbeatAnswered(error=error, message=text),
-    }
-    return answers.get(type(action), LeftAnswered())
-
-
-def _fatal(core: MemberCore, error: ErrorCode) -> Event:
-    return Joined(error=error) if isinstance(core, ClassicMember) else ConsumerHeartbeatAnswered(error=error)

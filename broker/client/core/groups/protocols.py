@@ -1,0 +1,46 @@
+"""What depends on the protocol that a group speaks: its core, and the events for what no broker said."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from broker.client.core.config import ConsumerConfig
+from broker.client.core.groups.classic import ClassicMember
+from broker.client.core.groups.consumer import ConsumerMember
+from broker.client.core.groups.events import (
+    Action,
+    ConsumerHeartbeatAnswered,
+    Event,
+    HeartbeatAnswered,
+    Joined,
+    LeftAnswered,
+    MemberCore,
+    SendConsumerHeartbeat,
+    SendHeartbeat,
+    SendJoin,
+    SendSync,
+    Synced,
+)
+from broker.wire.errors import ErrorCode
+
+
+def make_core(config: ConsumerConfig, rng: random.Random) -> MemberCore:
+    return ConsumerMember(config, rng) if config.group_protocol == "consumer" else ClassicMember(config, rng)
+
+
+def refused_event(action: Action, text: str) -> Event:
+    """What comes of a request that could not be sent: as if the broker had answered so."""
+    error = ErrorCode.unsupported_version
+    answers: Mapping[type[Any], Event] = {
+        SendJoin: Joined(error=error),
+        SendSync: Synced(error=error),
+        SendHeartbeat: HeartbeatAnswered(error=error),
+        SendConsumerHeartbeat: ConsumerHeartbeatAnswered(error=error, message=text),
+    }
+    return answers.get(type(action), LeftAnswered())
+
+
+def fatal_event(core: MemberCore, error: ErrorCode) -> Event:
+    return Joined(error=error) if isinstance(core, ClassicMember) else ConsumerHeartbeatAnswered(error=error)
