@@ -15,7 +15,7 @@ from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 
 WRONG_MAX: Final = 0.05  # what is said with 95 % may be wrong so often
 _NAMED: Final = ("better", "worse")
-_CLEAR_CHOICE: Final = "Clear choice"
+_CHOICES: Final = ("Clear choice", "Likely choice")
 # Other sentences of a recommendation that name a difference between configurations.
 _REMARKS: Final = ("counts most, ", "Worth a run: ", "is acceptable, ")
 
@@ -47,7 +47,7 @@ def of_sweeps(documents: Sequence[dict[str, Any]]) -> list[Claim]:
     """`documents` are results/sweep.json of runs whose configurations are equal."""
     effects = [effect for document in documents for effect in document["effects"]]
     sentences = [document["recommendation"]["sentences"] for document in documents]
-    clear = sum(any(one.startswith(_CLEAR_CHOICE) for one in own) for own in sentences)
+    clear = sum(any(one.startswith(_CHOICES) for one in own) for own in sentences)
     remarks = sum(one.count(words) for own in sentences for one in own for words in _REMARKS)
     return [
         Claim(
@@ -57,7 +57,10 @@ def of_sweeps(documents: Sequence[dict[str, Any]]) -> list[Claim]:
             at_most=WRONG_MAX,
         ),
         Claim(
-            text="one of equals is recommended as a clear choice", count=clear, total=len(documents), at_most=WRONG_MAX
+            text="one of equals is recommended as a clear or likely choice",
+            count=clear,
+            total=len(documents),
+            at_most=WRONG_MAX,
         ),
         Claim(
             text="a recommendation names another difference between equals (three may be named in each)",

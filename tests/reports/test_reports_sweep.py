@@ -310,6 +310,18 @@ def test_what_ran_once_is_seen_and_not_recommended() -> None:
     assert {row[7] for row in sweep_figures(found).tables["effects.csv"][1]} == {"not clear"}
 
 
+def test_one_of_equals_is_neither_a_clear_nor_a_likely_choice() -> None:
+    """Found by `make prove-same`: the best of four equals was called likely, because it happened to be the best."""
+    cells = [{**BASELINE, "linger.ms": value} for value in ("5", "6", "7", "8")]
+    said = [
+        analysed(
+            planted_sweep(cells, lambda _: 2e4, repetitions=4, noise=0.3, seed=seed, baseline=cells[0])
+        ).recommendation.sentences[0]
+        for seed in range(15)
+    ]
+    assert [text for text in said if not text.startswith("No clear choice")] == []
+
+
 def test_what_was_repeated_and_counts_once_is_not_said_to_have_run_once() -> None:
     """Found by `make prove-same`: of four rounds on a busy host two cells had a p99 that counts."""
     cells = [
