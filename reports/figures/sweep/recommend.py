@@ -100,7 +100,7 @@ def recommend(inputs: Inputs) -> Recommendation:
     combination = _combination(inputs)
     predicted = predict(inputs.means, chosen.configuration, inputs.chosen_without)
     sentences = [
-        _what(chosen, certainty, inputs, _words(chosen, others, inputs.means[objective.name])),
+        _what(chosen, certainty, inputs, is_told_apart=not others),
         *_no_p99(objective),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
@@ -304,17 +304,9 @@ def change(difference: Estimate) -> str:
     return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
-def _words(chosen: Point, others: Sequence[Point], means: CellMeans) -> Sequence[tuple[float, str]]:
-    """What may be said of the choice: clear only if it is told from every other, likely only if each that it is not
-    told from is surely close. The best of equals has won by luck, and so its certainty is flattered."""
-    apart = [means.between(chosen.configuration, point.configuration) for point in others]
-    if not apart:
-        return _CERTAINTY
-    is_close = all(one is not None and max(abs(one.low), abs(one.high)) <= _CLOSE for one in apart)
-    return _CERTAINTY[1:] if is_close else _CERTAINTY[2:]
-
-
-def _what(chosen: Point, certainty: float, inputs: Inputs, words: Sequence[tuple[float, str]]) -> str:
+def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: bool) -> str:
+    """Clear or likely is only what is told from every other: the best of equals has won by luck, which flatters it."""
+    words = _CERTAINTY if is_told_apart else _CERTAINTY[-1:]
     word = next(word for least, word in words if certainty >= least)
     figures = [
         f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
