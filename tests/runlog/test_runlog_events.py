@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,17 @@ def test_what_a_document_is_cleaned_of_is_not_written(tmp_path: Path) -> None:
 
 def test_a_search_of_another_version_is_none(tmp_path: Path) -> None:
     assert read_search_record(tmp_path) is None
-    found = from_document(SearchRecord, {"schema_version": 1, "limited_by": ["p99", "of tomorrow"]})
+    rates = {"searched_per_s": [1.0, 9.0], "low_per_s": 2.0, "rate_per_s": 3.0, "high_per_s": 4.0}
+    found = from_document(SearchRecord, {"schema_version": 1, "limited_by": ["p99", "of tomorrow"], **rates})
     write_search(tmp_path, found)
     assert read_search_record(tmp_path) == found
     assert found.limited_by == (Clause.LATENCY,)
-    (tmp_path / "search.json").write_text('{"schema_version": 9}')
+    write_search(tmp_path, replace(found, schema_version=9))
+    assert read_search_record(tmp_path) is None
+
+
+def test_a_search_that_says_no_rate_is_none(tmp_path: Path) -> None:
+    write_search(tmp_path, from_document(SearchRecord, {"schema_version": 1, "searched_per_s": [1.0, 9.0]}))
     assert read_search_record(tmp_path) is None
 
 
