@@ -204,7 +204,7 @@ class Network:
         self._streams[out] = self._streams[back] = None
 
         def established() -> None:
-            if not back.is_over:
+            if back in self._streams:  # else its end came before this; one that is on its way comes after it
                 client.stream = out
                 client.connected()
 

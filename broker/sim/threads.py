@@ -25,7 +25,7 @@ from broker.sim.scheduler import Scheduler
 from broker.sim.sockets import Machine, SimPoll, SimSocket
 
 LEAST_WAIT_MS = 0.05  # of a poll that does not want to wait: else a loop of them would never let time pass
-TURNS_MAX = 10_000  # of all threads in one event; more is a loop
+TURNS_MAX = 10_000  # of all threads in one event, and polls in a row that need not wait; more is a loop
 
 
 class _Waiting:
@@ -182,11 +182,16 @@ class _Poll(SimPoll):
     def __init__(self, threads: Threads) -> None:
         super().__init__(threads.machine)
         self._threads = threads
+        self._unwaited = 0
 
     def poll(self, timeout_ms: float | None = None) -> list[tuple[int, int]]:
         ready = super().poll(0)
         if ready:
+            self._unwaited += 1
+            if self._unwaited > TURNS_MAX:
+                raise RuntimeError(f"a thread of a client polls what it never serves: {ready}")
             return ready
+        self._unwaited = 0
         wait_ms = None if timeout_ms is None or timeout_ms < 0 else max(timeout_ms, LEAST_WAIT_MS)
         self._threads.wait(self._is_ready, wait_ms)
         return super().poll(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import random
+import select
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,7 @@ from broker.sim.filesystem import SimFile, SimFileSystem
 from broker.sim.loop import SimLoop
 from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
+from broker.sim.sockets import Machine, SimSocket
 
 
 def new_disk(seed: int = 1) -> SimDisk:
@@ -274,6 +276,27 @@ class Pair:
 
     def send(self, data: bytes) -> None:
         self.here.run_callback(lambda: self.client.transport.write(data))
+
+
+def test_a_connection_that_its_server_closes_at_once_is_made_and_then_ended() -> None:
+    # Seed 4673 once: the end overtook the beginning, and the client's thread polled for ever.
+    for seed in range(20):
+        pair = Pair(seed)
+        pair.network.stop_listening(9)
+        pair.network.listen(pair.there, 9, ClosesAtOnce)
+        socket = SimSocket(Machine(scheduler=pair.scheduler, network=pair.network, loop=pair.here))
+        with pytest.raises(BlockingIOError):
+            socket.connect(("127.0.0.1", 9))
+        pair.advance(1_000_000)
+        both = select.POLLIN | select.POLLOUT
+        assert socket.ready_mask(both) == both
+        assert socket.recv_into(memoryview(bytearray(9))) == 0
+
+
+class ClosesAtOnce(Echo):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.close()
 
 
 def test_bytes_arrive_in_order_however_they_are_split() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import select
 
 import pytest
 
@@ -73,6 +74,22 @@ def test_a_lock_is_one_threads_at_a_time() -> None:
     process.threads.begin(main)
     process.advance()
     assert [what for _, what in process.seen] == ["main", "other"]
+
+
+def test_a_thread_that_polls_what_it_never_serves_is_told_of() -> None:
+    process = Process()
+
+    def main() -> None:
+        receiver, sender = native.socket_pair()
+        poll = native.new_poll()
+        poll.register(receiver.fileno(), select.POLLIN)
+        sender.send(b"x")
+        while True:
+            poll.poll(1_000)
+
+    process.threads.begin(main)
+    process.advance()
+    assert "never serves" in str(process.threads.failure)
 
 
 def test_a_killed_process_runs_no_more_code_and_its_threads_can_be_disposed_of() -> None:
