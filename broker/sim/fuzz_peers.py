@@ -40,6 +40,7 @@ from typing import Any
 from broker.sim.fuzz_brokers import MEMORY_MAX_BYTES, Brokers, PeerFuzzError, Sent
 from broker.sim.fuzz_extremes import extreme_frame
 from broker.sim.minimise import fewest
+from broker.sim.workers import end_with_parent
 
 REQUESTS_PER_BLOCK = 10_000  # then new brokers, because the results of requests add up
 CLUSTER_EVERY = 4  # blocks
@@ -220,6 +221,11 @@ def _stop(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)  # the brokers end with us
 
 
+def _begin_worker() -> None:
+    signal.signal(signal.SIGTERM, _stop)
+    end_with_parent()
+
+
 def _outcomes(
     numbers: list[int], per_block: int, jobs: int, until_s: float
 ) -> Generator[tuple[int, Found | str], None, None]:
@@ -229,7 +235,7 @@ def _outcomes(
         yield from (outcome for number in numbers if (outcome := run(number)) is not None)
         return
     spawn = multiprocessing.get_context("spawn")
-    with spawn.Pool(jobs, initializer=signal.signal, initargs=(signal.SIGTERM, _stop)) as pool:
+    with spawn.Pool(jobs, initializer=_begin_worker) as pool:
         yield from (outcome for outcome in pool.imap_unordered(run, numbers) if outcome is not None)
         pool.close()  # they end by themselves: a signal in the middle of a wait for work can be lost
         pool.join()

@@ -7,17 +7,16 @@ If a mutant survives, the exit code is 1: the checks are blind there. A mutant g
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from broker.mutants import MUTANTS, applied, description, is_reached
 from broker.sim.plan import settings_of
 from broker.sim.seed_run import run_seed
+from broker.sim.workers import pool_of
 
 SEEDS_MAX = 400  # a mutant that lives longer is not caught in the tests' own run either
 TABLE = Path("docs/reference/mutants.md")
@@ -48,7 +47,7 @@ def hunts(names: Sequence[str], seeds: Sequence[Sequence[int]], *, jobs: int) ->
     if jobs <= 1:
         yield from map(hunt, names, seeds)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with pool_of(jobs) as pool:
         yield from pool.map(hunt, names, seeds)
 
 

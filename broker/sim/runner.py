@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from broker import mutants
 from broker.sim.seed_run import SeedResult, run_seed
+from broker.sim.workers import pool_of
 
 SEEDS_AT_ONCE = 2  # handed to a process; more would make the first results late
 
@@ -24,8 +24,7 @@ def results(seeds: Sequence[int], *, mutant: str | None, jobs: int) -> Iterator[
         finally:
             gc.unfreeze()
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare, initargs=(mutant,))
+    pool = pool_of(jobs, partial(_prepare, mutant))
     try:
         yield from pool.map(run_seed, seeds, chunksize=SEEDS_AT_ONCE)
     finally:
