@@ -373,7 +373,7 @@ final class Clients {
         Map<String, TopicDescription> found;
         try {
             found = wait(plain(asked, "allTopicNames"));
-        } catch (Unsupported older) {
+        } catch (Driver.Unsupported older) {
             found = wait(plain(asked, "all"));
         }
         List<Object> partitions = new ArrayList<>();
