@@ -1,4 +1,4 @@
-"""summary.md: the verdict, what to run, what to doubt and the table of cells as Markdown, for job summaries.
+"""summary.md: the verdict, what to doubt, what to run and the table of cells as Markdown, for job summaries.
 
 A blank line stands before each list, table and block: without it a table does not render. Shown by
 tests/reports/test_reports_reading.py.
@@ -26,9 +26,8 @@ def summary(figures: Figures) -> str:
     run, reading = figures.run, reading_of(figures)
     blocks: list[Block] = [
         [f"# {run.verdict}: run {markdown(run.name)}"],
-        _list([*run.problems, *run.notes]),
-        *_recommendation(reading),
         *_warnings(reading),
+        *_recommendation(reading),
         *_limits(reading.limits),
         _table(figures.cells),
     ]

@@ -1,6 +1,7 @@
 """What changes how a run is read, beside its figures: recommendation, warnings, what was disturbed, limits. Pure.
 
-One text for summary.md, the terminal and programs. Shown by tests/reports/test_reports_reading.py.
+One text for summary.md, the terminal and programs. The warnings are the doubts of the front page, so that all of them
+say the same. Shown by tests/reports/test_reports_reading.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class LimitTally:
 class Reading:
     recommendation: tuple[str, ...]  # sentences; empty without a sweep
     properties: str  # the recommended client's configuration file; empty if nothing is recommended
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # the doubts of the front page, in its order
     limits: tuple[LimitTally, ...]
 
 
@@ -35,22 +36,9 @@ def reading_of(figures: Figures) -> Reading:
     return Reading(
         recommendation=sweep.recommendation.sentences if sweep else (),
         properties=sweep.recommendation.properties if sweep else "",
-        warnings=(*(sweep.analysis.warnings if sweep else ()), *_disturbed(figures)),
+        warnings=tuple(doubt.text for doubt in figures.overview.doubts),
         limits=_tallies(figures),
     )
-
-
-def _disturbed(figures: Figures) -> list[str]:
-    """Of cells that the sweep's own warnings do not speak of."""
-    cells = [cell for cell in figures.cells if figures.sweep is None or cell.kind != "sweep"]
-    found = [cell for cell in cells if cell.disturbed]
-    if not found:
-        return []
-    kinds = "cells" if figures.sweep is None else "other cells"
-    return [
-        f"{len(found)} of {len(cells)} {kinds} were disturbed by the host (first {found[0].title}: "
-        f"{found[0].disturbed}): their times may be longer for it"
-    ]
 
 
 def _tallies(figures: Figures) -> tuple[LimitTally, ...]:

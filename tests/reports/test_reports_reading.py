@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.reporting import print_verdicts
+from harness.run.reporting import print_verdicts, reading_lines
 from reports.figures.client_properties import client_properties
 from reports.figures.figures import Figures, figures_of
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
 from reports.render.markdown import summary
+from reports.render.page import render
+from reports.render.plain import markdown
 from reports.render.reading import reading_of
 from reports.render.verdicts_json import verdicts_document
 from tests.reports.cells import changed, document_of, make_run, stats_of
+from tests.reports.overview_runs import every_kind
 from tests.reports.sweep_facts import cell_facts, judged
 from tests.reports.test_reports_sweep import host_line
 from tests.reports.test_reports_verdict import facts
@@ -80,13 +83,34 @@ def test_the_terminal_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.endswith("/r/report.html\n"), "the last line is the path alone"
 
 
-def test_disturbed_cells_without_a_sweep_are_told() -> None:
-    one = facts()
-    taken = replace(one, cell=changed(one.cell, stats=(host_line(1_000, 0.5),)))
-    figures = figures_of(make_run("r"), [Judged(facts=taken, verdict=judge(taken))])
-    (warning,) = reading_of(figures).warnings
+def test_disturbed_cells_without_a_sweep_are_told_where_their_speed_counts() -> None:
+    def warnings(kind: str) -> tuple[str, ...]:
+        one = cell_facts({"acks": "all"}, p99_us=9_000, kind=kind)
+        taken = replace(one, cell=changed(one.cell, stats=(host_line(1_000, 0.5),)))
+        return reading_of(figures_of(make_run("r"), judged([taken]))).warnings
+
+    (warning,) = warnings("sweep")
     assert warning.startswith("1 of 1 cells were disturbed by the host")
-    assert "disturbed" in summary(figures)
+    assert not any("disturbed" in text for text in warnings("chaos")), "a busy host damages no record"
+
+
+@pytest.mark.parametrize("kind", ["once", "doubtful", "none", "faults"])
+def test_the_page_the_summary_and_the_terminal_doubt_the_same_things(kind: str) -> None:
+    figures = every_kind()[kind]
+    doubts = [doubt.text for doubt in figures.overview.doubts]
+    assert [*reading_of(figures).warnings] == doubts
+    told = summary(figures).partition("## Before you read a figure\n\n")[2].partition("\n\n")[0].splitlines()
+    lines = reading_lines(verdicts_document(figures))
+    start = lines.index("before you read a figure:") + 1 if doubts else 0
+    assert told == [f"- {markdown(text)}" for text in doubts]
+    shown = [f"  - {text}" for text in doubts[:4]] + (
+        [f"  - {len(doubts) - 4} more are in the report"] * (len(doubts) > 4)
+    )
+    assert lines[start : start + len(shown)] == shown
+    for text in doubts:
+        assert summary(figures).count(markdown(text)) == 1, "once, and not in a list of its own as well"
+    words = f"{len(doubts)} thing{'s' if len(doubts) != 1 else ''}" if doubts else "nothing that this run can see"
+    assert f"What is wrong with these figures: {words}</h2>" in render(figures)
 
 
 def test_properties_are_those_of_a_java_file() -> None:

@@ -39,8 +39,7 @@ def doubts_of(
     if analysis is not None:
         found += [Doubt(text=warning, target=SPEED) for warning in analysis.warnings]
         found += _seen_once(analysis)
-    else:
-        found += _disturbed(judged)
+    found += _disturbed(judged, is_swept=analysis is not None)
     found += [Doubt(text=problem, target=GENERATOR) for problem in generator.problems]
     return tuple({_key(doubt): doubt for doubt in found}.values())
 
@@ -70,12 +69,20 @@ def _seen_once(analysis: SweepAnalysis) -> list[Doubt]:
     return [Doubt(text=text, target=SPEED)]
 
 
-def _disturbed(judged: Sequence[Judged]) -> list[Doubt]:
-    """Of cells whose speed is told. Under faults damage is what counts, and a busy host damages no record."""
-    own = [item for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
+def _disturbed(judged: Sequence[Judged], *, is_swept: bool) -> list[Doubt]:
+    """Of cells whose speed is told, and of which no warning of the sweep speaks. Under faults damage is what counts,
+    and a busy host damages no record."""
+    untold = (CellKind.CHAOS, CellKind.SWEEP) if is_swept else (CellKind.CHAOS,)
+    own = [item for item in judged if item.facts.cell.kind not in untold]
     struck = [(item, text) for item in own if (text := disturbance(item.facts))]
     if not struck:
         return []
     first, why = struck[0]
-    text = f"{len(struck)} of {len(own)} cells were disturbed by the host (first {first.facts.cell.title}: {why})"
-    return [Doubt(text=text, target=SPEED)]
+    cells = f"{'other ' if is_swept else ''}cells"
+    return [
+        Doubt(
+            text=f"{len(struck)} of {len(own)} {cells} were disturbed by the host (first {first.facts.cell.title}: "
+            f"{why}): their times may be longer for it",
+            target=SPEED,
+        )
+    ]

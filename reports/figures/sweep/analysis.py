@@ -162,7 +162,8 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
     if disturbed:
         lines.append(
             f"{len(disturbed)} of {len(observations)} cells were disturbed by the host (first {name(disturbed[0])}: "
-            f"{disturbed[0].disturbed}); their scatter is in the intervals"
+            f"{disturbed[0].disturbed}); "
+            + ("their scatter is in the intervals" if repeated else "how far that moved their figures is not known")
         )
     warming = [item for item in observations if item.warming]
     if warming:
