@@ -60,10 +60,12 @@ async def serve(config: NodeConfig, logger: Logger) -> None:
 
 
 def _spare_memory_work() -> None:
-    """Once everything is imported: the collector need not walk over modules and tables again and again, and rarely has
-    anything to do, for requests make no cycles. Memory of large payloads stays with the process between two of them:
-    the kernel would hand out fresh pages each time, and clearing them costs as much as copying (measured: fetches of
-    1 MB)."""
+    """Call this once everything is imported.
+
+    The garbage collector then no longer walks over modules and tables. It rarely has anything to do, because requests
+    make no cycles. The process keeps the memory of large payloads between two of them. Otherwise the kernel hands out
+    fresh pages each time, and clearing them costs as much as copying (measured with fetches of 1 MB).
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 50)
@@ -76,7 +78,7 @@ def _spare_memory_work() -> None:
 
 
 def _as_it_is(config: NodeConfig, logger: Logger) -> None:
-    """Refuses what only another entry can do: nothing here may depend on the wrong variants."""
+    """Refuse a setting that only another entry point can serve: nothing here may depend on the wrong variants."""
     if config.harness_mutant:
         raise ConfigError(f"harness.mutant={config.harness_mutant}: start it by python -m broker.mutants")
 

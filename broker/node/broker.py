@@ -64,7 +64,7 @@ class Broker:
     ) -> None:
         self.config, self.logger = config, logger
         self._tasks = Tasks(logger)
-        # What ended the broker, if anything did: a background task, or the storage that it cannot do without.
+        # What ended the broker, if anything did: a background task, or a failure of storage that it needs.
         self.failed = self._tasks.failed
         rng = rng or random.Random()
         filesystem.make_directory(str(config.log_dirs))
@@ -243,7 +243,7 @@ class Broker:
             self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
 
     async def _recover_logs(self) -> None:
-        """As long as it takes: the broker is not in the cluster yet, and the quorum goes on meanwhile."""
+        """This has no time limit: the broker is not in the cluster yet, and the quorum goes on meanwhile."""
         while not self.metadata.has_what_was_known:
             await asyncio.sleep(RECOVERY_POLL_MS / 1000)
         await self._replicas.recovery.run(self.metadata.image)
@@ -274,7 +274,7 @@ class Broker:
     # -- what the parts tell -----------------------------------------------------------------------------------------
 
     def _went_offline(self) -> None:
-        """A partition's storage failed, somewhere in the midst of things: tell everybody once that is over."""
+        """A partition's storage failed, perhaps in the middle of another call: tell everybody after that call."""
         if not self._is_offline_told:
             self._is_offline_told = True
             asyncio.get_running_loop().call_soon(self._tell_offline)

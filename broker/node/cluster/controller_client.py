@@ -80,8 +80,9 @@ class ControllerClient:
     ) -> Reply:
         """As `call_once`, but asks again until the time limit when the controller moved. Raises ChannelError.
 
-        A request whose answer was lost may be sent twice, and a controller that resigns refuses what its successor may
-        find in its log: callers ask only for what may happen twice, or are told of each repetition by `on_repeat`.
+        If an answer is lost, the request may be sent twice. A controller that resigns may refuse a request that its
+        successor then finds in its log. So callers send only requests that may happen twice, or they pass `on_repeat`
+        and hear of each repetition.
         """
         deadline_ms = monotonic_ms() + timeout_ms
         while True:

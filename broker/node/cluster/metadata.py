@@ -2,9 +2,9 @@
 
 Owns the two cores of this node, the channels to the other voters and the tokens of unanswered requests. Decides
 nothing. Other parts hear of the cluster through `on_image`.
-The cores have moved when their actions are performed. So an action that fails, on the disk above all, is the end: the
-rest of the list is not performed, nothing more is handled or answered, and `on_failure` ends the process. The next life
-begins with what the disk has (docs/decisions/0008-storage-failures.md).
+The cores have changed their state before their actions are performed. So if an action fails (most often on the disk),
+the rest of the list is not performed, nothing more is handled or answered, and `on_failure` ends the process. The next
+life begins with what the disk has (docs/decisions/0008-storage-failures.md).
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class MetadataHost:
 
     @property
     def has_what_was_known(self) -> bool:
-        """Whether the image holds all that this node's last life may have acted upon: what it held, as far as that is
-        committed, or was cut."""
+        """Whether the image holds everything that this node's last life may have acted upon. That is what the last
+        life's log held: each entry of it is committed by now, or was cut."""
         return self.quorum.high_watermark >= min(self._stored_end_offset, self.quorum.log_end_offset)
 
     def controller_address(self, node_id: int) -> Address | None:
@@ -178,7 +178,7 @@ class MetadataHost:
         self._post(False, make(token))
 
     def stop(self) -> None:
-        """Tell the voters if we lead, and let go of everything. The answers still due never come."""
+        """Tell the voters if we lead, and release everything. Requests without an answer never get one."""
         if self._is_stopped:
             return
         self._post(True, Shutdown())
@@ -367,7 +367,7 @@ class MetadataHost:
             self._tell(lambda: answer(quorum_messages.response_to_kio(response)))
 
     def _tell(self, answer: Callable[[], None]) -> None:
-        """An answer that cannot be made costs the one who asked; what it tells is on the disk already."""
+        """If an answer cannot be made, only its request fails: what the answer says is already on disk."""
         try:
             answer()
         except Exception:

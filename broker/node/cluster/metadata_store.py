@@ -1,9 +1,9 @@
 """What the quorum keeps on disk: `quorum-state`, log and snapshot of `__cluster_metadata-0`, and `meta.properties`.
 
 Every write is on disk (synced) when the call returns: a forgotten vote could be given twice. The log is one file, named
-by its first offset; its batches are those of broker.quorum.entries, so a torn tail after SIGKILL is cut at the last
-whole, valid batch. Damage before what was written later is rot, and ends the process. A log that does not begin at 0
-follows the snapshot of that end offset or a later one.
+by its first offset. Its batches are those of broker.quorum.entries. A torn tail after SIGKILL is cut at the last whole,
+valid batch. If whole entries of a later append follow the damage, it is rot, and it ends the process. If a log does not
+begin at 0, there is a snapshot that ends at its first offset or later.
 Shown by tests/broker_node/test_node_metadata_store.py.
 """
 
@@ -92,7 +92,8 @@ class MetadataStore:
     def load(self) -> StoredMetadata:
         """The state of the last life. Raises ValueError when a file is damaged that a crash cannot have damaged.
 
-        On the disk when this returns: killed between a write and its sync, that life left what this one vouches for.
+        All of it is synced when this returns. The last life may have been killed between a write and its sync, and this
+        life acknowledges what it finds.
         """
         filesystem, path = self._filesystem, self._state_path
         filesystem.sync_directory(self._directory.rpartition("/")[0])  # that there is a directory at all
@@ -102,7 +103,7 @@ class MetadataStore:
         snapshot = self._load_snapshot()
         entries = self._load_entries()
         if snapshot is not None and not self._continues(snapshot.snapshot_id, entries):
-            # Installed, and then the crash came before the old log was gone.
+            # The snapshot was installed, and the crash came before the old log was removed.
             self._begin_log(snapshot.snapshot_id.end_offset, ())
             entries = ()
         if self._start_offset and snapshot is None:
@@ -115,7 +116,7 @@ class MetadataStore:
                 filesystem.remove(self._log_path(start_offset))
         log_start = None
         if self._start_offset and snapshot is not None:
-            # Of the epoch before an earlier start there is no record any more: begin where the snapshot ends.
+            # A log that begins earlier lacks the epoch of the entry before its first: begin where the snapshot ends.
             log_start = snapshot.snapshot_id
             if self._start_offset != log_start.end_offset:
                 entries = entries[log_start.end_offset - self._start_offset :]
@@ -130,7 +131,7 @@ class MetadataStore:
         return 0 <= position < len(entries) and entries[position].epoch == snapshot_id.epoch
 
     def _load_snapshot(self) -> Snapshot | None:
-        """The latest; others are removed. A crash damages none: they are on disk before they count."""
+        """Return the latest snapshot and remove the others. A crash damages none: each is on disk before it counts."""
         found = [
             (snapshot_id, f"{self._directory}/{name}")
             for name in self._filesystem.list_directory(self._directory)
@@ -171,8 +172,8 @@ class MetadataStore:
         return tuple(entries)
 
     def _refuse_rot(self, cause: str) -> None:
-        """Whether a whole entry of a later append follows: each is written only when the one before is synced, so this
-        is no torn write. Entries of the damaged one's own append may follow it in whatever state."""
+        """Whether a whole entry of a later append follows. An append is written only after the one before is synced, so
+        such damage is no torn write. Entries of the same append may follow the damaged one in any state."""
         position, offset = self._end_position, self._start_offset + len(self._positions)
         search = position + 1
         while (following := next_whole_batch(self._file, search, min_offset=offset + 1)) is not None:
@@ -192,7 +193,7 @@ class MetadataStore:
         self._filesystem.sync_directory(self._directory)  # else the vote's file could fall back to the one before it
 
     def append(self, entries: tuple[LogEntry, ...]) -> None:
-        """Memory moves last, here as everywhere below: what the disk refuses has not happened."""
+        """Memory changes after the disk, here and in all methods below: what the disk refuses has not happened."""
         pieces: list[bytes] = []
         positions: list[int] = []
         end_position = self._end_position
@@ -219,7 +220,7 @@ class MetadataStore:
         del self._positions[count:]
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
-        """On disk when this returns; it takes the place of the one before."""
+        """The snapshot is on disk when this returns. It replaces the one before."""
         name = file_name(snapshot.snapshot_id)
         self._filesystem.write_atomically(f"{self._directory}/{name}", snapshot.data)
         self._filesystem.sync_directory(self._directory)
@@ -229,7 +230,7 @@ class MetadataStore:
                 self._filesystem.remove(f"{self._directory}/{each}")
 
     def drop_prefix(self, start_offset: int) -> None:
-        """The entries from `start_offset` on become a log of their own, which takes the place of this one."""
+        """Write the entries from `start_offset` on into a new log, which replaces this one."""
         count = start_offset - self._start_offset
         begin = self._positions[count] if count < len(self._positions) else self._end_position
         tail = self._file.read_at(begin, self._end_position - begin)

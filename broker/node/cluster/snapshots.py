@@ -1,6 +1,6 @@
 """When a node puts its metadata into a snapshot, and when the log before it may go (KIP-630, KIP-876).
 
-Owns the counting only: how much was committed since the last snapshot, and since when. `metadata.py` does it.
+Owns only the counting: how much was committed since the last snapshot, and since when. `metadata.py` takes snapshots.
 Shown by tests/broker_node/test_node_snapshots.py.
 """
 
@@ -44,7 +44,7 @@ class SnapshotPolicy:
         return self._bytes >= self._config.max_record_bytes or (deadline_ms is not None and now_ms >= deadline_ms)
 
     def drops_prefix(self, log_bytes: int, now_ms: int) -> bool:
-        """Whether what the snapshot stands for leaves the log with it."""
+        """Whether the entries that the snapshot replaces are removed from the log when it is taken."""
         is_large = 0 <= self._config.retention_bytes < log_bytes
         is_old = self._oldest_ms is not None and 0 <= self._config.retention_ms <= now_ms - self._oldest_ms
         return is_large or is_old

@@ -33,7 +33,7 @@ Done: TypeAlias = Callable[[object], None]
 Refused: TypeAlias = Callable[[ErrorCode], None]
 
 REQUESTS_OPEN_MAX = 20_000  # a shard; parked joins count. More is refused: COORDINATOR_NOT_AVAILABLE
-BLOCKED_TICK_MS = 200  # a due timer of a shard whose log takes no appends is looked at again after this
+BLOCKED_TICK_MS = 200  # if a timer is due and the shard's log takes no appends, look again after this
 LOAD_TURN_MS = 20  # how long loading may keep everything else of this broker waiting
 RELOAD_MS = 1_000  # after a defect dropped a shard, before it is loaded again
 
@@ -221,7 +221,8 @@ class CoordinatorHost(Generic[S]):
         ledger.append(action.number, outcome.required_offset)
 
     def _settle(self, slot: _Slot[S]) -> None:
-        """Let go of what is committed or too late, then set the timer. Not re-entered: effects may bring new events."""
+        """Release what is committed or too late, then set the timer. Effects may bring new events, which wait here:
+        this method does not call itself."""
         if slot.is_settling:
             return
         slot.is_settling = True
@@ -337,7 +338,7 @@ class CoordinatorHost(Generic[S]):
     def _serve(self, slot: _Slot[S], end_offset: int) -> None:
         slot.ledger = Ledger(loaded_end_offset=end_offset)
 
-        def wake() -> None:  # the high watermark moved, or the role changed; out of the way of whoever told us
+        def wake() -> None:  # the high watermark moved or the role changed; run later, not inside the caller
             asyncio.get_running_loop().call_soon(self._settle, slot)
 
         slot.wake = wake
@@ -352,7 +353,7 @@ class CoordinatorHost(Generic[S]):
         self._silence(slot, error)
 
     def _silence(self, slot: _Slot[S], error: ErrorCode) -> None:
-        """Everything that still waits is answered; effects not yet carried out are the next leader's."""
+        """Answer every request that still waits. The next leader carries out the effects that are left."""
         slot.is_failed = True
         slot.ledger = None
         if slot.timer is not None:

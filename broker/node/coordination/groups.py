@@ -1,7 +1,7 @@
 """Consumer groups on this broker: the coordinator's host over `__consumer_offsets`, its settings, what it must hear.
 
-The handlers of the group APIs call `ask`; this file tells the shards of topics that come and go, of transactions that
-end in their partitions, and of the time to look for expired offsets. Rules are in broker/coordinator/groups.
+The handlers of the group APIs call `ask`. This file tells the shards three things: which topics come and go, which
+transactions end in their partitions, and when to look for expired offsets. The rules are in broker/coordinator/groups.
 """
 
 from __future__ import annotations

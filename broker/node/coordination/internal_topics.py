@@ -1,7 +1,7 @@
 """The topics that coordinators keep their state in. Clients may read them; only the coordinators write them.
 
-A stranger's record would make a coordinator fail to load its partition. Kafka lets the client id `__admin_client`
-through, for repairs by hand; so do we.
+If another client wrote a record, a coordinator might fail to load its partition. Kafka makes an exception for the
+client id `__admin_client`, for repairs by hand. So do we.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Sends the end markers of decided transactions to the leaders of their partitions, until every one has its marker.
 
-Owns: one queue per leader, of which all that waits goes in one WriteTxnMarkers at a time. A partition whose leader is
-unknown or refuses comes again; one that was deleted needs no marker. Gives a transaction up only when this broker is no
-longer its coordinator: the next coordinator sends the markers of what it finds decided.
+Owns one queue per leader. Everything that waits in a queue goes into one WriteTxnMarkers, one request at a time. If the
+leader of a partition is unknown or refuses, the marker is sent again. A deleted partition needs no marker. A
+transaction is given up only when this broker is no longer its coordinator: the next coordinator finds it decided and
+sends its markers.
 """
 
 from __future__ import annotations
@@ -155,8 +156,8 @@ class MarkerSender:
 
 
 def _next_batch(waiting: dict[_Job, set[TopicPartition]]) -> dict[_Job, set[TopicPartition]]:
-    """What goes into one request, taken out of `waiting`. Of a transaction with very many partitions a part: the rest
-    is sent with the next one, for each marker stands for itself."""
+    """Take out of `waiting` what goes into one request. A transaction with very many partitions may be split over
+    several requests, because each marker is valid alone."""
     batch: dict[_Job, set[TopicPartition]] = {}
     left = PARTITIONS_MAX
     while waiting and left and len(batch) < MARKERS_MAX:

@@ -1,8 +1,9 @@
 """Asks the transaction coordinator before the first batch of a transaction is appended to a partition (KIP-890).
 
-Clients of transaction.version 1 have added the partition themselves: the question only verifies that. Clients of
-version 2 (Produce 12+, TxnOffsetCommit 5+) leave it to us: the question adds it. Batches of one producer that come
-while the question is open wait behind it in their order. Questions of one wake-up to one coordinator share a request.
+A client of transaction.version 1 has added the partition itself, and the question only verifies that. A client of
+version 2 (Produce 12+, TxnOffsetCommit 5+) leaves that to us, and the question adds the partition. While the question
+is open, further batches of the producer wait behind it in their order. All questions to one coordinator from one
+wake-up of the loop share a request.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ VERSION = 5
 QUESTIONS_MAX = 100_000  # open at once; more batches are refused with NOT_ENOUGH_REPLICAS, which clients repeat
 QUESTIONS_PER_REQUEST_MAX = 1_000  # three elements each at most: see limits.py for what a coordinator takes
 OVERTAKEN_MAX = 5
-# The coordinator is not there, or moves: worth a retry by any client, as of a partition that lacks replicas.
+# The coordinator is not there, or moves. Any client retries after this, as it does when a partition lacks replicas.
 _LATER = frozenset(
     {
         ErrorCode.coordinator_not_available,
@@ -56,8 +57,8 @@ class Producer:
 class _Question:
     """Of one producer about one partition; `waiting` in the order of arrival.
 
-    Invariant: `guard` was taken before the question was sent. A marker that comes in between takes it away, so the
-    answer cannot let in what belongs to a transaction that has ended since: it is then asked once more.
+    Invariant: `guard` was taken before the question was sent. If a marker comes before the answer, it takes the guard
+    away, and the question is asked again. So a batch of a transaction that has ended cannot be let in by a late answer.
     """
 
     producer: Producer
@@ -89,8 +90,11 @@ class TransactionVerifier:
     def ask(
         self, producer: Producer, partition: TopicPartition, *, adds: bool, take_guard: TakeGuard, proceed: Proceed
     ) -> bool:
-        """`proceed(error, guard)` is called exactly once, with `none` when the partition is in the transaction: now
-        (False) when `take_guard`, begin_verification of its log, finds it ongoing; else (True) with the answer."""
+        """Call `proceed(error, guard)` exactly once; `none` means that the partition is in the transaction.
+
+        `take_guard` is begin_verification of the partition's log. If it finds the transaction ongoing, `proceed` is
+        called now and this returns False. Otherwise `proceed` is called with the answer, and this returns True.
+        """
         question = self._open.get((producer, partition))
         if question is not None:
             question.waiting.append(proceed)
@@ -178,7 +182,8 @@ class TransactionVerifier:
             self._answer(question, ErrorCode.concurrent_transactions, None)
 
     def _may_repeat(self, question: _Question) -> bool:
-        """The markers of its last transaction are still being written: soon done, and cheaper than a client's retry."""
+        """Ask again: the markers of the last transaction are still being written. That is soon done, and asking again
+        is cheaper than a retry by the client."""
         return monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_ms <= question.deadline_ms
 
     def _answer_all(self, questions: Iterable[_Question], error: ErrorCode) -> None:

@@ -28,7 +28,7 @@ _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
 def handle(services: Services, request: Request[shapes.ProduceRequest]) -> None:
-    """In turns: batches of many partitions that unpack to much would keep the loop for seconds."""
+    """The work is done in turns: batches of many partitions may unpack to much and would block the loop for seconds."""
     answer = ProduceAnswer(request)
 
     def done() -> None:

@@ -90,7 +90,7 @@ class _Fetch:
         return self._replica_id >= 0
 
     def join_session(self) -> ErrorCode:
-        """Begin, continue or end a session, as the request says; an incremental one stands for all its partitions."""
+        """Begin, continue or end a session, as the request says. An incremental session covers all its partitions."""
         message, sessions = self._request.message, self._services.fetch_sessions
         session_id, epoch = field_or(message, "session_id", NO_SESSION), field_or(message, "session_epoch", FINAL_EPOCH)
         uses_ids = self._request.version >= TOPIC_IDS_SINCE_VERSION
@@ -106,7 +106,7 @@ class _Fetch:
         if self._session is None:
             return error
         self._is_incremental = True
-        # The zero id, which is no topic's, is None here: the key of such a partition has an empty name instead.
+        # The zero id belongs to no topic and is None here. The key of such a partition has an empty name instead.
         forgotten = [
             ((topic.topic_id or "") if uses_ids else topic.topic, index)
             for topic in message.forgotten_topics_data
@@ -156,7 +156,7 @@ class _Fetch:
     # -- waiting -----------------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Something came; look once at the end of this wake-up, whatever else comes in it."""
+        """Something came. Look once, at the end of this wake-up, whatever else comes before."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._look_again)
@@ -219,7 +219,7 @@ class _Fetch:
         ]
 
     def _note_follower(self) -> None:
-        """A follower that asks from an offset holds everything below it, if its log does not diverge from ours."""
+        """If a follower asks from an offset and its log does not diverge from ours, it holds everything below."""
         cores, replica_id = self._services.cores, self._replica_id
         for cached, asked in self._looked_at():
             hosted = self._reads.hosted(asked)
@@ -291,7 +291,8 @@ class _Fetch:
         return told if self._is_incremental else reads
 
     def _may_idle(self, session: FetchSession, hosted: HostedPartition) -> bool:
-        """Whether the next fetches need not look at this partition. A follower's count for it all the same."""
+        """Whether the next fetches may skip this partition. If the reader is a follower, they still count as its
+        fetches of the partition."""
         if not self._is_replica:
             return True
         if not hosted.replica.has_everything(self._replica_id):

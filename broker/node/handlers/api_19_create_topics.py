@@ -115,7 +115,7 @@ def _unsure_of_all(answered: shapes.CreateTopicsResponse) -> shapes.CreateTopics
 
 
 def _unsure(topic: shapes.CreatableTopicResult) -> shapes.CreatableTopicResult:
-    """A topic that exists after a repetition may be our own: to say that it existed before would be a guess."""
+    """If the request was repeated and the topic exists, it may be our own. That it existed before would be a guess."""
     if topic.error_code is not ErrorCode.topic_already_exists:
         return topic
     error = "the controller was asked more than once, and the topic may have been created by a request before the last"

@@ -56,7 +56,8 @@ def _asked(version: int, message: shapes.DeleteTopicsRequest) -> list[_Named]:
 def _sorted_out(
     asked: list[_Named],
 ) -> tuple[tuple[str, ...], tuple[UUID, ...], list[shapes.DeletableTopicResultFields]]:
-    """(names, ids, what is refused unseen): named by both or by neither, or by the same name or id more than once."""
+    """(names, ids, refused entries). An entry is refused if it has both a name and an id, or neither, or if its name or
+    id occurs more than once."""
     is_clear = [(name is None) != (topic_id is None) for name, topic_id in asked]
     times = Counter(each for each, clear in zip(asked, is_clear, strict=True) if clear)
     wrong = [each for each, clear in zip(asked, is_clear, strict=True) if not clear]

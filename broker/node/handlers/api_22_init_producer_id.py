@@ -1,8 +1,8 @@
 """InitProducerId (key 22), versions 0-5: ids for idempotent and transactional producers.
 
 Without a transactional id any broker answers, always with a new id: an idempotent producer raises its epoch itself.
-With one, its coordinator does, which fences the predecessor (KIP-98, KIP-360). Not done: two-phase commit by the client
-(version 6, KIP-939).
+With a transactional id its coordinator raises the epoch, which fences the predecessor (KIP-98, KIP-360). Not done:
+two-phase commit by the client (version 6, KIP-939).
 """
 
 from __future__ import annotations

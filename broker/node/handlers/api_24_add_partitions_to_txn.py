@@ -74,7 +74,7 @@ def handle(services: Services, request: AnyRequest[shapes.AddPartitionsToTxnRequ
 
 
 class _Batch:
-    """Transactions are answered one by one by their shards, the request when all are."""
+    """Each transaction is answered by its shard. The request is answered when all of them are."""
 
     def __init__(self, services: Services, request: AnyRequest[shapes.AddPartitionsToTxnRequest]) -> None:
         self._services, self._request = services, request
@@ -146,7 +146,7 @@ class _Batch:
 
 
 def _missing_errors(services: Services, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-    """One that is not there fails its whole transaction; empty if all are there."""
+    """The error of each partition, empty if all exist. One that does not exist fails its whole transaction."""
     image = services.metadata.image
     missing = {each for each in partitions if image.partition(*each) is None}
     if not missing:

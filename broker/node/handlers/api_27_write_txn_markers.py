@@ -2,8 +2,9 @@
 
 Each marker is a control batch, appended as with acks=all: its answer comes when it is replicated, or with the error of
 the one partition that failed. Version 2 brings the transaction version (KIP-1228), by which the log judges epochs.
-On `__consumer_offsets` the coordinator of the groups is told once the marker is committed: the offsets then count, or
-are gone. While it loads, markers are refused: it reads the log to where it ended when the loading began.
+On `__consumer_offsets` the group coordinator is told once the marker is committed: the offsets then count, or they are
+dropped. While the coordinator loads, markers are refused, because it reads the log only up to the end that the log had
+when loading began.
 """
 
 from __future__ import annotations

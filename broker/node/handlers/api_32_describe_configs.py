@@ -1,8 +1,8 @@
 """DescribeConfigs (key 32), versions 1-4: topics and this broker, as they are in effect, and where each value is from.
 
-With synonyms (what would be in effect otherwise) and documentation on request (KIP-569): the latter tells what this
-broker does with the setting, as docs/reference/settings.md does. Not done: loggers, client metrics, groups, settings of
-another broker (refused: a client asks that broker itself).
+On request it adds synonyms (what would be in effect otherwise) and documentation (KIP-569). The documentation says what
+this broker does with the setting, as docs/reference/settings.md does. Not done: loggers, client metrics, groups,
+settings of another broker (refused: a client asks that broker itself).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TOPIC, BROKER = 2, 4
 DOCUMENTATION_SINCE_VERSION = 3
 RESOURCE_TYPES = (TOPIC, BROKER, 8, 16, 32)  # and loggers, client metrics, groups
-# Settings of a broker without a default of their own: in effect is that of their twin in hours, or nothing.
+# Settings of a broker without a default of their own. The same setting in hours is in effect instead, or nothing.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
 _TYPES = {"int": ConfigType.LONG, "bool": ConfigType.BOOLEAN, "float": ConfigType.DOUBLE}

@@ -44,7 +44,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeLogDirsRequest
     else:
         result["total_bytes"] = room.f_blocks * room.f_frsize
         result["usable_bytes"] = room.f_bavail * room.f_frsize
-    # A partition's directory fails by itself, as if it were a log directory of its own: Kafka tells of those the error.
+    # A partition's directory fails alone, as if it were a log directory of its own. Kafka reports an error for such.
     failed: list[shapes.DescribeLogDirsResultFields] = [
         {"error_code": ErrorCode.kafka_storage_error, "log_dir": f"{result['log_dir']}/{topic}-{index}", "topics": []}
         for topic, index in services.partitions.offline()

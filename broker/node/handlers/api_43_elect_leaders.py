@@ -46,7 +46,7 @@ def answer(
 ) -> shapes.ElectLeadersResponse:
     if result.error_code != ErrorCode.none:
         return _failed(request, ErrorCode(result.error_code))
-    # Asked for all, only those where something was to do are told of, beneath every topic's name.
+    # If the request asks for all partitions, the answer names every topic, but only partitions with something to do.
     asked = request.message.topic_partitions
     named = list(services.metadata.image.topics) if asked is None else [each.topic for each in asked]
     topics: dict[str, list[shapes.PartitionResultFields]] = {name: [] for name in named}

@@ -63,7 +63,7 @@ def _is_wanted(each: Transaction, labels: set[str], producer_ids: set[int], dura
         return False
     if producer_ids and each.producer_id not in producer_ids:
         return False
-    # One that never began has -1 for its beginning and so passes every least duration, as in Kafka.
+    # A transaction that never began has -1 as its start time, so it passes every minimum duration, as in Kafka.
     return duration_ms < 0 or wall_ms() - each.start_ms > duration_ms
 
 

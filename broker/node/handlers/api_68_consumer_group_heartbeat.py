@@ -73,7 +73,7 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatReq
 
 
 def _assigned(owned: Iterable[shapes.AskedTopicPartitions]) -> Assignment:
-    """The zero id (None) is no topic's: it stays in, as something that the member cannot have been given."""
+    """The zero id (None) belongs to no topic. It stays in, as a topic that the member cannot have been given."""
     return {cast("UUID", each.topic_id): frozenset(each.partitions) for each in owned}
 
 

@@ -54,7 +54,7 @@ class Dispatcher:
             request.fail(traceback.format_exc())
 
     def _charge(self, request: Request[Any]) -> Callable[[], None]:
-        """Have the quotas of this client count the request when it is answered. Call the result after the handler."""
+        """Make the quotas of this client count the request when it is answered. Call the result after the handler."""
         began_ns, client_id, api_key = monotonic_ns(), request.client_id, request.header.api_key
         quotas = self._services.quotas
         busy_ns: list[int] = []  # how long the handler kept the loop, once it has returned

@@ -1,4 +1,4 @@
-"""The answer to a Fetch from what was read: straight to bytes where only the usual is to be told, else as a message."""
+"""The answer to a Fetch, made of what was read. The usual answer is written as bytes, any other through a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one reader may see of a partition: whether it asks rightly, where its log parts from ours, and the records.
+"""What one reader may see of a partition: whether its request is valid, where its log diverges, and the records.
 
 Consumers read up to the high watermark, with isolation_level 1 up to the last stable offset; replicas to the log's end.
 """
@@ -33,7 +33,7 @@ class Read:
     records: bytes = b""
     diverging: EpochEnd | None = None
     has_new_start: bool = False  # for a replica: records were deleted at the beginning
-    is_at_end: bool = False  # nothing more is there for it until something comes
+    is_at_end: bool = False  # the reader has everything until something new comes
     hosted: HostedPartition | None = None
     cached: CachedPartition | None = None
 

@@ -1,10 +1,15 @@
 """One accepted connection: bytes to requests, answers to bytes, in the order of the requests.
 
 Frames are handled in the receive buffer (no copy), so a handler must be done with a frame's memory when it returns.
-Answers that are ready together leave in one write; small pieces are joined, payloads of a fetch never are (measured:
-joining costs up to 0.9 CPU seconds a GB). Bounds: requests without an answer per connection, bytes of a request, of all
-requests that are arriving, elements of a request, and answers that the peer has not read, each of which stops reading;
-of all connections together the latter are bounded too (unread.py).
+Answers that are ready together leave in one write. Small pieces are joined, payloads of a fetch never are (measured:
+joining costs up to 0.9 CPU seconds a GB).
+
+These are bounded:
+
+- requests without an answer, per connection
+- the bytes of a request, and of all requests that are arriving
+- the elements of a request
+- answers that the peer has not read, per connection, and over all connections together (unread.py)
 """
 
 from __future__ import annotations
@@ -138,8 +143,8 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
             if self._is_full():
                 break
-            # What was answered meanwhile has left and made room: frames that are here already are not waited for. No
-            # byte may come any more, for the client may be waiting for their answers.
+            # Answers have left meanwhile and made room. Go on with the frames that are here already: no further byte
+            # may come, because the client may be waiting for their answers.
         else:
             self._flush()
         if self._taken_bytes or self._reader.buffered_bytes:
@@ -188,7 +193,8 @@ class Connection(asyncio.BufferedProtocol):
         self._requests.append(request)
         self._dispatch(request)
         if header.api_key == _FETCH and self.listener is Listener.CLIENT and not request.is_done:
-            # As Kafka for every request: waiting fetches of one client would all come due at once, each with its bytes.
+            # Kafka does so for every request. Otherwise waiting fetches of one client could all become due at once,
+            # each with its bytes.
             self._alone = request
 
     def _answer_unsupported(self, error: UnsupportedVersionError) -> None:
@@ -208,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._throttle_timer is not None or self._waits_for_memory
 
     def _mind_memory(self) -> None:
-        """A request that needs more than the first buffer takes its bytes of the memory, or is not read further yet."""
+        """A request that needs more than the first buffer takes its bytes from the memory budget, or has to wait."""
         size_bytes = self._reader.unfinished_frame_bytes
         if not size_bytes:
             self._give_memory_back()
@@ -240,8 +246,9 @@ class Connection(asyncio.BufferedProtocol):
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def note_silence(self) -> int:
-        """Looks in a row at which it neither had requests without an answer, nor sent us or read a byte of ours. Once
-        it is closed nothing is answered any more: what keeps it is only what the peer has not read."""
+        """How many sweeps in a row found this connection silent. Silent means: no request without an answer, no byte
+        from the peer, and no byte of ours read by it. A connection that is closing answers nothing any more. Only
+        bytes that the peer has not read keep it open."""
         unsent_bytes = self.unsent_bytes
         is_reading, self._unsent_bytes = unsent_bytes < self._unsent_bytes, unsent_bytes
         is_awaited = bool(self._requests) and not self.is_closed

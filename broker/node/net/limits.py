@@ -1,9 +1,9 @@
 """How much one request may ask for, known before anything is built from it: elements in all its arrays together.
 
-A request keeps the event loop for as long as its elements take, so each API may have as many as are handled in about
-50 ms (docs/internals/simulation.md says what was measured). One with more has its connection closed, and a log line
-says why. What brokers ask one another about many partitions may be larger, and is handled in 200 ms at most: a follower
-names all partitions of its leader at once; of the others a broker sends no more in one request than is allowed here.
+A request keeps the event loop for as long as its elements take. So each API may have as many elements as are handled in
+about 50 ms (docs/internals/simulation.md says what was measured). If a request has more, its connection is closed, and
+a log line says why. Requests between brokers about many partitions may be larger and are handled in 200 ms at most. A
+follower names all partitions of its leader at once. In its other requests a broker sends no more than is allowed here.
 Shown by tests/broker_node/test_node_limits.py.
 """
 
@@ -20,7 +20,7 @@ ELEMENTS_MAX_OF_PEERS: Mapping[int, int] = {
     ApiKey.ALTER_PARTITION: 50_000,
     ApiKey.WRITE_TXN_MARKERS: 50_000,
 }
-# Elements that cost much more than to look something up: a setting of each of 80, a log, a group's shard.
+# Elements of these APIs cost much more than one lookup: about 80 settings for each, a log, or a group's shard.
 ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.PRODUCE: 2_000,
     ApiKey.FETCH: 10_000,  # these two cost less, and clients ask them of everything at once

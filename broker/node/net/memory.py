@@ -1,9 +1,10 @@
 """The memory of requests that are arriving (queued.max.request.bytes): who may go on reading, and who waits.
 
-Only requests that outgrow a connection's first buffer count. Kafka's rule: while anything is left, the next one is let
-in, so one request may go beyond the limit and none can wait for ever for being large. Waiting connections are not read,
-so TCP holds their clients back; they go on in the order of arrival. A quarter is kept for requests of ordinary size:
-a few huge ones, sent half, do not keep everybody's Produce waiting. Shown by tests/broker_node/test_node_memory.py.
+Only requests that are larger than a connection's first buffer count. The rule is Kafka's: while any memory is left, the
+next request is let in. So one request may go beyond the limit, and no request waits for ever because it is large.
+Waiting connections are not read, so TCP holds their clients back. They go on in the order of arrival. A quarter of the
+memory is reserved for requests of ordinary size: a few huge requests that stop halfway do not block everybody's
+Produce. Shown by tests/broker_node/test_node_memory.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def _nothing() -> None:
 
 
 class RequestMemory:
-    """Invariant: nobody waits while less than what is open to its size is in use. A limit below 0 is none.
+    """Invariant: no request waits while less memory is in use than is open to its size. A limit below 0 means no limit.
 
     `on_wait` is called when somebody has to wait: time to look at who holds the memory.
     """

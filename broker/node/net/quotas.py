@@ -40,7 +40,8 @@ class RateWindow:
             del self._samples[: -self._count]
 
     def per_second(self, now_ms: int) -> float:
-        """Over at least all but one of the samples' time, so that a first burst is spread over it."""
+        """The rate over the time of the samples. It is at least the time of all samples but one, so that a first burst
+        is spread over it."""
         oldest_ms = now_ms - self._count * self._size_ms
         while self._samples and self._samples[0][0] <= oldest_ms:
             del self._samples[0]
@@ -64,7 +65,7 @@ class ClientQuotas:
         self.is_active = bool(limits)
 
     def limit(self, key: str, client_id: str) -> float | None:
-        """That of the client, else that of the default entity, else none."""
+        """The quota of the client, else the quota of the default entity, else none."""
         for name in (client_id, None):
             values = self._limits.get(((CLIENT_ID, name),), {})
             if key in values:

@@ -32,7 +32,7 @@ class UnderWay(Protocol):
         """Take no other request of its connection before this one is answered."""
 
     def fail(self, cause: str) -> None:
-        """We failed at it: it gets no answer, and its peer learns so at once. `cause` is for the log."""
+        """The broker failed at this request: it gets no answer, and its peer learns so at once. `cause` is logged."""
 
 
 class AnyRequest(UnderWay, Protocol[Asked]):
@@ -55,8 +55,8 @@ P = ParamSpec("P")
 
 
 def guarded(request: UnderWay, callback: Callable[P, None]) -> Callable[P, None]:
-    """`callback`, which answers `request` from within another part: its exception costs that request only, not those
-    that the other part was about to serve. The door for what is called later; see `Broker.dispatch` and `serve`."""
+    """Wrap `callback`, which another part calls later to answer `request`. An exception of the callback then fails that
+    request only, not the requests that the other part was about to serve. See also `Broker.dispatch` and `serve`."""
 
     def call(*arguments: P.args, **named: P.kwargs) -> None:
         try:
@@ -127,8 +127,8 @@ class Request(Generic[Asked]):
         return not self._is_done and not self._connection.is_closed
 
     def respond(self, message: Answers[Asked]) -> None:
-        """Answer, now or later, exactly once. After the connection is gone this does nothing. It never raises: an
-        answer that cannot be encoded costs the request, not those who answer it from within their own work."""
+        """Answer, now or later, exactly once. After the connection is gone this does nothing. It never raises: if an
+        answer cannot be encoded, the request fails, and the caller goes on with its own work."""
         if self._connection.is_closed:
             return
         header = self.header
@@ -169,7 +169,7 @@ class Request(Generic[Asked]):
         return self._is_done
 
     def fail(self, cause: str) -> None:
-        """We failed at it: the peer sees a closed connection, and so an unknown outcome."""
+        """The broker failed at this request. The peer sees a closed connection, so the outcome is unknown to it."""
         self._connection.request_failed(self.header.api_key, cause)
 
     def _finish(self, buffers: list[Buffer]) -> None:

@@ -40,7 +40,7 @@ class Server:
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._by_host: Counter[str] = Counter()
-        # Those of clients and those of brokers apart: a client cannot keep the cluster from running.
+        # The budgets of clients and of brokers are separate, so a client cannot keep the cluster from running.
         self._memory = RequestMemory(limit_bytes=config.queued_max_request_bytes, on_wait=self._memory_is_short)
         self._peer_memory = RequestMemory(limit_bytes=PEER_REQUEST_BYTES_MAX, on_wait=self._memory_is_short)
         self._unread = UnreadAnswers(limit_bytes=config.harness_unread_answer_bytes, on_end=self._unread_ended)
@@ -93,8 +93,8 @@ class Server:
         return make
 
     def _opened(self, connection: Connection) -> bool:
-        """False: refused. Of the brokers' own connections only the descriptors set a limit: as in Kafka, they come
-        first, and a part of the descriptors is theirs alone."""
+        """False: refused. For connections of other brokers only the file descriptors are a limit. As in Kafka, these
+        connections come first, and a part of the descriptors is reserved for them."""
         config, host, count = self._config, connection.peer_host, len(self._connections)
         descriptors = descriptors_for_connections()
         if count >= descriptors:
@@ -131,7 +131,7 @@ class Server:
             self._memory_timer = loop.call_later(STALLED_REQUEST_S / 2, self._end_stalled_requests)
 
     def _end_stalled_requests(self) -> None:
-        """While others wait for memory: a request that stopped arriving, or takes for ever, gives up its place."""
+        """While others wait for memory, a request that stopped arriving or takes too long gives up its place."""
         self._memory_timer = None
         now_s = asyncio.get_running_loop().time()
         for connection in list(self._connections):

@@ -1,8 +1,9 @@
 """Answers that peers do not read, over all connections: a budget, and who is ended when it is used up.
 
-One connection is bounded by itself (connection.py); two thousand are not, with an answer of 55 MB each. Only those
-count whose transport is full; what the others hold is 64 KiB each. Kafka sends from the file and holds nothing.
-Who has read nothing for the longest time makes room first, so that clients which read on, however slowly, stay.
+One connection has a bound of its own (connection.py). Two thousand connections with an answer of 55 MB each need a
+common one. Only connections whose transport is full count: each other one holds 64 KiB. Kafka sends from the file and
+holds nothing. The peer that has read nothing for the longest time is ended first, so that clients which read on,
+however slowly, stay.
 Shown by tests/broker_node/test_node_unread.py and, with a real process, tests/broker_node/test_node_peer_limits.py.
 """
 

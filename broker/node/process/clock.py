@@ -35,8 +35,11 @@ def use_clocks(read_ns: Callable[[], int], read_wall_ns: Callable[[], int]) -> N
 
 
 def set_wrong_by(control: Path) -> None:
-    """From now on the wall clock is wrong by as many nanoseconds as the first int64 of this mapped file says at each
-    look, as a host's is whose clock was stepped. Raises OSError. The monotonic clock is right, as it is there."""
+    """From now on the wall clock is wrong by an offset, as on a host whose clock was stepped.
+
+    The first int64 of the mapped file is the offset in nanoseconds. It is read at each look at the clock. The monotonic
+    clock stays right, as on such a host. Raises OSError.
+    """
     with control.open("rb") as file:
         offset_ns = memoryview(mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)).cast("q")
     read_ns, read_wall_ns = clocks()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 
-# Of segments, indexes, listeners, the journal, libraries: at least so many, and half of what there is up to the most.
+# What files keep (segments, indexes, listeners, journal, libraries): half of the limit, between these two values.
 FILE_DESCRIPTORS_MIN = 256
 FILE_DESCRIPTORS_MAX = 100_000
 OTHER_FILES = 64  # metadata log, journal, checkpoints being written, what the libraries keep
@@ -34,7 +34,7 @@ def descriptors_for_connections() -> int:
 
 
 def partitions_with_descriptors() -> int:
-    """Of how many partitions the logs can be open: one segment each, and what the broker needs besides."""
+    """How many partitions can have an open log: one segment each, beside what the broker needs itself."""
     return max(1, _for_files(_limit()) - OTHER_FILES)
 
 

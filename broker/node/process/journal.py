@@ -1,7 +1,7 @@
 """The journal: what happened to this broker, one JSON object a line, for the harness to predict damage from.
 
-Kinds and fields are those of docs/internals/contracts.md. Each event is one write(2), so SIGKILL loses none; not
-fsynced, a crash of the host is not among the faults. Times are CLOCK_MONOTONIC in nanoseconds.
+Kinds and fields are those of docs/internals/contracts.md. Each event is one write(2), so SIGKILL loses none. Events are
+not fsynced, because a crash of the host is not among the faults. Times are CLOCK_MONOTONIC in nanoseconds.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class Cores:
         self, *, propose_isr: Callable[[HostedPartition, ProposeIsr], None], journal: Journal, logger: Logger
     ) -> None:
         self._propose_isr, self._journal, self._logger = propose_isr, journal, logger
-        # Those that may have a deadline or something to flush: what a core was told of since they last had neither.
+        # Partitions that may have a deadline or something to flush. A partition enters when its core is told of
+        # something, and leaves when it has neither.
         self.timed: dict[HostedPartition, None] = {}
         self._produces: dict[int, ProduceDone] = {}
         self._next_token = 0

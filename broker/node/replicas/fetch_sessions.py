@@ -1,8 +1,13 @@
 """Incremental fetch sessions (KIP-227): a client names its partitions once, then what changes; so does the broker.
 
-Owns the sessions of this broker, their number (max.incremental.fetch.session.cache.slots), who makes room for whom,
-which partitions the next answer must look at, and which of those it may leave out. So a fetch costs what changed, not
-what its session holds. Pure: the clock comes in. Knows no log. Shown by tests/broker_node/test_node_fetch_sessions.py.
+Owns:
+
+- the sessions of this broker and their number (max.incremental.fetch.session.cache.slots)
+- which session is evicted for which other one
+- which partitions the next answer must look at, and which of those it may leave out
+
+So the cost of a fetch depends on what changed, not on the size of its session. Pure: the clock comes in. Knows no log.
+Shown by tests/broker_node/test_node_fetch_sessions.py.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ class AskedPartition(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """Who asks, and how. What was looked at for one of another kind says nothing for this one."""
+    """Who asks, and how. If a partition was looked at for another kind of reader, that says nothing for this one."""
 
     replica_id: int  # -1: a consumer
     replica_epoch: int
@@ -52,9 +57,10 @@ class Reader(NamedTuple):
 
 
 class CachedPartition:
-    """One partition of a session. Not pending: the client has all there is and was told so, until something is noted.
+    """One partition of a session. If it is not pending, the client has everything and was told so, until the session
+    notes something new.
 
-    So whoever takes it off `pending` must have it watch the partition's readers, which note what comes.
+    So the code that takes it off `pending` must register it with the partition's readers, which note what comes.
     """
 
     __slots__ = ("asked", "readers", "session", "told_high_watermark", "told_log_start_offset")
@@ -69,7 +75,8 @@ class CachedPartition:
         return self.session.reader.replica_id
 
     def note(self, *, wakes: bool) -> None:
-        """While no request waits, the next one looks at it and watches again: a session left behind is noted once."""
+        """Something is new. While no request waits, this stops watching: the next request looks and watches again. So a
+        session that its client has left is noted only once."""
         session = self.session
         session.pending[self] = None
         if not session.wakes:
@@ -180,9 +187,9 @@ class FetchSessions:
     def open(
         self, asked: Iterable[AskedPartition], *, reader: Reader, uses_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """A new session; None when there is no room, or nothing asked: the client then sends full requests.
+        """A new session. None when there is no room or nothing was asked: the client then sends full requests.
 
-        A replica has one: it may have died, or have given up its fetcher, without ending the last.
+        A replica has at most one session. It may have died, or dropped its fetcher, without ending the last one.
         """
         if reader.replica_id >= 0:
             for session in [each for each in self._sessions.values() if each.reader.replica_id == reader.replica_id]:

@@ -247,9 +247,10 @@ class _Fetcher:
     def _out_of_range(self, hosted: HostedPartition, answer: _Partition) -> bool:
         """The leader's log begins after our end (retention), or ends before it.
 
-        The latter only of an empty log, as after DeleteRecords: of any other the epoch of its last record tells where
-        they part. Its leader was elected uncleanly and has less. We begin where the leader's log does: Kafka's follower
-        begins at the leader's end, and would lead without what is before.
+        The second case comes here only if our log is empty, as after DeleteRecords. For any other log the epoch of its
+        last record shows where the logs diverge. In the second case the leader was elected uncleanly and has less. We
+        begin where the leader's log begins. Kafka's follower begins at the leader's end, and as a later leader it would
+        lack what is before that.
         """
         log = hosted.log
         is_empty = log.log_start_offset == log.log_end_offset

@@ -41,7 +41,7 @@ class HostedPartition:
         self.readers = Readers()
         self.discarded_offset = 0  # with harness.discard: the offset that the next batch is told
         self.follower_log_starts: dict[int, int] = {}  # by replica id, from its last fetch
-        self.unflushed_since_ms: int | None = None  # since when the log holds what flush.ms counts
+        self.unflushed_since_ms: int | None = None  # since when the log holds something that is not flushed (flush.ms)
 
     @property
     def key(self) -> tuple[str, int]:

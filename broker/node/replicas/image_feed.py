@@ -1,10 +1,10 @@
 """Gives the partitions of this broker each new metadata image, a few new partitions at a time.
 
-Owns what they have been told. Partitions hear nothing before the image holds the registration of this very process.
-Until then the image is what this node's own log held, perhaps from long ago: by it we might lead a partition alone,
-that is, acknowledge records that the true leader will never have. The registration comes after all that was decided
-without us, and with it we lead nothing (found by the simulation: tests/broker_sim, seed 7). The only voter needs not
-wait: nothing can have been decided without it.
+Owns what the partitions have been told. They hear nothing before the image holds the registration of this process.
+Until then the image is what this node's own log held, perhaps long ago. In that image we may still lead a partition
+alone, and would acknowledge records that the true leader will never have. The registration comes after everything that
+was decided without us, and in that image we lead nothing (found by the simulation: tests/broker_sim, seed 7). If this
+node is the only voter, it need not wait: nothing can have been decided without it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PARTITIONS_OPENED_MAX = 5  # at a time: a new log is some files and syncs, 1 to 
 
 
 class ImageFeed:
-    """`image` is the newest one. `on_step` hears that the partitions took a part of it in a turn of its own, and
-    `on_failure` that they could not: their memory would be behind the image for good."""
+    """`image` is the newest one. `on_step` is called when the partitions took a part of it in a turn of its own.
+    `on_failure` is called when they could not: their memory would stay behind the image for ever."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ImageFeed:
                 self._recovery.discard_strays(image)
 
     def _tell_on(self) -> None:
-        """The next few of many new partitions, of the newest image; a request for 10,000 keeps nobody waiting."""
+        """Tell the next few new partitions of the newest image. So a request for 10,000 keeps nobody waiting."""
         self._telling = None
         try:
             self.tell(self._image())

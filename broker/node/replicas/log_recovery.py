@@ -1,10 +1,11 @@
-"""Before a broker joins: opens the logs that its last life left, away from the event loop; and takes away what goes.
+"""Opens the logs that the last life left, before the broker joins and outside of the event loop; removes deleted logs.
 
-A scan of large logs takes minutes. On the loop it would cost the voter of this process its place in the quorum, and a
-broker that has registered its session. So logs are opened one after another in a thread, once the image holds all that
-the last life knew (their settings), and the broker registers when all are open. Logs of topics that were deleted
-meanwhile (strays) go once the image holds what was decided without us: by topic id, and only with one, since a
-directory without is none of ours.
+A scan of large logs takes minutes. On the event loop it would cost this process its place in the quorum as a voter, and
+a registered broker its session. So a thread opens one log after another, once the image holds all that the last life
+knew (such as the settings of the logs). The broker registers when all logs are open.
+
+A topic may have been deleted while this broker was down. Its logs (strays) are deleted once the image holds everything
+that was decided without us. They are recognised by topic id. A directory without a topic id is not ours and stays.
 Shown by tests/broker_node/test_node_log_recovery.py.
 """
 
@@ -82,7 +83,8 @@ class LogRecovery:
         return bool(self._left)
 
     async def run(self, image: MetadataImage) -> None:
-        """Open every log of a partition that the image has here. One that cannot be opened is left to who hosts it."""
+        """Open every log of a partition that the image has here. If one cannot be opened, this leaves it: the code that
+        hosts the partition meets the error again and deals with it."""
         keys = [key for key in self._left if not self._is_stray(image, *key)]
         began_ms = told_ms = monotonic_ms()
         clean = self._directory.was_clean_shutdown
@@ -169,8 +171,8 @@ class LogRecovery:
         self._has_discarded.set()
 
     def discard_soon(self, topic: str, partition: int) -> None:
-        """A few in each turn of the loop: deleting ten thousand partitions keeps nobody waiting. A process that is
-        killed before leaves strays, which its next life discards."""
+        """Delete a few in each turn of the loop, so that ten thousand partitions keep nobody waiting. If the process is
+        killed before the end, it leaves strays, which its next life discards."""
         self._going[(topic, partition)] = None
         if self._turn is None:
             self._turn = asyncio.get_running_loop().call_soon(self._discard_some)

@@ -1,8 +1,13 @@
 """Which partitions are on this broker, and which of them are offline.
 
-A partition whose storage fails, in whatever call, goes offline through one door, `storage_failed`: it is hosted no more
-until the process starts again, its waiting produces fail, and `on_offline` has the controller told, which hands its
-leadership on (docs/decisions/0008-storage-failures.md). The others go on.
+If the storage of a partition fails in any call, `storage_failed` takes that partition offline
+(docs/decisions/0008-storage-failures.md):
+
+- It is not hosted again until the process starts anew.
+- Its waiting produces fail.
+- `on_offline` makes the broker tell the controller, which moves the leadership.
+
+The other partitions go on.
 Knows no protocol message: the handlers do.
 """
 
@@ -87,7 +92,7 @@ class Partitions:
         return self._offline.pop((topic, index), None) is not None
 
     def forget_followed(self, leader_id: int | None = None) -> None:
-        """Who follows that leader, or any, has changed, or must be compared anew by its fetcher."""
+        """The partitions that follow this leader (or any) have changed, or the fetcher must compare them anew."""
         if leader_id is None:
             self._followed.clear()
         else:
@@ -96,9 +101,9 @@ class Partitions:
     # -- the door ----------------------------------------------------------------------------------------------------
 
     def storage_failed(self, hosted: HostedPartition, error: Exception) -> AppendOutcome:
-        """The door of an error under one partition: it is offline from here on, and what it had in memory is gone.
+        """Take one partition offline after an error of its storage. What it had in memory is dropped.
 
-        Kafka takes the log directory offline (KIP-112), of which it has several; here each partition's counts as one.
+        Kafka takes a log directory offline (KIP-112) and has several. Here each partition's directory counts as one.
         """
         if self._hosted.get(hosted.key) is hosted:  # else this has been told, or the topic is deleted
             self.high_watermarks[hosted.key] = hosted.replica.high_watermark
@@ -119,7 +124,7 @@ class Partitions:
         self._on_offline()
 
     def directory_failed(self, error: OSError) -> None:
-        """A file of the log directory itself: it is the only one, so the broker cannot go on (as Kafka's, KIP-112)."""
+        """A file of the log directory itself failed. There is only one, so the broker cannot go on (KIP-112)."""
         self._journal.write("storage_failed", cause=f"{type(error).__name__}: {error}")
         if self._on_directory_failure is None:
             raise error

@@ -1,7 +1,7 @@
 """What the settings of a topic ask of a batch: timestamps in range, keys where it is compacted, the topic's codec.
 
-Of each record only the structure is walked over; timestamps are judged by the header first, and keys are looked at for
-compacted topics only. What is wrong with which record is told (KIP-467).
+Only the structure of each record is checked. Timestamps are judged by the batch header first. Keys are looked at only
+for compacted topics. The answer says which record is wrong and why (KIP-467).
 """
 
 from __future__ import annotations
@@ -29,8 +29,12 @@ RECORD_ERRORS_MAX = 100  # told of one batch
 
 
 def second_look(records: memoryview, *, knows_zstd: bool) -> tuple[memoryview, list[BatchHeader], ErrorCode]:
-    """Records that did not pass as whole sound batches, judged as Apache Kafka does: bytes after the batch that are
-    none themselves are cut off, no whole batch of magic 2 is INVALID_RECORD, a damaged one CORRUPT_MESSAGE."""
+    """Judge records that did not pass as whole valid batches, as Apache Kafka does:
+
+    - Bytes after the batch that are no batch themselves are cut off.
+    - If there is no whole batch of magic 2, the error is INVALID_RECORD.
+    - If the batch is damaged, the error is CORRUPT_MESSAGE.
+    """
     size_bytes = _whole_batch_bytes(records)
     if (
         size_bytes is None
@@ -76,11 +80,11 @@ class Rejection:
 
 
 def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> Buffer | Rejection:
-    """The records of a producer's batch, decompressed and checked: as many as the header says, whole, counted from 0.
-    Those of an uncompressed batch are looked at where they are, in `records`.
+    """The records of a producer's batch, decompressed and checked. There must be as many whole records as the header
+    says, with offset deltas from 0. Records of an uncompressed batch stay in `records` and are not copied.
 
-    As Kafka's LogValidator. What is too much is MESSAGE_TOO_LARGE, upon which a producer splits its batch; both limits
-    are known before anything is unpacked or looked at.
+    Kafka's LogValidator does the same. Beyond a limit the error is MESSAGE_TOO_LARGE, after which a producer splits its
+    batch. Both limits are checked before anything is unpacked or looked at.
     """
     if header.record_count > RECORDS_MAX:
         text = f"The batch holds {header.record_count} records, more than {RECORDS_MAX}"
@@ -109,9 +113,14 @@ def _checked(body: Buffer, header: BatchHeader) -> Buffer | Rejection:
 def rejection_of(
     body: Buffer, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]
 ) -> Rejection | None:
-    """A compacted topic keeps the last record of each key, so one without a key could never be kept or let go;
-    timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms). Records are looked at one by one
-    only where that may be wrong: by the header's timestamps, or in a compacted topic. `body` is that of `unpack`."""
+    """Check keys and timestamps.
+
+    - A compacted topic keeps the last record of each key. So a record without a key could be neither kept nor removed.
+    - Timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms).
+
+    Records are looked at one by one only if something may be wrong: the header's timestamps are out of range, or the
+    topic is compacted. `body` is what `unpack` returned.
+    """
     if header.attributes & TIMESTAMP_TYPE_FLAG:
         text = "Producer should not set timestamp type to LogAppendTime"
         return Rejection(code=ErrorCode.invalid_timestamp, text=text)
@@ -168,7 +177,7 @@ def _wrong_time(timestamp_ms: int, index: int, config: TopicConfig, now_ms: int)
 def recompressed(
     body: Buffer, header: BatchHeader, codec: CodecId, level: int | None
 ) -> tuple[memoryview, list[BatchHeader]]:
-    """The batch under the topic's compression.type. The header keeps the CRC that the client sent: the journal tells
-    by it which batch of the wire this was."""
+    """The batch, compressed by the topic's compression.type. The header keeps the CRC that the client sent: by it the
+    journal identifies the batch on the wire."""
     data = memoryview(bytearray(recompress(header, body, codec, level=level)))
     return data, [parse_batch_header(data)._replace(crc=header.crc)]

@@ -1,8 +1,8 @@
 """A follower's side of an incremental fetch session (KIP-227): what its next request to a leader must say.
 
-Owns the session's id and epoch and what the leader was told of each partition. The first request is a full one, later
-ones name the partitions of which something changed, and forget those that are no longer followed there; whatever goes
-wrong ends in a full request. Pure: knows no channel. Shown by tests/broker_node/test_node_replica_session.py.
+Owns the session's id and epoch, and what the leader was told of each partition. The first request is a full one. Later
+ones name the partitions that changed, and drop those that are no longer followed there. After any error the next
+request is a full one. Pure: knows no channel. Shown by tests/broker_node/test_node_replica_session.py.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ReplicaSession:
         return True
 
     def failed(self, *, closes: bool = True) -> None:
-        """Whether the leader has seen the last request, nobody knows: begin anew. `closes`: and end the old session."""
+        """It is unknown whether the leader saw the last request: begin anew. `closes`: also end the old session."""
         self.epoch = FULL_EPOCH
         if not closes:
             self.session_id = NO_SESSION

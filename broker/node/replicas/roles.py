@@ -53,7 +53,7 @@ class Roles:
         self._on_roles_changed, self._journal, self._logger = on_roles_changed, journal, logger
         self._eligible_epochs: dict[int, int] = {}
         self.live: tuple[int, ...] = ()  # brokers of the last image
-        # Names of topics that were deleted: producers of the old one go on with their sequences in the new one.
+        # Names of deleted topics. If a topic of that name is made again, producers go on with their old sequences.
         self._deleted_topics: set[str] = set()
 
     def apply_image(self, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
@@ -185,7 +185,7 @@ class Roles:
             return
         is_new = state.leader_epoch > hosted.replica.leader_epoch or hosted.replica.is_leader
         try:
-            # An epoch that we led without appending anything would hide the epochs of what we fetch from now on.
+            # If we led an epoch and appended nothing, it would hide the epochs of the records that we fetch now.
             hosted.log.epochs.truncate_to(hosted.log.log_end_offset)
         except OSError as error:
             self._partitions.storage_failed(hosted, error)

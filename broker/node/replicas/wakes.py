@@ -13,8 +13,8 @@ Wake: TypeAlias = Callable[[], None]
 
 
 class Wakes:
-    """Who wants to be called when something comes: a set that keeps the order of arrival, so that the longest waiting
-    is called first and a simulated run repeats itself."""
+    """The callbacks to call when something comes. This set keeps the order of arrival. So the one that waited longest
+    is called first, and a simulated run repeats itself."""
 
     __slots__ = ("_wakes",)
 
@@ -44,9 +44,8 @@ class Noting(Protocol):
         """Of the follower whose session it is; -1: a consumer's."""
 
     def note(self, *, wakes: bool) -> None:
-        """Something is new. `wakes`: a fetch of the session that waits looks at once, not with its answer only.
-
-        It may leave `noting` with that.
+        """Something is new. With `wakes`, a waiting fetch of the session looks at once. Otherwise it looks when it
+        answers anyway. The call may remove this entry from `noting`.
         """
 
 
@@ -79,7 +78,7 @@ class Readers:
             self.followers.call_all()
 
     def isr_changed(self) -> None:
-        """What idled may have to be brought in again by its next fetch: look at it."""
+        """A follower that idled may have to join the ISR again by its next fetch: look at it."""
         for each in tuple(self.noting):
             each.note(wakes=False)
 
@@ -91,7 +90,7 @@ class Readers:
         self.consumers.call_all()
 
     def fetched_by(self, replica_id: int, noting: Noting | None) -> None:
-        """The follower's offset came by this session, or by none: another of its sessions must not believe its own."""
+        """The follower's offset came through this session, or through none. Its other sessions must look again."""
         for each in tuple(self.noting):
             if each is not noting and each.replica_id == replica_id:
                 each.note(wakes=False)

@@ -1,8 +1,9 @@
 """Every broker setting of Kafka 4.3 and what this broker does with it: honoured, accepted without effect, or refused.
 
 A setting is honoured if it is a field of `NodeConfig` that acts, or a coarser name of one. For all others this file
-says why nothing comes of them; those that would change what a user relies on (security, tiered storage, plug-ins) are
-refused unless they ask for nothing. Nothing is silent: load_config warns of the former and fails for the latter.
+says why they have no effect. A setting is refused if a user relies on what it asks for (security, tiered storage,
+plug-ins), unless it asks for nothing. Nothing is silent: load_config warns of settings without effect and fails for
+refused ones.
 `python -m broker.node.settings_page` writes the table docs/reference/settings.md; tests/broker_settings compares it
 with the code and the names in kafka_settings.tsv with Apache Kafka's jars.
 """
@@ -123,7 +124,7 @@ REFUSED: Mapping[str, str] = {
     "security.providers": _NO_PLUGINS,
     "transaction.two.phase.commit.enable": "there is no two-phase commit with outside coordinators",
 }
-# First prefix that fits. Refused: a setting of these asks for something that would silently be absent.
+# The first prefix that fits counts. Refused: such a setting asks for something that would silently be absent.
 _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("sasl.", Effect.REFUSED, _NO_AUTHENTICATION),
     ("ssl.", Effect.REFUSED, _NO_AUTHENTICATION),

@@ -167,7 +167,7 @@ class NodeConfig:
     harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
     harness_clock_control: Path | None = None  # its first int64: the wall clock's offset in ns; None: as the host's
     harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
-    # Of answers that clients do not read, in all. More lets more slow readers stay, and takes as much memory.
+    # Bytes of answers that clients do not read, in all. A higher value lets more slow readers stay and takes memory.
     harness_unread_answer_bytes: int = 1 << 30
     harness_cluster_id: str = "reference-cluster"
     harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none

@@ -56,7 +56,7 @@ def topic_defaults(config: NodeConfig) -> Mapping[str, str]:
     return defaults
 
 
-# The last configuration asked for and its answer: the same one is asked for once a partition.
+# The last configuration asked for and its answer: the same one is asked for again for each partition.
 _latest: list[tuple[NodeConfig, Mapping[str, str]]] = []
 
 
