@@ -1,1 +1,1 @@
-"""From a run directory to verdicts and one offline page; knows of brokers, load and faults what is written there."""
+"""From a run directory to verdicts and one offline page. It knows of brokers, load and faults only what is there."""

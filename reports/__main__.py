@@ -1,8 +1,8 @@
 """`python -m reports RUN_DIR [--master local[2]]`: analyse a run directory, write its results and its page.
 
 Data (path of the page) on stdout, progress on stderr. Exit: 0 pass, 1 fail, 4 inconclusive, 2 usage, 3 environment,
-5 an error of the analysis itself, 130 interrupted. Nothing but a verdict ends with 0, 1 or 4: so the module imports
-next to nothing, and what a broken installation raises later is told like any other error.
+5 an error of the analysis itself, 130 interrupted. Only a verdict ends with 0, 1 or 4. So this module imports almost
+nothing, and if a broken installation raises later, that is reported like any other error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The analysis as a command: its arguments, and which error ends with which code. Imports only what a check needs.
+"""The analysis as a command: its arguments, and the exit code of each error. Imports only what a check needs.
 
 Shown by tests/reports/test_reports_command.py.
 """

@@ -1,9 +1,9 @@
-"""What a voter tells others must be on its disk: its epoch, its vote, and how much of the metadata log it vouches for.
+"""What a voter says in a message must be on its disk: its epoch, its vote, and how much of the metadata log it has.
 
-Judges each message by what that message says. The state of the core does not count here: it is that of the end of a
-list of actions, and a message in the middle of the list may be sent before the rest is written. An example: a leader
-with a parked Fetch hears of a newer epoch and grants its vote there. It writes the epoch, answers the Fetch, writes the
-vote, and answers the vote. Shown by tests/broker_sim/test_sim_tellings.py.
+Judges each message by its own content. The state of the core does not count here, because it is the state after a whole
+list of actions. A message in the middle of the list may be sent before the rest is written. An example: a leader with a
+parked Fetch hears of a newer epoch and grants its vote there. It writes the epoch, answers the Fetch, writes the vote,
+and answers the vote. Shown by tests/broker_sim/test_sim_tellings.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def stored_state(disk: SimDisk) -> PersistedState:
 
 
 def ahead_of_disk(told: Request | Response, *, stored: PersistedState, end_offset: int, voted_for: int | None) -> str:
-    """What this message tells and the disk does not have, "" for nothing.
+    """What this message says and the disk does not have, "" if the disk has all of it.
 
     `stored` is the disk's epoch and vote, `end_offset` that of its metadata log. `voted_for` is the candidate whose
     vote this message grants or asks for, None if it is not about a vote that binds.
@@ -70,7 +70,7 @@ def _epoch(told: Request | Response) -> int:
 
 
 def _vouched_end(told: Request | Response) -> int:
-    """Up to where the message says that its sender has the log."""
+    """The end offset up to which the message says that its sender has the log."""
     match told:
         case VoteRequest():
             return told.last_offset
@@ -104,11 +104,11 @@ class _Watch:
     def _look(self, host: MetadataHost, told: Request | Response, voted_for: int | None) -> None:
         quorum, node_id = host.quorum, host.quorum.node_id
         if self._lives[node_id].is_dead:
-            return  # killed in the midst of it: nobody hears the rest
+            return  # killed in the middle of the list: nobody hears the rest
         end_offset, stored = host.stored_end_offset, stored_state(self._disks[node_id])
         known = min(end_offset, quorum.log_end_offset)
         if known > quorum.log_start_offset and (epoch := quorum.epoch_before(known)) > stored.leader_epoch:
-            stored = PersistedState(leader_epoch=epoch)  # an entry of an epoch tells of it as well
+            stored = PersistedState(leader_epoch=epoch)  # an entry of an epoch proves that epoch as well
         ahead = ahead_of_disk(told, stored=stored, end_offset=end_offset, voted_for=voted_for)
         if ahead:
             self._on_disk.violated(f"node {node_id} tells of what it has in memory only: {ahead}; it tells {told}")
@@ -116,7 +116,7 @@ class _Watch:
 
 @contextlib.contextmanager
 def tellings_watched(fail: Fail, lives: Mapping[int, Life], disks: Mapping[int, SimDisk]) -> Iterator[None]:
-    """While this lasts, whatever a voter sends or answers is held against its disk."""
+    """While this context is open, whatever a voter sends or answers is compared with its disk."""
     patch, watch = Patch(), _Watch(fail, lives, disks)
     send, reply, handle = MetadataHost._send, MetadataHost._reply, Quorum.handle
 

@@ -1,9 +1,9 @@
 """A simulated client process with threads: what blocks in the reference client waits in virtual time.
 
-Each thread is a greenlet. Where the client polls sockets, waits for an event or takes a lock it comes back to here, and
-goes on once its sockets are ready, its event is set or its time is over. So the client runs as it is: `Producer` and
-`Consumer` with their own threads, not only their cores. One thread runs at a time and leaves off only where it waits,
-in an order that the seed decides. Shown by tests/broker_sim/test_sim_threads.py.
+Each thread is a greenlet. When the client polls sockets, waits for an event or takes a lock, control comes back to this
+module. The thread goes on once its sockets are ready, its event is set, or its time is over. So the client runs
+unchanged: `Producer` and `Consumer` with their own threads, not only their cores. One thread runs at a time and stops
+only where it waits. The seed decides the order. Shown by tests/broker_sim/test_sim_threads.py.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Threads:
             self.start(run)
 
     def wait(self, is_ready: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Of the thread that runs now. False: its time is over first."""
+        """Make the thread that runs now wait. False: its time was over first."""
         due_us = None if timeout_ms is None else self._scheduler.now_us + int(timeout_ms * 1000) + 1
         if self._is_over:
             raise GreenletExit
@@ -86,7 +86,7 @@ class Threads:
         return is_ready()
 
     def _step(self) -> None:
-        """Every thread that can go on does, until none can."""
+        """Run every thread that can go on, until none can."""
         self._hub = getcurrent()
         with self._as_native():
             for _ in range(TURNS_MAX):
@@ -111,7 +111,7 @@ class Threads:
         return None
 
     def dispose(self) -> None:
-        """After the run: end the threads without a word."""
+        """After the run: end the threads silently."""
         self._loop.dispose()
         self._is_over = True
         logging.disable(logging.CRITICAL)
@@ -120,7 +120,7 @@ class Threads:
                 for thread in list(self._waiting):
                     self._hub = getcurrent()
                     thread.parent = self._hub
-                    with contextlib.suppress(BaseException):  # whatever it wants to tell: it is over
+                    with contextlib.suppress(BaseException):  # whatever it raises: the run is over
                         thread.throw(GreenletExit)
         finally:
             logging.disable(logging.NOTSET)
@@ -128,7 +128,7 @@ class Threads:
 
     @contextlib.contextmanager
     def _as_native(self) -> Iterator[None]:
-        """While this lasts, what the client takes from the operating system is simulated."""
+        """While this context is open, what the client takes from the operating system is simulated."""
         patch = Patch()
         machine = self.machine
         patch.set(native, "new_poll", lambda: _Poll(self))
@@ -227,6 +227,6 @@ class _Sender(SimSocket):
 
 
 def _wake_pair(machine: Machine) -> tuple[Any, Any]:
-    """Any: no sockets of the operating system, but what Network calls of them."""
+    """Any: these are no sockets of the operating system, but they have the methods that Network calls."""
     receiver = _Receiver(machine)
     return receiver, _Sender(machine, receiver)

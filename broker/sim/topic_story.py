@@ -1,4 +1,4 @@
-"""What every story of the aftermath needs that has a topic of one partition: making it, asking its leader, looking."""
+"""What stories of the aftermath share if they have a topic of one partition: make it, ask its leader, look at it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TopicStory:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def _do(self, work: Coroutine[Any, Any, object], claim: type[Invariant]) -> bool:
-        """To its end, as a task of the client."""
+        """Run it to its end, as a task of the client."""
         done: list[object] = []
 
         async def run() -> None:
@@ -78,7 +78,7 @@ class TopicStory:
     async def _ask_leader(
         self, api_key: ApiKey, version: int, message: Callable[[], Asks[Reply]], error_of: Callable[[Reply], ErrorCode]
     ) -> Reply:
-        """Until the leader answers, with what is not "ask again"."""
+        """Ask until the leader gives an answer other than "ask again"."""
         while True:
             state = self._world.quorum.image.partition(*self.key)
             answer: Reply | None = None
@@ -89,7 +89,7 @@ class TopicStory:
             await asyncio.sleep(PAUSE_S)
 
     async def _send_once(self, batch: bytes, end: int) -> None:
-        """Until the log ends after `end`. A batch that got no answer is not sent again if it is there."""
+        """Send until the log ends after `end`. If a batch got no answer but is in the log, it is not sent again."""
         while self._log_end() == end:
             message = request(
                 ApiKey.PRODUCE,

@@ -1,12 +1,16 @@
-"""Invariants of transactions, looked at whenever a batch is committed: the truth is what lies in the partitions' logs.
+"""Invariants of transactions, checked whenever a batch is committed: the truth is what lies in the partitions' logs.
 
-A transaction ends the same in every partition, as its producer asked and as it was told; nothing joins it after its
-end; a fenced producer writes nothing; readers with read_committed see only what was committed; every transaction ends.
-Which batch belongs to which transaction the simulated producers have noted before they sent it.
+- A transaction ends the same in every partition, as its producer asked and as it was told.
+- Nothing joins a transaction after its end.
+- A fenced producer writes nothing.
+- Readers with read_committed see only what was committed.
+- Every transaction ends.
 
-One thing is excused, and counted: with transaction version 1, where a producer keeps its epoch, a marker that its
-coordinator repeated, and whose first sending comes late, ends the producer's next transaction in that partition. Only
-the epochs of version 2 tell the two apart (KIP-890; KAFKA-19446).
+The simulated producers note which batch belongs to which transaction before they send it.
+
+One case is excused and counted. With transaction version 1 a producer keeps its epoch. If the coordinator repeats a
+marker and the first copy of it arrives late, that copy ends the producer's next transaction in the partition. Only the
+epochs of version 2 distinguish the two transactions (KIP-890; KAFKA-19446).
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ class TransactionChecker:
     def sending(
         self, attempt: Attempt, key: Key, *, producer: tuple[int, int], base_sequence: int, records: tuple[bytes, ...]
     ) -> None:
-        """Before the first byte of the batch leaves its producer."""
+        """Called before the first byte of the batch leaves its producer."""
         self._batches[(key, *producer, base_sequence)] = (attempt, records)
         for identity in records:
             attempt.sent[identity] = key
@@ -114,7 +118,7 @@ class TransactionChecker:
         identities: Callable[[RawBatch], list[bytes]],
         aborted: list[tuple[int, int]],
     ) -> None:
-        """What a consumer gives out of these batches; `aborted` are (producer id, first offset) of the answer."""
+        """What a consumer returns of these batches; `aborted` are (producer id, first offset) of the answer."""
         left = sorted(aborted, key=lambda each: each[1])
         skipped: set[int] = set()
         for batch in batches:
@@ -144,7 +148,7 @@ class TransactionChecker:
         return ", ".join(f"{each.name} in {name_of(key)}" for (key, _), some in self._open.items() for each in some)
 
     def compare(self) -> None:
-        """All or nothing: of a committed transaction everything that was acknowledged, of an aborted one nothing."""
+        """All or nothing: everything acknowledged of a committed transaction counts, nothing of an aborted one."""
         for attempt in self.attempts:
             if attempt.answered is True and not attempt.is_torn:
                 for identity in attempt.acked:

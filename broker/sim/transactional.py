@@ -1,8 +1,8 @@
 """Simulated transactional producers: what a client does between InitProducerId and EndTxn, and where it may die.
 
-They speak both protocols: with transaction version 1 they add their partitions themselves, with version 2 (KIP-890)
-Produce and TxnOffsetCommit do, and each end brings the next epoch. A producer may end its life at any step; its
-successor fences it; a zombie goes on all the same. What must hold of it all: `transaction_checker`.
+They speak both protocols. With transaction version 1 they add their partitions themselves. With version 2 (KIP-890)
+Produce and TxnOffsetCommit add them, and each end of a transaction brings the next epoch. A producer may die at any
+step. Its successor fences it, but a zombie goes on. `transaction_checker` has the invariants.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ OFFSET_FETCH_VERSION = 8
 
 
 class TransactionalProducer:
-    """`run` goes on until `is_over`; several of its incarnations may run at once, as zombies do."""
+    """`run` goes on until `is_over`. Several incarnations may run at once, because zombies go on."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class TransactionalProducer:
         return attempt
 
     async def check_offset(self) -> None:
-        """At the end: what the last committed transaction carried is what its group has."""
+        """At the end: the group has the offset that the last committed transaction carried."""
         message = request(
             ApiKey.OFFSET_FETCH,
             OFFSET_FETCH_VERSION,
@@ -143,7 +143,7 @@ class _Incarnation:
         return self._transactions.now_s() + STEP_LIMIT_S
 
     async def run(self) -> None:
-        """Until it is fenced, gives up, or dies."""
+        """Run until it is fenced, gives up, or dies."""
         if not await self._initialise():
             return
         while not self._owner.is_over:
@@ -164,7 +164,7 @@ class _Incarnation:
             if fate < 0.08:
                 await asyncio.sleep(self._rng.uniform(0.3, 1.6))  # perhaps until the transaction times out
             elif fate < 0.11:
-                # Its successor begins; this one becomes a zombie, and whoever outlives the other goes on.
+                # Its successor begins, and this one becomes a zombie. The one that outlives the other goes on.
                 self._owner.zombies.append(asyncio.ensure_future(_Incarnation.next_of(self._owner).run()))
                 await asyncio.sleep(self._rng.uniform(0.0, 0.4))
             else:
@@ -218,12 +218,12 @@ class _Incarnation:
         if error in FENCED:
             self._owner._coverage.reached("producer fenced")
         elif error is None and not self._bumps_epoch:
-            # As clients of version 1 do: abort, and go on in the same epoch. The batch may still come.
+            # Clients of version 1 do so: abort, and go on in the same epoch. The batch may still arrive.
             await self._end(attempt, is_commit=False)
         return False
 
     async def _send_batch(self, key: Key, batch: bytes) -> ErrorCode | None:
-        """The same batch until somebody says what became of it; None: nobody did."""
+        """Send the same batch until an answer says its outcome. None: no answer did."""
         client, version = self._owner._client, 12 if self._bumps_epoch else 11
         message = request(
             ApiKey.PRODUCE,
@@ -301,7 +301,7 @@ class _Incarnation:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
         )
-        # Set before it is sent: without an answer the end is not asked for, so only an abort can follow.
+        # Set before the request is sent. If no answer comes, no commit is asked for, so only an abort can follow.
         attempt.offset = attempt.number
         answer = await self._groups.ask(
             ApiKey.TXN_OFFSET_COMMIT,

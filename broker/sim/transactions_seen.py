@@ -14,7 +14,7 @@ class Attempt:
     name: str
     number: int  # of its producer, ascending over incarnations
     bumps_epoch: bool  # transaction version 2
-    is_torn: bool = False  # ended by a late marker: nothing is asked of it any more
+    is_torn: bool = False  # ended by a late marker: it is not checked any more
     sent: dict[bytes, Key] = field(default_factory=dict)  # identity of each record -> where it was sent
     acked: set[bytes] = field(default_factory=set)
     offset: int | None = None  # committed for the group of its producer, as part of it

@@ -1,6 +1,6 @@
-"""The world of one seed: the cluster, its clients and its faults; runs them, heals, waits for recovery, compares.
+"""The world of one seed: the cluster, its clients and its faults. It runs them, heals, waits for recovery, compares.
 
-`seed_run` makes one from a seed's number. What it waits for at the end is in `recovery` and `comparison`.
+`seed_run` makes a world from a seed's number. What it waits for at the end is in `recovery` and `comparison`.
 """
 
 from __future__ import annotations
@@ -139,13 +139,13 @@ class World:
         return ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
 
     def new_client(self, name: str) -> SimClient:
-        """On a host of its own; links to it are cut as those to any other."""
+        """On a host of its own. Links to it are cut like those to any other host."""
         return self._client(name)
 
     # -- invariants --------------------------------------------------------------------------------------------------
 
     def fail(self, invariant: str, message: str) -> None:
-        """The first one counts: what follows may be its consequence."""
+        """Only the first violation counts: those that follow may be its consequences."""
         if self.violation is None:
             self.violation = Violation(invariant=invariant, message=message, at_us=self.scheduler.now_us)
 
@@ -196,7 +196,7 @@ class World:
         answers = EventLoopAnswersWithinASession(self.fail)
         if not answers.check(life.node_id, held_us=loop.held_us, waited_us=loop.waited_us, session_ms=SESSION_MS):
             return
-        error = loop.failure  # of a callback: a process would log it and go on, half done
+        error = loop.failure  # of a callback: a real process would log it and go on with the work half done
         if error is not None:
             where = "".join(traceback.format_exception(error)[-3:])
             NoHandlerRaises(self.fail).violated(f"broker {life.node_id}: {error!r}\n{where}")
@@ -214,7 +214,7 @@ class World:
             BrokerDoesNotFail(self.fail).violated(f"broker {life.node_id}: {error!r}\n{where}")
 
     def _note_offline(self, life: Life) -> None:
-        """What went offline comes back with a restart: with one that somebody orders once the disk is healed."""
+        """A partition that went offline comes back with a restart, which is ordered once the disk is healed."""
         assert life.broker is not None
         offline = life.broker.partitions.offline()
         for key in offline:
@@ -232,14 +232,14 @@ class World:
             self._end_and_restart(life)
 
     def storage_fails(self, partitions: Partitions, hosted: HostedPartition) -> None:
-        """Before its partition is gone: the checker looks between events only."""
+        """Called before the partition is removed: the checker looks only between events."""
         for life in self.cluster.up():
             if life.broker is not None and life.broker.partitions is partitions and self.violation is None:
                 with self.cluster.disks[life.node_id].observed():
                     self.partitions.failing(life, hosted)
 
     def _end_and_restart(self, life: Life) -> None:
-        """A broker whose disk refused what it cannot do without ends itself; its supervisor starts it again."""
+        """A broker ends itself when its disk refuses something that it needs. Its supervisor starts it again."""
         life.died_within_event = True
         self.cluster.kill(life.node_id)
         self.faults.restart_soon(life.node_id)

@@ -1,7 +1,7 @@
 """The analysis: one pass of Spark SQL over all cells, a session passed in, DataFrame and SQL only.
 
-Gives `CellFacts` per cell. Owns which query runs when and what is kept in memory in between; the rules are in
-`record_queries.py` and `predict.py`, what is made of the answers in `cell_facts.py` and `stories.py`.
+Returns `CellFacts` for each cell. Owns which query runs when, and what stays in memory in between. The rules are in
+`record_queries.py` and `predict.py`. `cell_facts.py` and `stories.py` turn the answers into facts and stories.
 tests/reports/test_reports_analysis.py plants damage of known size and counts it.
 """
 

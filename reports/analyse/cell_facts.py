@@ -1,4 +1,4 @@
-"""What Spark answered of one cell, made into its facts. Pure: frames in, `CellFacts` out.
+"""Turns Spark's answers for one cell into the facts of that cell. Pure: frames in, `CellFacts` out.
 
 Shown by tests/reports/test_reports_analysis.py.
 """

@@ -1,11 +1,16 @@
-"""The Spark SQL on records: which are lost, twice, late or delivered wrongly, of all cells at once.
+"""The Spark SQL on records: which are lost, duplicated, late or delivered wrongly, in all cells at once.
 
-Scans and hash aggregates, never a join of records to records. Loss, duplicates and strays go through words of 64
-sequence numbers, so that N records shuffle N/64 rows; only words that look wrong are opened. Offsets go through runs of
-64 (`LOG_RUNS`): what was answered, stored and delivered is compared run by run, and only irregular runs reach the sort
-or are opened. No hash and no sum stands for equality: all comparisons are of bit sets, each bit one record.
-`record_sets.py` says in which order, tests/reports/test_reports_exactness.py that they are exact. Views needed: send,
-recv, log, copies, audit (runlog.streams.schema plus `cell`) and the small tables that `record_sets.compare_sets` names.
+It uses scans and hash aggregates, never a join of records to records.
+
+- Loss, duplicates and strays: records are packed into words of 64 sequence numbers, so N records shuffle N/64 rows.
+  Only words that look wrong are opened.
+- Offsets: they are packed into runs of 64 (`LOG_RUNS`). What was answered, stored and delivered is compared run by run.
+  Only irregular runs reach the sort or are opened.
+- No hash and no sum stands for equality: all comparisons are of bit sets, in which each bit is one record.
+
+`record_sets.py` runs the statements in their order. tests/reports/test_reports_exactness.py shows that they are exact.
+Views needed: send, recv, log, copies, audit (runlog.streams.schema plus `cell`) and the small tables that
+`record_sets.compare_sets` names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which records are what: observed and predicted identities of each cell and kind, compared in Spark.
+"""Compares, in Spark, the observed with the predicted record identities of each cell and kind of anomaly.
 
-Owns in which order the statements of `record_queries.py` run and which results are kept meanwhile. It knows views and
-rows, no run directory: `analyse.py` registers the streams. tests/reports/test_reports_exactness.py compares it with
+Owns the order in which the statements of `record_queries.py` run, and which results are kept meanwhile. It knows views
+and rows, no run directory: `analyse.py` registers the streams. tests/reports/test_reports_exactness.py compares it with
 plain Python.
 """
 

@@ -1,4 +1,4 @@
-"""Which records have their story told, and the rows that each of them left in the run log.
+"""Which records get a story in the report, and the rows that each of them left in the run log.
 
 Shown by tests/reports/test_reports_page.py.
 """

@@ -1,6 +1,6 @@
-"""One cell that cannot be analysed costs itself and no other: it is found by halving, named, and inconclusive.
+"""If a cell cannot be analysed, only this cell is inconclusive. Halving the set of cells finds it, and a note names it.
 
-Files are looked at before Spark opens them, so this is for what nobody thought of. The number of attempts has a bound.
+Files are checked before Spark opens them, so this is for errors that nobody foresaw. The number of attempts is bounded.
 Shown by tests/reports/test_reports_tolerant.py.
 """
 

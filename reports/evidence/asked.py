@@ -1,8 +1,13 @@
 """What the schedule asked of a cell in its measured window, and how much of it was handed over in time.
 
-`rate_per_s` of a workload is what is due only where the rate is constant. A closed loop is asked for nothing: there it
-is a ceiling. For every other shape the run log tells: each record that was handed over has its intended time, and those
-that were due and never were are `unsent` of the load's own account. Pure. Shown by tests/reports/test_reports_asked.py.
+What was asked depends on the shape of the load:
+
+- With a constant rate it is `rate_per_s` of the workload.
+- A closed loop is asked for nothing: there `rate_per_s` is a ceiling.
+- For every other shape it is read from the run log. Each record that was handed over has its intended time. Records
+  that were due and were never handed over are `unsent` in the load's own account.
+
+Pure. Shown by tests/reports/test_reports_asked.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What of a cell's evidence is missing: files against their list, streams against the plan, rows against three counts.
+"""Which evidence of a cell is missing: files against their list, streams against the plan, rows against three counts.
 
-Each line makes the cell inconclusive, because what nobody can look at may hold anything. Pure but for `cell_files`.
+Each finding makes the cell inconclusive, because missing evidence could show anything. All but `cell_files` is pure.
 Shown by tests/reports/test_reports_damage.py, which takes away and damages every file of a sound run.
 """
 

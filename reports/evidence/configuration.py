@@ -1,4 +1,4 @@
-"""What was in force in a cell, as far as it decides what may happen to records: its settings and what was done to it.
+"""What decides, in a cell, what may happen to records: the settings in effect and what was done to the cell.
 
 Pure. `judge/lawful.py` has the rules.
 """

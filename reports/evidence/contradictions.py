@@ -1,8 +1,8 @@
-"""What the run log of a cell says against itself: then no verdict can rest on it, and the cell is inconclusive.
+"""Where the run log of a cell contradicts itself. Then no verdict can rest on it, and the cell is inconclusive.
 
-Pure: takes what `analyse.py` has counted. Each rule is in words in `RULES`, which docs/reference/lawful.md prints, and
-is planted in tests/reports/planted_cases.py. Not compared, with the reason: the intended time of a record in `log` or
-`recv` with that in `send`, because the payload carries it under its own checksum.
+Pure: takes what `analyse.py` has counted. `RULES` has each rule in words, and docs/reference/lawful.md prints them.
+tests/reports/planted_cases.py plants a case of each. Not compared: the intended time of a record in `log` or `recv`
+with that in `send`, because the payload carries it under its own checksum.
 """
 
 from __future__ import annotations

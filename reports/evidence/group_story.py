@@ -1,6 +1,7 @@
 """The part of a record's story that groups and copiers wrote: commits past it, who owned its partition, its copies.
 
-From `history.jsonl`, the faults on clients and the stream `copies`; pure. tests/reports/test_reports_group_story.py.
+It is read from `history.jsonl`, the faults on clients and the stream `copies`. Pure. Shown by
+tests/reports/test_reports_group_story.py.
 """
 
 from __future__ import annotations

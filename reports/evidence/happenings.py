@@ -1,8 +1,8 @@
-"""Anomalies of replication and of life that events show, journal and probe; and offsets whose answers are suspect.
+"""Anomalies of replication and liveness that events of journal and probe show, and offsets whose answers are suspect.
 
-Pure: takes the event lines of one cell. What strikes single records is given as intervals of offsets, which
-`analyse.py` joins with the acknowledgements; the rest as findings. Each rule is in words in `anomalies.py`, and planted
-in tests/reports/planted_cases.py.
+Pure: takes the event lines of one cell. Anomalies of single records are given as intervals of offsets, which
+`analyse.py` joins with the acknowledgements. All others are given as findings. `anomalies.py` has each rule in words,
+and tests/reports/planted_cases.py plants a case of each.
 """
 
 from __future__ import annotations

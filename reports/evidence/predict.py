@@ -1,6 +1,6 @@
-"""Which records a fault must damage, said from journals, log dumps and the wire, without looking at the outcome.
+"""Predicts which records a fault must damage, from journals, log dumps and the wire, without looking at the outcome.
 
-Pure: takes the event lines of one cell, gives offset intervals. `analyse.py` turns them into identities through the
+Pure: takes the event lines of one cell and gives offset intervals. `analyse.py` turns them into identities through the
 acknowledgements (loss) or the final log (duplicates, order). tests/reports/test_reports_predict.py shows each rule.
 """
 

@@ -1,8 +1,8 @@
-"""Which records a refusal must put behind later ones: batches first sent before others, but appended after them.
+"""Predicts which records a refusal reorders: batches that were first sent before others, but appended after them.
 
-Pure. Order of first attempts comes from the wire, offsets from the journal, else from the wire. Records are followed by
-their identities where the wire log has them, because a client may send refused records again in another batch
-(librdkafka puts them back into its queue); a batch without identities is followed by its CRC.
+Pure. The order of first attempts comes from the wire. Offsets come from the journal, or else from the wire. Records are
+followed by their identities where the wire log has them, because a client may send refused records again in another
+batch (librdkafka puts them back into its queue). A batch without identities is followed by its CRC.
 Shown by tests/reports/test_reports_predict.py.
 """
 

@@ -1,7 +1,7 @@
 """How a cell came back from its first fault: time to detect, to elect, to the first ack, back to the service level.
 
-Pure: events of journal or probe, and the rate of acknowledgements in time buckets. All times count from the moment when
-the first fault began to act. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
+Pure: takes events of journal or probe, and the rate of acknowledgements in time buckets. All times count from the
+moment when the first fault began to act. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
 Shown by tests/reports/test_reports_recovery.py.
 """
 

@@ -1,4 +1,4 @@
-"""Each cell's figures with what they may be used for: what `harness compare` sets side by side. Pure.
+"""The figures of each cell, and what each may be used for. `harness compare` compares them. Pure.
 
 `render/measurements.py` writes them into a file and reads them back.
 """

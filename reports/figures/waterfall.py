@@ -1,8 +1,8 @@
 """Where the time of a record goes: the stages between its times, as waterfalls and their tables.
 
-The figures are those that the load processes counted in the measured window (`outcome.health.stages`). Means add up, so
-the chart over all cells is made of means; a percentile of a whole is not the sum of the percentiles of its parts, and
-the charts of single cells, which show both, mark the whole beside them. Pure.
+The load processes counted these figures in the measured window (`outcome.health.stages`). Means add up, so the chart
+over all cells shows means. A percentile of the whole is not the sum of the percentiles of its parts. The charts of
+single cells show means and percentiles, so they mark the whole beside the parts. Pure.
 Shown by tests/reports/test_reports_waterfall.py.
 """
 

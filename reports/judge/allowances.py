@@ -1,7 +1,7 @@
 """Anomalies that a team has decided to live with, each for a reason and until a day: read, matched, applied.
 
-An allowance turns a failed invariant of a cell into one that is allowed, and says so wherever it is reported. From its
-day on the invariant fails again. One that matches nothing is told, so that the list does not outlive its reasons.
+An allowance turns a failed invariant of a cell into an allowed one, and every report of it says so. From its day on the
+invariant fails again. If an allowance matches nothing, that is reported, so that the list does not outlive its reasons.
 The file is YAML; JSON Schema by `harness schema allowances`. Shown by tests/reports/test_reports_allowances.py.
 """
 

@@ -1,8 +1,9 @@
 """CPU of a cell's brokers in the measured window, and what their compilers and collectors took of it. Pure.
 
-A JVM compiles what is hot, in bursts that belong to its age and not to the configuration: what stays is the CPU without
-the compiler. The collector's part stays in, for garbage comes with every record. Runs older than these figures, and
-brokers without a compiler, have the whole alone. Shown by tests/reports/test_reports_broker_cpu.py.
+A JVM compiles hot code in bursts that depend on the age of the process and not on the configuration. So the CPU that is
+compared is the CPU without the compiler. The garbage collector stays in, because garbage comes with every record. Runs
+older than these figures, and brokers without a compiler, have only the total. Shown by
+tests/reports/test_reports_broker_cpu.py.
 """
 
 from __future__ import annotations

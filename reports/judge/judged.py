@@ -1,4 +1,4 @@
-"""A cell with its verdict, and what all cells of a run come to."""
+"""A cell with its verdict, and the verdict of all cells of a run together."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 """For which configuration each anomaly is lawful, unlawful or impossible, with the reason and its source.
 
-Lawful: the protocol permits it, a fault may cause it. Unlawful: a promise was broken. Impossible: it cannot be said
-of this configuration at all. Every rule is a table of cases, of which the first that holds counts: the verdict quotes
-`rule`, and docs/reference/lawful.md is written from the same cases, so it cannot say less. Pure.
+- Lawful: the protocol permits it, and a fault may cause it.
+- Unlawful: a promise was broken.
+- Impossible: the anomaly cannot exist in this configuration at all.
+
+Every rule is a table of cases, and the first case that holds counts. The verdict quotes `rule`.
+docs/reference/lawful.md is written from the same cases, so it cannot say less. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Limits that a suite sets for figures of its cells: held, broken or undecided, each with its reason. Pure.
 
-A figure that is not known, or that is of an inconclusive cell, decides nothing: such a limit is undecided and never a
-pass. On a host that others disturbed, a limit that holds all the same is held. A broken one is undecided there, because
-the host may have broken it. Shown by tests/reports/test_reports_limits.py.
+If a figure is not known, or if its cell is inconclusive, the limit is undecided and never a pass. If others disturbed
+the host, a limit that is still met counts as held. A limit that is not met is undecided there, because the host may be
+the cause. Shown by tests/reports/test_reports_limits.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What others on the host, or its own warm-up, took from a cell's window, for the analysis. The rules are those of
+"""What other processes on the host, or the cell's own warm-up, took from a cell's window. The rules are in
 runlog.quality."""
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Facts of a cell to pass, fail or inconclusive, each with its reasons. Pure; thresholds are in `criteria.py`.
+"""From the facts of a cell to pass, fail or inconclusive, with the reasons. Pure; thresholds are in `criteria.py`.
 
-A violation that was seen is a fail, whatever else is in doubt about speed. Inconclusive means that the run cannot say:
-the fault was not proved, the log was not read to its end, the load was not what was asked for. Never a silent pass.
+An observed violation is a fail, even if the figures of speed are in doubt. Inconclusive means that the run cannot say.
+For example, the fault was not proved, the log was not read to its end, or the load was not what was asked for. There is
+never a silent pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run and its cells, as their files tell it. No I/O."""
+"""A run and its cells, as their files describe them. No I/O."""
 
 from __future__ import annotations
 

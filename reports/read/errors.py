@@ -1,4 +1,4 @@
-"""The two kinds of problem that a person mends, and the exit codes of the analysis. All else is a bug of ours."""
+"""The two kinds of problem that a person can repair, and the exit codes of the analysis. Any other error is our bug."""
 
 from __future__ import annotations
 

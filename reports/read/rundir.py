@@ -1,7 +1,7 @@
-"""Reads what a run directory says in JSON, as records: manifest, cells, lines. Tolerates what a killed run leaves.
+"""Reads the JSON files of a run directory as records: manifest, cells, lines. Tolerates what a killed run leaves.
 
-Parquet is Spark's business (`tables.py`). Everything odd becomes a note or a problem, never a guess: a note changes
-nothing, a problem says that evidence is missing, and what it is about is no pass.
+Spark reads Parquet (`tables.py`). Whatever is odd becomes a note or a problem, never a guess. A note changes nothing. A
+problem says that evidence is missing, and the cell or run that it concerns is no pass.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bounds on waits inside Spark, which has none of its own: a start that hangs, a Connect server that dies or freezes.
 
-Neither py4j nor gRPC can be interrupted from outside, so a wait that is over its bound ends the process, with a word on
-stderr and the code for the environment. Shown by tests/reports/test_reports_session.py.
+Neither py4j nor gRPC can be interrupted from outside. So a wait that exceeds its bound ends the process, with a message
+on stderr and the exit code for the environment. Shown by tests/reports/test_reports_session.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an analysis needs before it can begin: pyspark, Java, and the server that was named. Imports no pyspark.
 
-Quick (below two seconds when all is well), so that a run asks before its first cell. Owns the words that tell how to
-mend what is missing. Shown by tests/reports/test_reports_session.py.
+The check takes less than two seconds if nothing is missing, so a run makes it before its first cell. Owns the messages
+that say how to install what is missing. Shown by tests/reports/test_reports_session.py.
 """
 
 from __future__ import annotations

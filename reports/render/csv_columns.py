@@ -1,7 +1,7 @@
 """Every column of the tables below results/: its written name, with its unit, and what it means. Data, and no figures.
 
-docs/reference/results-tables.md is made of it. A column that is written and not told here fails
-tests/reports/test_reports_csv_columns.py.
+docs/reference/results-tables.md is generated from it. If a column is written and not described here,
+tests/reports/test_reports_csv_columns.py fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The CSV tables below results/: what stands behind every chart and table of the page."""
+"""The CSV tables below results/: the data of every chart and table of the page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Small drawings of the front page as inline SVG: they need no script, they print, and CSS gives them their colours.
 
-A drawing is stretched to the width that it gets; strokes keep theirs (`vector-effect`).
+A drawing is stretched to the width of its place; strokes keep their own width (`vector-effect`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: text, and CSV whose cells mean nothing to a spreadsheet."""
+"""Writes files that appear whole or not at all: text, and CSV in which a spreadsheet finds no formula."""
 
 from __future__ import annotations
 

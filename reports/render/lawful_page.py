@@ -1,7 +1,7 @@
 """`python -m reports.render.lawful_page`: docs/reference/lawful.md, every anomaly with its rule and where it is lawful.
 
-Written from `anomalies.py`, from the cases of `lawful.py` and from `criteria.py`, all of them: what the code makes an
-exception of stands on the page. A test demands that the file in docs/ is what this prints.
+It is written from `anomalies.py`, from all cases of `lawful.py`, and from `criteria.py`. So every exception in the code
+is on the page. A test requires that the file in docs/ is what this prints.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""results/measurements.json: each cell's figures with what they may be used for; what `harness compare` reads.
+"""results/measurements.json: the figures of each cell, and what each may be used for. `harness compare` reads it.
 
-Written by the analysis, read back without Spark. Owns the file's form and nothing of what is made of it.
+The analysis writes it. It is read back without Spark. Owns the form of the file, and not how its content is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Words of others in CSV, Markdown and XML: what they hold stays text, and means nothing to the program that opens it.
+"""Text from outside in CSV, Markdown and XML: it stays plain text and has no meaning to the program that opens it.
 
 Pure. Shown by tests/reports/test_reports_untrusted.py.
 """

@@ -1,11 +1,15 @@
-"""The results of one analysis in a run directory: written aside, shown as a whole; those of another one go first.
+"""Publishes the results of one analysis in a run directory: written aside, then renamed. Older results are moved first.
 
-Each analysis has an id, and what it writes carries it. While it owns the directory (`flock`, which ends with the
-process), it first moves the results that are there to `results.before/`: whatever happens afterwards, nobody takes them
-for its own. It writes into `.analysis-<id>/`, and only whole and synced files are renamed to the names that people and
-CI systems read, the directory `results/` last. So after a kill at any moment what stands at the known names is whole
-and of one analysis: while the old ones leave, a part of the old ones; then none; then a part of the new ones.
-Nothing is ever written through a name that may be a link.
+Each analysis has an id, and its files carry it. It owns the directory by `flock`, which ends with the process. The
+steps are:
+
+1. Move the results that are there to `results.before/`. So nobody takes them for results of this analysis.
+2. Write the new files into `.analysis-<id>/` and sync them.
+3. Rename whole and synced files to the names that people and CI systems read, the directory `results/` last.
+
+So after a kill at any moment each file at a known name is whole, and all of them are of one analysis: a part of the old
+ones during step 1, none during step 2, a part of the new ones during step 3. Nothing is ever written through a name
+that may be a link.
 Shown by tests/reports/test_reports_publication.py, which kills a process at each step.
 """
 

@@ -1,7 +1,7 @@
 """The published JSON Schema of results/verdicts.json, for programs that read a run: `harness schema verdicts`.
 
-Owns the file's version. Every object is closed: a figure that is added without being told here fails
-tests/reports/test_reports_results_schema.py.
+Owns the file's version. Every object is closed: if a figure is added and not described here,
+tests/reports/test_reports_results_schema.py fails.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Vega-Lite specifications of the sweep's analysis: effects, interactions, durability surface. Colours come from the
-page's theme; colour never stands alone (shape or place says the same)."""
+page's theme. No information is in the colour alone: shape or place shows it too."""
 
 from __future__ import annotations
 

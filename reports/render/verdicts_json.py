@@ -1,4 +1,4 @@
-"""results/verdicts.json: what became of the run and of each cell, for programs. `results_schema.py` has its form."""
+"""results/verdicts.json: the verdicts of the run and of each cell, for programs. `results_schema.py` has its form."""
 
 from __future__ import annotations
 

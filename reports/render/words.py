@@ -1,4 +1,4 @@
-"""Figures in words of the page: numbers, milliseconds, percent; and text that is safe inside a script element."""
+"""How the page writes figures: numbers, milliseconds, percent; and text that is safe inside a script element."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What each block of a run shows over all cells, also where a cell has no figure in some of them. Pure.
+"""The level of each block of a run over all cells, even if a cell has no figure in some blocks. Pure.
 
-A block is what shifts all of its cells together: a cluster of a sweep on several, else a round of repetitions. A
-block's mean over the cells that it has would take their levels for its own shift, and to leave out every block with a
-gap may leave none. So a block's level is its offset in the sweep's fit of configurations and clusters
-(reports/figures/sweep/cell_means.py), which is the mean over all cells where nothing is missing. Where that fit cannot
-tell blocks apart, the reason is returned. Knows nothing of a second run. Shown by
-tests/reports/test_reports_comparison.py.
+A block is a group of cells that shift together: one cluster of a sweep on several clusters, or else one round of
+repetitions. Two simple ways fail when a cell is missing. The mean over the cells of a block would mistake their levels
+for a shift of the block. Leaving out every block with a gap may leave none. So the level of a block is its offset in
+the sweep's fit of configurations and clusters (reports/figures/sweep/cell_means.py). If nothing is missing, that is the
+mean over all cells. If the fit cannot separate the blocks, the reason is returned. Knows nothing of a second run. Shown
+by tests/reports/test_reports_comparison.py.
 """
 
 from __future__ import annotations

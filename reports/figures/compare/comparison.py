@@ -1,11 +1,13 @@
 """Better, worse, same or undecided, cell by cell and for the whole run, with false discoveries controlled. Pure.
 
-The unit is the repetition: what happens inside one run says nothing of the next run. In a sweep on several clusters it
-is the cluster: its repetitions of a cell become one. A cell needs four repetitions a side to be judged alone. The whole
-run is judged over all cells together, by clusters or else by rounds, because all cells of one share its shift
-(reports/figures/compare/blocks.py, docs/decisions/0007-forks.md). So a run that ran once decides nothing.
+The unit is the repetition, because the scatter inside one run says nothing about the next run. In a sweep on several
+clusters the unit is the cluster: its repetitions of a cell become one. A cell needs four repetitions on each side to be
+judged alone. The whole run is judged over all cells together, by clusters or else by rounds, because all cells of one
+cluster or round share its shift (reports/figures/compare/blocks.py, docs/decisions/0007-forks.md). So a run without
+repetitions decides nothing.
 
-Test and interval are one model, Student's t: a change is called by its name only where its interval excludes none.
+Test and interval use one model, Student's t: a change is called better or worse only if its interval excludes "no
+change".
 Shown by tests/reports/test_reports_comparison.py and test_reports_one_model.py; `make prove` runs hundreds of A/A and
 planted comparisons, `make prove-same` runs real ones.
 """

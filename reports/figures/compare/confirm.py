@@ -1,10 +1,12 @@
-"""A recommendation put to the test: what the sweep predicted of a configuration beside what a new run of it measured.
+"""Confirms a recommendation: compares what the sweep predicted for a configuration with what a new run of it measured.
 
-Pure. A sweep on several clusters (`forks`) predicts where one more cluster lies, and that interval alone decides, as
-long as the new run has as many cells on its cluster as the prediction is of. A sweep on one cluster gives the interval
-of a mean, and so does the new run: both are needed to say whether they differ, and what differs from cluster to cluster
-is in neither. What changes from hour to hour never is, so that a difference below `relevant` counts as confirmed in any
-case. Shown by tests/reports/test_reports_confirm.py.
+- A sweep on several clusters (`forks`) predicts where one more cluster lies. That interval alone decides, if the new
+  run has as many cells on its cluster as the prediction assumes.
+- A sweep on one cluster gives the interval of a mean, and so does the new run. Both are needed to say whether they
+  differ. Neither contains the difference from cluster to cluster.
+- No interval contains the changes from hour to hour. So a difference below `relevant` always counts as confirmed.
+
+Pure. Shown by tests/reports/test_reports_confirm.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which rows of a comparison are shown one by one, and which come to one line. Pure.
+"""Which rows of a comparison are shown one by one, and which are folded into one line. Pure.
 
-A reader who looks for what changed is not to search for it among seventy rows that say nothing. What decides, or what
-one side lacks, is always shown. The table beside the page has every row. Shown by
+A reader who looks for changes should not have to search among seventy rows that say nothing. A row is always shown if
+it decides, or if one side lacks it. The table beside the page has every row. Shown by
 tests/reports/test_reports_folding.py.
 """
 

@@ -1,6 +1,6 @@
 """May these two runs be compared at all? Host, engine, path, durability and load must be alike. Pure.
 
-What the comparison is about may differ: versions, client, client settings that promise nothing. It is listed.
+The subject of the comparison may differ: versions, client, and client settings that promise nothing. It is listed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Block bootstrap: neighbouring moments of a run are alike, so whole blocks of time are drawn again, never single ones.
+"""Block bootstrap: neighbouring moments of a run are alike, so it resamples whole blocks of time, never single moments.
 
-Moving blocks (Künsch 1989) of the length that the series' own memory asks for. Shown by
-tests/reports/test_reports_statistics.py on series of known memory.
+Moving blocks (Künsch 1989). The autocorrelation of the series decides their length. Shown by
+tests/reports/test_reports_statistics.py on series of known autocorrelation.
 """
 
 from __future__ import annotations

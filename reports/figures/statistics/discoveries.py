@@ -1,4 +1,4 @@
-"""Many tests at once: which are discoveries, and how wide their intervals must be to say the same. Pure.
+"""Many tests at once: which are discoveries, and how wide their intervals must be to agree with that. Pure.
 
 Shown by tests/reports/test_reports_statistics.py and tests/reports/test_reports_one_model.py.
 """

@@ -1,4 +1,4 @@
-"""Quantiles of the normal and of Student's t, digamma and trigamma: what numpy lacks and one heavy package would bring.
+"""Quantiles of the normal and of Student's t, digamma, trigamma. numpy lacks them; the package with them is heavy.
 
 Shown by tests/reports/test_reports_statistics.py against printed tables.
 """

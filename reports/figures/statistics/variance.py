@@ -1,8 +1,9 @@
 """How noisy is one configuration, when it was repeated only a few times?
 
-Three repetitions say little of their own scatter, but a sweep has many configurations. An empirical Bayes estimate
-(Smyth 2004, "Linear models and empirical Bayes methods", section 4) draws each configuration's variance towards the
-common one, by as much as the variances themselves are alike. Shown by tests/reports/test_reports_statistics.py.
+Three repetitions say little about their own scatter, but a sweep has many configurations. An empirical Bayes estimate
+(Smyth 2004, "Linear models and empirical Bayes methods", section 4) shrinks the variance of each configuration towards
+the common one. The more alike the variances are, the more it shrinks them. Shown by
+tests/reports/test_reports_statistics.py.
 """
 
 from __future__ import annotations

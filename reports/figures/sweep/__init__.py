@@ -1,4 +1,5 @@
-"""What a sweep says: effects of settings with intervals, the front, a recommendation, and how fine the run could see.
+"""What a sweep shows: effects of settings with intervals, the Pareto front, a recommendation, and the smallest effect
+that the run could detect.
 
 Reads `CellFacts` and verdicts, knows nothing of Spark or pages. `analysis.py` puts the parts together.
 """

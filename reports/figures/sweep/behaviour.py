@@ -1,6 +1,6 @@
 """What client and brokers did in a cell: batches, fill, requests, waits, retries, CPU. It explains why a setting acts.
 
-Clients name their figures differently; `client_figures` is the only place that knows. Pure.
+Clients name their figures differently. Only `client_figures` knows these names. Pure.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""One measure over all configurations: means of logarithms, freed of what differs from round to round, with variances.
+"""One measure over all configurations: means of logarithms without the effect of the round, with their variances.
 
-Repetitions are interleaved in rounds, each configuration once a round, so a host that slows down shows as a round and
-not as a setting. Scatter between repetitions gives the variance, drawn together over configurations; the block
-bootstrap inside the cells is its floor, and all there is where nothing was repeated; where that says nothing either,
-the variance is infinite, which stands for unknown.
+Repetitions are interleaved in rounds, and each configuration runs once in each round. So if the host slows down, that
+shows as an effect of the round and not of a setting.
 
-Where the rounds are dealt over clusters of their own (forks), a cluster is the unit: the cells of a configuration on
-one cluster become one figure, and what is fitted and freed are clusters instead of rounds. The common shift of a
-round or a cluster cancels in differences; a level carries it. docs/decisions/0007-forks.md has the rule and its
-grounds. Pure numpy.
+The variance comes from the scatter between repetitions, shrunk together over configurations. The block bootstrap inside
+the cells is its lower limit. Without repetitions the bootstrap is the only source. If that says nothing either, the
+variance is infinite, which means unknown.
+
+If the rounds are distributed over clusters of their own (forks), a cluster is the unit. The cells of a configuration on
+one cluster become one figure, and the fit removes the effect of clusters instead of rounds. The common shift of a round
+or a cluster cancels in differences, but a level contains it. docs/decisions/0007-forks.md has the rule and its reasons.
+Pure numpy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Main effects and interactions as ratios with 95 % intervals, from the configurations' means.
 
-One factor at a time: each configuration against the baseline. Any other design: least squares on the logarithms, one
-column a level (or one slope for a number with many values), so that effects multiply. What the design cannot tell
-apart is said, not guessed. Pure numpy.
+- One factor at a time: each configuration is compared with the baseline.
+- Any other design: least squares on the logarithms, with one column for each level (or one slope for a number with many
+  values). So effects multiply.
+
+If the design cannot separate two effects, the result says so and does not guess. Pure numpy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far the clusters of a sweep lie apart, measure by measure, and in plain words. Pure.
 
-A cluster's offset is its mean over all configurations against that of all clusters. Part of it is noise of the cells,
-which is taken out of the scatter between clusters (analysis of variance; a negative rest is none).
+The offset of a cluster is its mean over all configurations, compared with the mean of all clusters. Part of it is noise
+of the cells. Analysis of variance removes that part from the scatter between clusters. A negative rest counts as 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Pareto front over throughput, p99, CPU, wire bytes and damage, and what each kind of setting may lose.
 
-A configuration is on the front if no other is better in one thing and no worse in the rest. Figures closer than a
-margin count as equal, and the whole comparison is drawn again from the intervals, because a front of noisy points is
-mostly noise. Pure numpy.
+A configuration is on the front if no other one is better in one measure and no worse in the rest. Figures closer than a
+margin count as equal. The comparison is repeated with values drawn from the intervals, because a front of noisy points
+is mostly noise. Pure numpy.
 """
 
 from __future__ import annotations

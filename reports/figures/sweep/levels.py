@@ -1,4 +1,4 @@
-"""Levels of a sweep in the units that are shown, and what a recommendation is held against. Pure."""
+"""Levels of a sweep in the units that are shown, and what a recommendation is compared with. Pure."""
 
 from __future__ import annotations
 

@@ -1,13 +1,16 @@
-"""What the recommended configuration will show on a cluster that the sweep did not see: the figure that a confirmation
-is held against.
+"""Predicts what the recommended configuration will show on a cluster that the sweep did not see. A confirmation is
+compared with this figure.
 
-Two things set it apart from the configuration's level in the sweep. Its interval holds the scatter of one more cluster
-(a prediction interval), not only the doubt about the mean of all. And the level of whatever looked best is flattered
-by having been chosen for it: by how much is learnt from the clusters that did not choose. Each cluster in turn is left
-out, the others choose by the whole rule of the recommendation, and the cluster left out shows what it thinks of their
-choice, beside what they thought (the bias of a minimum as Tibshirani and Tibshirani 2009 estimate it by
-cross-validation, https://doi.org/10.1214/08-AOAS224). Where every such choice is the same, nothing is taken away.
-On one cluster neither can be known: then the level is the prediction. docs/decisions/0007-forks.md. Pure numpy.
+It differs from the configuration's level in the sweep in two ways:
+
+- Its interval contains the scatter of one more cluster (a prediction interval), not only the uncertainty of the mean.
+- It is corrected for selection bias: the level of the configuration that looked best is too good, because it was chosen
+  for that level. Cross-validation estimates the bias (Tibshirani and Tibshirani 2009, the bias of a minimum,
+  https://doi.org/10.1214/08-AOAS224). Each cluster in turn is left out, and the others choose by the whole rule of the
+  recommendation. The level of their choice on the cluster left out is compared with its level on the others. If every
+  such choice is the same, nothing is corrected.
+
+On one cluster neither can be known: then the level is the prediction. See docs/decisions/0007-forks.md. Pure numpy.
 Shown by tests/reports/test_reports_forks.py.
 """
 

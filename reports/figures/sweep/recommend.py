@@ -1,9 +1,11 @@
 """The recommendation: one configuration in plain sentences, how sure that is, and what would change it. Pure.
 
-Only configurations that carried the load, may not lose acknowledged records and showed no damage are considered.
-Where all of them carried the asked rate, the lowest p99 wins; where they did not, the highest rate. Among those that
-the run cannot tell from the winner, and whose figure is within 10 % of its own (in a noisy run much cannot be told
-apart, which does not make it equal), the one with clearly less broker CPU is taken.
+A configuration is considered only if it carried the load, may not lose acknowledged records, and showed no damage. If
+all of them carried the rate that was asked for, the lowest p99 wins. Otherwise the highest rate wins.
+
+Some configurations may be as good as the winner: the run cannot distinguish them from it, and their figure is within
+10 % of the winner's. (The second condition is needed, because in a noisy run much cannot be distinguished and is still
+not equal.) Among these the one with clearly less broker CPU is taken.
 """
 
 from __future__ import annotations

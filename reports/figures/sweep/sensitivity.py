@@ -1,4 +1,4 @@
-"""How fine this run could see: the smallest effect that it would have found, the repetitions that 5 % would need."""
+"""The sensitivity of this run: the smallest effect that it would have found, and the repetitions needed to find 5 %."""
 
 from __future__ import annotations
 

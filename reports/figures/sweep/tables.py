@@ -1,4 +1,4 @@
-"""The analysis of a sweep as tables: the same figures that stand behind the charts. Pure."""
+"""The analysis of a sweep as tables, with the same figures as the charts. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which figures of a sweep say something about its configurations. Pure.
 
-Where every cell carried the rate that was asked for, throughput is that rate: a chart of it would plot noise, and a
-front that counts it would be made of noise. The tables keep the figure. Shown by tests/reports/test_reports_telling.py.
+If every cell carried the rate that was asked for, throughput is that rate. A chart of it would plot noise, and a front
+over it would be noise. The tables keep the figure. Shown by tests/reports/test_reports_telling.py.
 """
 
 from __future__ import annotations
