@@ -2,10 +2,10 @@
 
     python -m benchmarks.analysis [--rows 100000000] [--master local[2]] [--no-duckdb] [--directory DIR]
 
-Rows are those of send, log and recv together. The job is `python -m reports` as every run has it, in a process tree
-whose memory is watched; what it finds must be what was planted. DuckDB then computes the same figures over the same
-files, the sets by the rules of reports/judge/anomalies.py as they are written, and every figure must agree. Writes
-results/<date>-analysis.json and .md. Exit code 1 when anything disagrees.
+Rows are those of send, log and recv together. The job is `python -m reports`, as for every run. The memory of its
+process tree is watched. It must find exactly what was planted. DuckDB then computes the same figures over the same
+files, and every figure must agree. For the sets it uses the rules of reports/judge/anomalies.py as they are written.
+Writes results/<date>-analysis.json and .md. Exit code 1 if anything disagrees.
 """
 
 from __future__ import annotations

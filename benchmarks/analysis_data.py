@@ -1,7 +1,7 @@
 """A run directory of any size with damage of known size: numpy columns, two million rows at a time. No broker.
 
-Records come in batches of 50 that go round 4 producers and 12 partitions. Some batches are lost (acknowledged, not in
-the log), some are in the log twice, some change places with the next one of their producer and partition.
+Records come in batches of 50, which go to 4 producers and 12 partitions in turn. Some batches are lost (acknowledged,
+not in the log). Some are in the log twice. Some are swapped with the next batch of their producer and partition.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""DuckDB's answer to what the analysis is asked, over the same Parquet files; and where the two differ.
+"""Computes by DuckDB what the analysis computes, over the same Parquet files, and says where the two differ.
 
-Sets by the rules of reports/judge/anomalies.py as they are written, but for two that compare all rows of a partition
-with one another: those are arranged so that their time grows with the rows (the tests show that they say the same).
-Counts, rates, buckets, batches and latencies by plain SQL of its own. Quantiles of the job come from bins 0.8 % wide,
-all else must be equal.
+- Sets follow the rules of reports/judge/anomalies.py as they are written. Two of these rules compare all rows of a
+  partition with one another. They are rewritten here so that their time grows with the number of rows (the tests show
+  that the result is the same).
+- Counts, rates, buckets, batches and latencies come from plain SQL written for this module.
+- Quantiles of the job come from bins 0.8 % wide. All other figures must be equal.
 """
 
 from __future__ import annotations

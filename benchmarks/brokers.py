@@ -1,10 +1,10 @@
 """The reference broker beside Apache Kafka in one run: `make bench`, or `python -m benchmarks.brokers [--quick]`.
 
-`--only SECTION` (again and again for several) measures a part: throughput, librdkafka, codecs, small-records,
+`--only SECTION` (repeat it for several sections) measures a part: throughput, librdkafka, codecs, small-records,
 partitions, connections, latency, fail-over, start-up, producer.
-Owns the order of the loads, the warm-up and the bound on the whole; the figures are made in samples.py, the page in
-table.py. Writes results/<date>-brokers.json and .md (also after an error or Ctrl-C, then marked incomplete) and prints
-the page. Exit code 0 when everything was measured, whatever the ratios are; 1 otherwise.
+Owns the order of the loads, the warm-up and the time limit of the whole. samples.py makes the figures, table.py the
+page. Writes results/<date>-brokers.json and .md (also after an error or Ctrl-C, then marked incomplete) and prints the
+page. Exit code 0 if everything was measured, whatever the ratios are; 1 otherwise.
 """
 
 from __future__ import annotations

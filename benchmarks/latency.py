@@ -1,8 +1,8 @@
 """Latency of acknowledgements at a fixed rate, by librdkafka, as a process of its own.
 
 Usage: python -m benchmarks.latency BOOTSTRAP TOPIC --rate RECORDS_PER_S --seconds S
-Open loop: every millisecond has its records, which are sent when it has come whatever is still unanswered; latency
-counts from that time, so what the sender itself is late counts too. Prints one JSON line: {"p50_ms", "p99_ms",
+Open loop: every millisecond has its records. They are sent when their time has come, whatever is still unanswered.
+Latency counts from that time, so a delay of the sender counts too. Prints one JSON line: {"p50_ms", "p99_ms",
 "p999_ms", "records", "late_ms"}; `late_ms` is the p99 of how late the sender was.
 """
 

@@ -1,4 +1,4 @@
-"""One produce or consume load by librdkafka, as a process of its own so that client CPU is not the measurer's.
+"""One produce or consume load by librdkafka, in a process of its own, so its CPU is not that of the measuring process.
 
 Usage: python benchmarks/load.py produce|consume BOOTSTRAP TOPIC BYTES BATCH_BYTES ACKS
 Prints one JSON line: {"mb_per_s", "seconds", "records", "cpu_s"}. 1 MB is 10^6 bytes of record values.

@@ -2,9 +2,10 @@
 
     python -m benchmarks.load_generator [--clients reference,confluent] [--rates 50000,100000] [--processes 1,2]
 
-Each rate runs for some seconds in an open loop with full accounting: every record scheduled, made, sent, acknowledged
-and written as a row, and the rows are counted afterwards. The ceiling of a client is the highest rate up to which all
-was sent, schedule lag p99 stayed within 2 ms and every row is there. Writes results/<date>-load-generator.json and .md.
+Each rate runs for some seconds in an open loop with full accounting: every record is scheduled, made, sent,
+acknowledged and written as a row. The rows are counted afterwards. The ceiling of a client is the highest rate up to
+which all records were sent, schedule lag p99 stayed within 2 ms, and every row is there. Writes
+results/<date>-load-generator.json and .md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A thousand proxies, and five hundred connections at once, through one server: samples for benchmarks/proxies.py.
 
-Proxies are made by one call, carry one round trip each, and are deleted one by one; of the server's process the memory
-is read while all stand. The crowd is one connection through each of the first five hundred, all open before the first
-message, each with one message of 64 bytes on its way at a time. One thread here keeps them, by epoll.
+One call makes the proxies. Each carries one round trip, and then they are deleted one by one. The memory of the
+server's process is read while all of them exist. The crowd has one connection through each of the first five hundred
+proxies. All are open before the first message, and each has one message of 64 bytes in flight at a time. One thread of
+this process serves them all by epoll.
 """
 
 from __future__ import annotations

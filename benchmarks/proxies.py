@@ -1,9 +1,14 @@
 """The embedded Toxiproxy server beside the real one and beside no proxy, in one run, by turns.
 
-`python -m benchmarks.proxies [--quick]` writes results/<date>-proxies.json and .md and prints the page. What is
-measured: round trips of 64 bytes, a stream of bytes one way, connecting; 1,000 proxies, and 500 connections at once
-(many_proxies.py). Both ends are one more process, so that the proxy is what differs. Exit code 0 when everything was
-measured, whatever the ratios are.
+`python -m benchmarks.proxies [--quick]` writes results/<date>-proxies.json and .md and prints the page. It measures:
+
+- round trips of 64 bytes
+- a stream of bytes in one direction
+- connecting
+- 1,000 proxies, and 500 connections at once (many_proxies.py)
+
+Both ends of a connection are in one more process, so only the proxy differs. Exit code 0 if everything was measured,
+whatever the ratios are.
 """
 
 from __future__ import annotations

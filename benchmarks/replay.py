@@ -1,10 +1,11 @@
-"""Produce and consume loads that cost their own process next to nothing, so that the broker is what is measured.
+"""Produce and consume loads that cost their own process almost no CPU, so that the broker is what is measured.
 
 Usage: python -m benchmarks.replay prime|produce|consume BOOTSTRAP TOPIC [--bytes N] [--acks 1|all] ...
-A batch is made once and sent again and again over a few connections, each with a window of requests in flight, as a
-client does that has records waiting; what is fetched is counted by its batch headers and let go. Answers are checked:
-an error code, or an offset that does not follow, ends the load. Prints the same JSON line as load.py. What a real
-client adds is load.py's to measure.
+
+A batch is made once and sent many times over a few connections. Each connection has a window of requests in flight,
+like a client that has records waiting. Fetched data is counted by its batch headers and dropped. Answers are checked:
+an error code, or an offset that does not follow, ends the load. Prints the same JSON line as load.py, which measures
+what a real client adds.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Does the product call equals different? Its whole path, again and again, on configurations that are equal.
+"""Does the product call equal configurations different? It runs its whole path many times on equal configurations.
 
     python -m benchmarks.same [--runs 10] [--minutes 60] [--suite FILE] [--directory DIR]
 
-Each run is the product as users run it: `harness run`, with its own cluster, load, Spark and report. A run that is
-there already is not made again, so that a check which was ended goes on where it was. Then every two of them are put to
-`harness compare`. All differences that effects, recommendations and comparisons name are wrong; they may be as many as
-their intervals say. The busier the host, the better the test. Prints the claims with how often they were broken, writes
-results/<date>-same.json and .md, and ends with 1 if one is broken too often.
+Each run is the product as users run it: `harness run`, with its own cluster, load, Spark and report. If a run exists
+already, it is not made again. So a check that was interrupted goes on where it was. Then `harness compare` compares
+every two runs. Every difference that effects, recommendations and comparisons name is wrong. There may be as many as
+their intervals permit. The busier the host, the better the test. Prints each claim and how often it was broken, writes
+results/<date>-same.json and .md, and ends with 1 if a claim is broken too often.
 
-With a `--suite` whose configurations are not equal, say `demo`, only the comparisons of its runs are judged.
+If the configurations of a `--suite` are not equal (for example `demo`), only the comparisons of its runs are judged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is measured and what is made of it: shapes, loads, samples, medians, ratios against the aims. Pure.
+"""What is measured, and the figures computed from it: shapes, loads, samples, medians, ratios and their aims. Pure.
 
 Shown by tests/benchmarks/test_benchmarks_samples.py.
 """

@@ -1,9 +1,8 @@
-"""Which scenario came out how, with which client, on which cluster: docs/reference/scenario-results.md, from finished
-runs.
+"""The result of each scenario, by client and cluster: writes docs/reference/scenario-results.md from finished runs.
 
 `python -m benchmarks.scenario_results RUN_DIR…` adds the chaos cells of those runs to
-`benchmarks/results/scenario-runs.jsonl`, a row a cell, and writes the page anew from all rows. Without RUN_DIR it only
-writes the page. A run is known by its start time, so that adding it twice changes nothing.
+`benchmarks/results/scenario-runs.jsonl`, one row for each cell, and writes the page anew from all rows. Without RUN_DIR
+it only writes the page. A run is identified by its start time, so adding it twice changes nothing.
 """
 
 from __future__ import annotations

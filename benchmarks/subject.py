@@ -1,4 +1,4 @@
-"""One running cluster as the benchmark sees it: started and timed, loaded, its brokers' CPU time read, stopped.
+"""One running cluster of the benchmark: starts and times it, loads it, reads its brokers' CPU time, stops it.
 
 Knows no other cluster and no result. The load runs in a process of its own (load.py).
 """

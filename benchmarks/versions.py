@@ -1,9 +1,9 @@
-"""Two checkouts of the reference broker beside one another: `python -m benchmarks.versions OLD_DIRECTORY`.
+"""Compares two checkouts of the reference broker: `python -m benchmarks.versions OLD_DIRECTORY`.
 
-One broker process of each, whose rounds take turns, each round in the other order; what is counted is processor time of
-the broker's event loop (its main thread, by schedstat), so that other load of the host meets both alike. A round is a
+It starts one broker process of each. Their rounds alternate, and each round reverses the order. It counts the CPU time
+of the broker's event loop (its main thread, by schedstat). So other load on the host affects both alike. A round is a
 few hundred equal requests over one connection: produces (acks=all, one replica) of several record sizes, batches and
-codecs, fetches, and small requests. Writes results/<date>-broker-versions.json and .md, prints the page.
+codecs, fetches, and small requests. Writes results/<date>-broker-versions.json and .md, and prints the page.
 """
 
 from __future__ import annotations

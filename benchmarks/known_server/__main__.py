@@ -1,10 +1,10 @@
-"""Does the engine measure what is there? It is set at a real server of known behaviour, again and again.
+"""Does the engine measure what is there? It measures a real server of known behaviour, many times.
 
     python -m benchmarks.known_server [--trials 100] [--rounds 96] [--searches 10]
 
-The server is a reference broker behind a relay that stalls, delays and limits by a seeded plan (`plan`, `relay`). Each
-trial is the product as users run it; the truth is computed from the plan alone (`trials`). Prints the claims with how
-often they held, writes results/<date>-known-server.json and .md, and ends with 1 if one does not hold.
+The server is a reference broker behind a relay. The relay stalls, delays and limits by a seeded plan (`plan`, `relay`).
+Each trial runs the product as users run it. The truth is computed from the plan alone (`trials`). Prints each claim and
+how often it held, writes results/<date>-known-server.json and .md, and ends with 1 if a claim does not hold.
 """
 
 from __future__ import annotations

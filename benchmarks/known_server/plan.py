@@ -1,9 +1,9 @@
 """What the server does by plan, and which latencies follow from it. Pure: times are seconds on one monotonic axis.
 
-Every answer to a Produce waits a delay (by the acks that it asks for) and then, if it falls into a stall, until that
-ends. An open loop with room for all its batches in flight therefore shows a record that is intended at t the latency
-release(t + x + delay) - t, where x is what linger and the way there and back take: at least nothing, at most what the
-same server without plan takes.
+Every answer to a Produce waits for a delay, which depends on its acks. If it then falls into a stall, it waits until
+the stall ends. Take an open loop with room for all its batches in flight, and a record intended at t. Its latency is
+release(t + x + delay) - t, where x is the time of linger and of the way there and back. x is at least 0, and at most
+what the same server takes without a plan.
 """
 
 from __future__ import annotations

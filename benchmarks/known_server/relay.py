@@ -1,7 +1,7 @@
 """The server of known behaviour: one reference broker behind a relay that holds answers back by plan.
 
-The broker advertises the relay, so that every client goes through it. Requests pass at once; answers keep their order
-on a connection. Owns its event loop's thread and the broker's process.
+The broker advertises the relay's address, so every client goes through the relay. Requests pass at once. Answers keep
+their order on a connection. Owns the thread of its event loop and the process of the broker.
 """
 
 from __future__ import annotations

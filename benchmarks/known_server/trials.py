@@ -1,7 +1,7 @@
 """The three trials: percentiles under stalls, effects of a planted delay, and the limit of a planted capacity.
 
-Each runs the product as a user does (`harness run … --cluster external`) against the known server, reads what the run
-directory holds, and sets it beside what the plan says. Nothing of the engine is called to make the truth.
+Each trial runs the product as a user does (`harness run … --cluster external`) against the known server. It reads the
+run directory and compares it with the plan. The truth is computed without any code of the engine.
 """
 
 from __future__ import annotations

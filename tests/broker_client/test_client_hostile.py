@@ -1,5 +1,5 @@
-"""Admin, group members and transactions of the reference client against a broker whose answers keep to the schema and
-mean nothing: every call ends in time with a KafkaError or a value, and no thread dies."""
+"""Admin, group members and transactions of the reference client against a broker whose answers are valid by the schema
+but make no sense. Every call ends in time with a KafkaError or a value, and no thread dies."""
 
 from __future__ import annotations
 

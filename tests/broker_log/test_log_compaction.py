@@ -1,5 +1,5 @@
-"""Compaction keeps the last record of each key, its offset and the order: at every crash point, and with tombstones,
-transactions, producer state, leader epochs, small maps and logs that change meanwhile."""
+"""Compaction keeps the last record of each key, its offset and the order. This holds at every crash point, and with
+tombstones, transactions, producer state, leader epochs, small maps, and logs that change meanwhile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A small launcher of real broker processes for tests: configuration, start, kill, restart, journals.
 
-The harness has its own launcher (harness.clusters); this one exists so that the broker is tested without it, but for
-its choice of free ports.
+The harness has its own launcher (harness.clusters). This one exists so that the broker is tested without the harness.
+Only the choice of free ports is shared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One script of group requests, of every version, valid and not; its answers, with what differs by nature masked.
+"""One script of group requests of every version, valid and invalid, and its answers. Varying values are masked.
 
 Run against any broker: ids that a broker makes up become `#`, times and texts are left out, arrays are sorted.
 """

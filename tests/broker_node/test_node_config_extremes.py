@@ -1,5 +1,5 @@
-"""What the controller accepts as a setting, every broker can use: a value in the metadata log that one of them cannot
-parse would end them all, at each start again."""
+"""Every broker can use what the controller accepts as a setting. If the metadata log had a value that brokers cannot
+parse, it would end all of them, at each start again."""
 
 from __future__ import annotations
 

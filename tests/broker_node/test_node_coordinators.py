@@ -1,4 +1,4 @@
-"""A coordinator's shell over real partitions: load by replay, reply at the high watermark, drop when the lead is lost.
+"""A coordinator's shell over real partitions: load by replay, answer at the high watermark, drop on lost leadership.
 
 The shard is a counter per key, so that each answer shows the state that it was computed from.
 """

@@ -1,10 +1,13 @@
 """Apache Kafka and our broker answer alike: a script of 301 group requests, and generated requests of every API.
 
-The generated ones are few here; `make differential` sends many, and writes docs/reference/differences.md.
-What differs in the script on purpose, and is therefore not in it or taken out of the comparison:
-- A new KIP-848 group with topics begins at epoch 2 in Kafka 4.3, at 1 here: epochs are compared relative to that.
-- A regular expression is resolved in the background by Kafka, with the heartbeat itself here: one heartbeat earlier.
-- A group of which a join or every offset was refused is listed by Kafka and not here: nothing of it was written.
+Only a few requests are generated here. `make differential` sends many, and writes docs/reference/differences.md.
+
+Three things differ on purpose. They are not in the script, or they are left out of the comparison:
+
+- A new KIP-848 group with topics begins at epoch 2 in Kafka 4.3 and at 1 here. Epochs are compared relative to that.
+- Kafka resolves a regular expression in the background. Here the heartbeat itself does it, one heartbeat earlier.
+- If a join or every offset of a group was refused, Kafka lists the group. Here it is not listed, because nothing of it
+  was written.
 """
 
 from __future__ import annotations

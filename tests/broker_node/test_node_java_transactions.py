@@ -1,5 +1,5 @@
 """Kafka's own Java clients and tools on transactions of the reference cluster: the 4.3 producer (version 2),
-kafka-transactions.sh, and the log dumper as the judge of our files."""
+kafka-transactions.sh, and the log dumper, which checks our files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A stop is never lost: a wait that ends in the moment in which its task is cancelled must not swallow that.
+"""A stop is never lost: if a wait ends at the moment when its task is cancelled, it must not swallow the cancellation.
 
-`asyncio.wait_for` of Python 3.11 does swallow it (python/cpython issue 86296), after which a broker that was asked to
-stop waited for its heartbeats for ever.
+`asyncio.wait_for` of Python 3.11 swallows it (python/cpython issue 86296). After that, a broker that was asked to stop
+waited for its heartbeats for ever.
 """
 
 from __future__ import annotations

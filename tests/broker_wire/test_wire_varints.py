@@ -1,4 +1,4 @@
-"""One meaning of a varint: whoever reads the short forms in place reads every form as broker.wire.varints does.
+"""A varint has one meaning: code that reads the short forms in place reads every form as broker.wire.varints does.
 
 The walks that check records, in Python and compiled, are compared in test_wire_compiled.py.
 """

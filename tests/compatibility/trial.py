@@ -1,7 +1,7 @@
 """Trying every feature with one client: cells of the table, each with what happened.
 
-passed; `client` (it lacks the thing, in its driver's words); `broker` (it answered that it does not have the API or
-version); failed, with the reason. No cell has another source.
+The results are: passed; `client` (the client lacks the feature, in its driver's words); `broker` (the broker answered
+that it does not have the API or version); failed, with the reason. No cell has another source.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a feature is tried on: three reference brokers, topics of its own, and a look at them that needs no client.
+"""What a feature is tried on: three reference brokers, topics of its own, and checks of them that need no client.
 
-The look is by this project's own reader and by plain requests, so that a client is never its own witness.
+The checks use this project's own reader and plain requests, so that a client is never its own witness.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The named differences between our broker and Apache Kafka 4.3.1: where each shows, and why it is let stand.
+"""The named differences between our broker and Apache Kafka 4.3.1: where each shows, and why it is accepted.
 
-A difference is a place in an answer (API, path of fields) with both values. One that no entry here names fails the run;
-an entry that a whole run never met is told, so that the table does not outlive its reasons.
+A difference is a place in an answer (API, path of fields) with both values. If no entry here names it, the run fails.
+If a whole run never met an entry, that is reported, so that the table does not outlive its reasons.
 """
 
 from __future__ import annotations

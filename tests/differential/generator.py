@@ -1,7 +1,7 @@
 """Requests of every API and version, drawn from the pools by a seed: plain values and symbols, not yet messages.
 
-A chapter is one API in one version: topics of its own, a sequence of requests of it and of its neighbours (what makes
-the state that it works on), then requests that only look. The same seed gives the same chapter.
+A chapter is about one API in one version. It has topics of its own, then a sequence of requests of this API and of
+related ones (those that make its state), then requests that only read. The same seed gives the same chapter.
 """
 
 from __future__ import annotations

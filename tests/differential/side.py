@@ -1,6 +1,6 @@
 """One of the two brokers: sends it requests in turn, knows what its symbols stand for, makes its answers comparable.
 
-What differs by nature is masked here and nowhere else: ids that a broker makes up, its addresses, times, texts.
+Values that always differ are masked here and nowhere else: ids that a broker makes up, its addresses, times, texts.
 """
 
 from __future__ import annotations

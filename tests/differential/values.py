@@ -1,6 +1,6 @@
-"""What the generator puts into each field: values that mean something, right and wrong, by the field's name.
+"""What the generator puts into each field: values that have a meaning for the field's name, right and wrong ones.
 
-A `Symbol` stands for what only a broker knows (a topic's id, a producer's id); each side puts its own value there.
+A `Symbol` stands for a value that only a broker knows (a topic's id, a producer's id). Each side inserts its own value.
 """
 
 from __future__ import annotations

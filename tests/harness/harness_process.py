@@ -1,4 +1,4 @@
-"""A real `harness` at a terminal of its own, everything that it starts, and where it stands: for tests that stop it.
+"""For tests that stop it: a real `harness` at a terminal of its own, everything that it starts, and how far it is.
 
 Every process of a run inherits a state directory that belongs to the test alone, which is how they are found.
 """

@@ -1,7 +1,7 @@
-"""Answers that keep to the schema and mean nothing: whole messages with values that nobody would send.
+"""Answers that are valid by the schema but make no sense: whole messages with values that nobody would send.
 
-Owns: which values. Half of them are those of a good answer (no error, the topic that was asked for), so that the reader
-gets far into it; the others are limits, negative ids, doubles, empty lists, bytes of no format.
+Owns the choice of values. Half of them are those of a good answer (no error, the topic that was asked for), so that the
+reader gets far into it. The others are limits, negative ids, duplicates, empty lists, and bytes of no format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Somebody else's cluster behind our proxies: nobody gets past them, SASL passes, TLS ends there, verdicts hold.
+"""An external cluster behind our proxies: no client bypasses them, SASL passes, TLS ends there, verdicts hold.
 
-The first half takes a reference cluster for a stranger's. The second (`make test-external`) is Apache Kafka with TLS
-and SASL, started by no harness, under whole scenarios.
+The first half uses a reference cluster as if it were external. The second half (`make test-external`) uses Apache Kafka
+with TLS and SASL, not started by the harness, under whole scenarios.
 """
 
 from __future__ import annotations

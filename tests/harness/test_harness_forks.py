@@ -1,5 +1,5 @@
-"""Rounds of a sweep on clusters of their own: dealt by the plan, told before the run, started anew, and not left behind
-when the run is stopped between them."""
+"""Rounds of a sweep on clusters of their own: the plan distributes them, the run announces them, each starts anew, and
+none is left behind when the run is stopped between them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Batches that nobody should unpack, served to the reference consumer, the final read, the reading of copies and the
-pytest plugin's `records`: each ends with an error that names topic-partition and offset, in time, in little memory."""
+"""Batches that nobody should unpack. They are served to the reference consumer, the final read, the reading of copies
+and the pytest plugin's `records`. Each ends with an error that names topic-partition and offset, in time, with little
+memory."""
 
 from __future__ import annotations
 

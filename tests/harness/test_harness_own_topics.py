@@ -1,6 +1,6 @@
-"""On somebody else's cluster a run makes, uses and deletes its own topics alone; foreign ones stay as they are.
+"""On an external cluster a run makes, uses and deletes only its own topics. All others stay as they are.
 
-A reference cluster is taken for a stranger's; marker `kafka` does the same on Apache Kafka.
+A reference cluster is used as if it were external. The marker `kafka` does the same on Apache Kafka.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What breaks around the harness: a full disk, a dead proxy server, a taken port, a broker that never comes back.
 
-Each ends within a bound, with words that say what to do, and leaves nothing behind.
+Each run ends within a time limit, with a message that says what to do, and leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A secret of its own in every place that takes one, then a search of all that is left and all that was said.
+"""Every place that takes a secret gets a different one. Then all files that are left and all output are searched.
 
-Whole runs as somebody starts them: an external cluster with a client configuration, members in processes of their own,
-a Toxiproxy server by URL; then a client of somebody's own that tells its secrets wherever it can, and fails.
+These are whole runs, started as a user does: an external cluster with a client configuration, members in processes of
+their own, a Toxiproxy server by URL. Then a user's own client tells its secrets wherever it can, and fails.
 """
 
 from __future__ import annotations

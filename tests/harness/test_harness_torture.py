@@ -1,6 +1,6 @@
 """SIGKILL of the harness at random moments: afterwards nothing runs, no fault stays, and what there is can be analysed.
 
-A handful with the other tests, whose run logs are read; `make torture` does fifty and analyses each by Spark.
+A few kills run with the other tests, which read the run logs. `make torture` does fifty and analyses each by Spark.
 TORTURE_SEED repeats the moments of an earlier time.
 """
 

@@ -1,7 +1,7 @@
-"""The load that nobody counts: harder than the cell, into a topic and a directory of its own, on a steady schedule, for
-as long as the brokers grow cheaper.
+"""The warm-up load, which is not counted: harder than the cell, into a topic and a directory of its own, on a steady
+schedule, as long as the brokers' CPU cost still falls.
 
-That it runs, and is told in the manifest, is shown by test_harness_kafka.py.
+test_harness_kafka.py shows that it runs and is recorded in the manifest.
 """
 
 from __future__ import annotations

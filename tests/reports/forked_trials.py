@@ -1,4 +1,4 @@
-"""Sweeps on several clusters, made of known parts: a level of each configuration, a shift of each cluster, what a
+"""Sweeps on several clusters, composed of known parts: a level of each configuration, a shift of each cluster, what a
 cluster does to one configuration, and noise from cell to cell."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One planted case: records on their way, what plants change of them, and what must be found for it.
+"""One planted case: its records, what plants change in them, and what must be found because of that.
 
 Plants (`planted_records`, `planted_events`, `planted_copies`, `planted_doubts`, `planted_damage`) change a case;
 `planted_rows` writes it down.

@@ -1,10 +1,12 @@
 """Run logs with planted anomalies of every kind: what the checker must find, to the record, and nothing else.
 
-A case is one cell of some hundred records in which everything is in order, and into which a few plants are put, each
-into records of its own. Records come in batches of several producers and incarnations, with holes between them and
-offsets up to 2^40; two readers get them in polls of many; streams lie in several files. A plant notes in `truth` all
-that its damage is by the rules of `reports/judge/anomalies.py`: what a poll jumps over is passed over as well if it
-never comes. Of some cases a file is damaged after it was written. Cases are drawn from a seed.
+A case is one cell of some hundred records in which everything is in order. Then a few plants change it, each in records
+of its own. Records come in batches of several producers and incarnations, with holes between them and offsets up to
+2^40. Two readers get them in polls of many records. Streams lie in several files.
+
+A plant notes in `truth` every anomaly that its damage is by the rules of `reports/judge/anomalies.py`. For example, if
+a poll jumps over a record and the record never comes, it is also passed over. In some cases a file is damaged after it
+was written. Cases are drawn from a seed.
 """
 
 from __future__ import annotations

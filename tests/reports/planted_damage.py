@@ -1,7 +1,8 @@
-"""Damage to the files of a planted case: which file is bad, and nothing else of the run.
+"""Damage to one file of a planted case, and to nothing else of the run.
 
-A damaged cell must be inconclusive and name this file and no other, and every other cell of its run must be found as
-if nothing had happened. Applied to the written files, because a plant that changes rows could not make such a file.
+The damaged cell must be inconclusive and name this file and no other. Every other cell of the run must be judged as if
+nothing had happened. The damage is done to the written files, because a plant that changes rows cannot make such a
+file.
 """
 
 from __future__ import annotations

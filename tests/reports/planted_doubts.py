@@ -1,4 +1,4 @@
-"""Plants on what streams say of one another: answers, ends, counts, partitions that nobody read, records of nobody.
+"""Plants on what streams say about one another: answers, ends, counts, partitions that nobody read, unknown records.
 
 Some are anomalies; others make the run log contradict itself, and the cell inconclusive (`Case.doubts`).
 """

@@ -3,8 +3,8 @@
 They have batches and polls of many records, several producers, incarnations, readers and consumers in a partition,
 holes, offsets up to 2^40, copies, and two records at one offset.
 
-Sequences, offsets and consumers are drawn from few values, so that rows meet often: what cancels out in pairs, or is
-folded together by mistake, is met within some hundred histories.
+Sequences, offsets and consumers are drawn from few values, so that rows often have the same ones. So some hundred
+histories are enough to meet errors that cancel out in pairs, or rows that are folded together by mistake.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Never a pass that the evidence does not carry: every file of a run that passes is taken away or damaged in turn.
+"""There is never a pass without evidence: every file of a run that passes is removed or damaged in turn.
 
-All damaged cells are in one run beside a sound one, so that one analysis also shows that a bad file costs its own cell.
+All damaged cells are in one run beside a sound one. So one analysis also shows that a bad file affects only its cell.
 """
 
 from __future__ import annotations

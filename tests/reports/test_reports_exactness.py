@@ -1,7 +1,8 @@
 """The fast statements of `reports/analyse/record_queries.py` are exact.
 
-Each history is a cell of one made run, so that some hundred of them cost one pass of Spark. The rules as they are
-written (`reports/judge/anomalies.py`, in DuckDB) must say the same of others, drawn anew each time.
+Each history is a cell of one generated run, so that some hundred of them cost one pass of Spark. The rules as they are
+written (`reports/judge/anomalies.py`, in DuckDB) must give the same for other histories, which are drawn anew each
+time.
 """
 
 from __future__ import annotations

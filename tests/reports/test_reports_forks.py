@@ -1,7 +1,11 @@
-"""Rounds on several clusters: intervals count clusters, differences are freed of them, a prediction is one of a cluster
-that nobody has seen, and a figure that was chosen for being the best is told without its flattery.
+"""Rounds of a sweep on several clusters, on generated data of known truth:
 
-Made data of known truth; `make prove` has the same trials at length.
+- Intervals count clusters.
+- Differences do not contain the shift of a cluster.
+- A prediction is for a cluster that the sweep has not seen.
+- A figure that was chosen because it is the best is corrected for that choice.
+
+`make prove` has the same trials at length.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 `old_runs/version-2.tar.xz` was written by commit c5ad4e7 (version 2 of the run log: no list of files), by the reference
 client on three brokers: a leader that is lost, responses that are lost, transactional copiers whose brokers and members
-die. Of the run the cells named in its manifest were kept, with what the analysis reads and that version's verdicts;
-events of the internal topics were left out.
+die. The cells named in the manifest were kept, with all that the analysis reads and with the verdicts of that version.
+Events of the internal topics were left out.
 """
 
 from __future__ import annotations

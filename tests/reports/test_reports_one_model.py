@@ -1,5 +1,5 @@
-"""Test and interval of a comparison are one model: no row is called worse beside an interval that holds no change, and
-no row stays open whose interval excludes none."""
+"""Test and interval of a comparison use one model. No row is called worse if its interval contains "no change". No row
+stays undecided if its interval excludes "no change"."""
 
 from __future__ import annotations
 

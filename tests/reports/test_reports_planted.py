@@ -1,8 +1,8 @@
-"""The checker is tested: planted anomalies of every kind are found to the record, and nothing else is.
+"""Tests the checker: it finds planted anomalies of every kind to the record, and nothing else.
 
-Of some cases one file is damaged: they are inconclusive and name it, and all others are found as if it were sound.
-`make prove-checker` runs 1,000 cases (PLANTED_CASES); the tests a part: the calm case, each plant and each damage
-alone, some mixed.
+In some cases one file is damaged. They are inconclusive and name it, and all others are judged as if it were sound.
+`make prove-checker` runs 1,000 cases (PLANTED_CASES). The tests run a part of them: the calm case, each plant and each
+damage alone, and some mixed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A pytest plugin: what kafka-python's distributed tests import and do not carry, for an external broker.
+"""A pytest plugin: the modules that kafka-python's distributed tests import but do not contain, for an external broker.
 
-That is test/service.py, and test/__init__.py, without which Python's own package of that name is found.
+These are test/service.py and test/__init__.py. Without the latter, Python finds its own package of that name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`docker compose stop|start|logs kafka-N` for tests that ask it of brokers which run here without containers.
+"""`docker compose stop|start|logs kafka-N` for tests that call it, although their brokers run here without containers.
 
 A program called docker in a directory of its own, first in the tests' PATH, sends its arguments through a Unix socket
 to the process that owns the brokers. Anything else than the three is refused with exit code 1, in words.

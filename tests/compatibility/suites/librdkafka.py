@@ -1,9 +1,9 @@
 """librdkafka's own tests (C and C++), built from the source that its JavaScript package carries.
 
-Only those that ask a broker: not what is marked as local or manual, or has a mock cluster of its own. A test all of
-whose parts skip themselves counts as skipped. The tests name two scenarios, brokers that create topics by themselves
-and brokers that do not: one cluster after the other. Where they call Kafka's command-line tools they get these tools,
-from the Maven jars.
+Only tests that need a broker run: not those marked as local or manual, nor those with a mock cluster of their own. If
+all parts of a test skip themselves, the test counts as skipped. The tests name two scenarios: brokers that create
+topics by themselves, and brokers that do not. Each has a cluster, one after the other. If a test calls Kafka's
+command-line tools, it gets these tools from the Maven jars.
 """
 
 from __future__ import annotations

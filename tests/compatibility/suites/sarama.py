@@ -1,8 +1,8 @@
 """sarama's functional tests: five brokers behind Toxiproxy at the addresses that are written into them.
 
-They stop and start brokers, and read brokers' logs, by `docker compose`: a program of that name stands before the real
-one in PATH and passes these three on to the brokers here (docker_stand_in.py). What they want of Java's own programs in
-a broker's container they leave out when a Toxiproxy is given to them.
+They stop and start brokers, and read brokers' logs, by `docker compose`. A program called `docker` comes before the
+real one in PATH and passes these three commands on to the brokers here (docker_stand_in.py). They skip what needs
+Java's own programs in a broker's container when a Toxiproxy is given to them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a client's own tests have in common: each runs in a process of its own, with bounded output and time.
 
-A suite says where its tests come from, which of them ask a broker for something, and what of their failures is known:
-whose fault it is, and why. A test that is known to fail and passes is a pass.
+A suite says where its tests come from, which of them need a broker, and which failures are known: whose fault each is,
+and why. If a test is known to fail and passes, it counts as a pass.
 """
 
 from __future__ import annotations
