@@ -38,8 +38,8 @@ def asked_per_s(facts: CellFacts) -> float | None:
 
 
 def achieved_ratio(facts: CellFacts) -> float | None:
-    """Records handed to the client over records due, in the whole time buckets of the measured window; None as above.
-    Records that are due later than they could be handed over count where they were handed over."""
+    """Records handed to the client, divided by records due, in the whole time buckets of the measured window. None as
+    above. If a record was handed over later than it was due, it counts in the bucket where it was handed over."""
     kind = schedule_kind(facts.cell)
     inside = _whole_slots(facts)
     if kind == CLOSED or not len(inside):
@@ -52,8 +52,8 @@ def achieved_ratio(facts: CellFacts) -> float | None:
 
 
 def warm_up_backlog(facts: CellFacts) -> float | None:
-    """What the measured window had to work off from before it began, as a share of what was due in it; None for a
-    closed loop, which is asked for nothing, and with acks=0."""
+    """The backlog from before the measured window, as a share of what was due in the window. None for a closed loop,
+    which is asked for nothing, and with acks=0."""
     if schedule_kind(facts.cell) == CLOSED or facts.throughput_basis != "acknowledged":
         return None
     return backlog_share(facts.counts.acks_in_window, facts.counts.sent + unsent(facts.cell))

@@ -34,7 +34,8 @@ def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str,
 
 
 def missing_beside(files: CellFiles) -> tuple[str, ...]:
-    """What says nothing of single records: the cell is no pass without it, and a violation that is seen stays one."""
+    """Missing evidence that says nothing about single records. Without it the cell is no pass, but a violation that was
+    seen remains one."""
     return () if files.rows.get("batches") else ("batches: no row",)
 
 

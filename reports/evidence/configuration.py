@@ -38,7 +38,7 @@ class Configuration:
 
 
 def configuration_of(cell: Cell) -> Configuration:
-    """What was in force, read back where the cell knows it."""
+    """The settings in effect, read back where the cell knows them."""
     client = cell.effective_client
     effective = cell.record.outcome.effective
     topic = {**cell.record.topic.config, **effective.topic}
@@ -71,7 +71,7 @@ def acks_of(cell: Cell) -> str:
 
 
 def is_acknowledged(cell: Cell) -> bool:
-    """Whether anybody tells the client that a record is in the log."""
+    """Whether a broker tells the client that a record is in the log."""
     return acks_of(cell) != "0"
 
 

@@ -74,7 +74,7 @@ def _of_offset(cell: Cell, story: Story, partition: int, offset: int) -> list[Gr
 
 
 def _faults(cell: Cell, story: Story, until_us: int) -> list[GroupStep]:
-    """On clients, from when the record was due to when somebody went on behind it."""
+    """Faults on clients, from when the record was due to when a reader went on behind it."""
     since_us = min((row.intended_us for row in story.send), default=0)
     return [
         GroupStep(
@@ -115,7 +115,7 @@ def _copies(cell: Cell, story: Story) -> list[GroupStep]:
 
 
 def final_step(story: Story) -> GroupStep | None:
-    """What the end of the story is for damage in delivery; None for all else."""
+    """The end of the story for damage in delivery; None for all other damage."""
     texts = {
         "lost_in_delivery": ("passed over", "it is in the log, and no member of the group was ever given it"),
         "redelivered_overdue": ("given again", "its offset should have been committed by then"),

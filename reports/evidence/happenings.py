@@ -33,15 +33,15 @@ from runlog.records.partition import (
 )
 
 EXAMPLES_MAX = 5
-ASKED_END_US = 2_000_000  # a process that ends so close to the harness's own kill or stop was ended by it
-STORAGE_END_US = 30_000_000  # one whose disk failed may take so long to stop
+ASKED_END_US = 2_000_000  # if a process ends within this time of the harness's own kill or stop, that ended it
+STORAGE_END_US = 30_000_000  # a process whose disk failed may take this long to stop
 _ENDED_BY_HARNESS = (ClusterKind.KILLED, ClusterKind.STOPPED)
 _DENIES = ("disk_", "limit_")  # faults that may end a broker: it cannot write, open or hold what it must
 _ENDED_BY_FAULT = (ClusterKind.STORAGE_FAILED, ClusterKind.QUORUM_FAILED, ClusterKind.OUT_OF_MEMORY)
 
 
 def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
-    """By anomaly; those that were looked for and not found are there with a count of 0."""
+    """By anomaly. An anomaly that was looked for and not found has a count of 0."""
     of_topic = lives(cell)
     found: dict[str, list[str]] = {
         "epoch_regression": _epoch_regressions(epochs),
@@ -127,7 +127,7 @@ def _next_leader_us(cell: Cell, partition: int, epoch: int) -> int:
 
 
 def _by_a_deposed_leader(cell: Cell) -> list[Interval]:
-    """Appends of an older epoch made after a newer epoch's first append: nobody may be told of them with acks=all.
+    """Appends of an older epoch made after a newer epoch's first append: none may be acknowledged with acks=all.
 
     An answer counts until the newer leader gives the same offset. Offsets that it had given before are left out: whose
     answer that is cannot be told.
@@ -207,7 +207,7 @@ def _high_watermark_regressions(cell: Cell) -> list[str]:
 
 
 def _truncations_below_high_watermark(cell: Cell) -> list[str]:
-    """A high watermark that was shown promises that nobody in the ISR lets go of what is below."""
+    """A high watermark that was shown is a promise: no member of the ISR removes what is below it."""
     cases: list[str] = []
     shown = _by_partition(events_of(cell, HighWatermark))
     leaders = _by_partition(events_of(cell, BecameLeader, LeaderSeen))
@@ -248,7 +248,7 @@ def _isr_left_short(cell: Cell) -> list[str]:
 
 
 def _divergences(cell: Cell) -> list[str]:
-    """The harness compares the replicas' segment files after healing and tells where they part."""
+    """The harness compares the replicas' segment files after healing and reports where they diverge."""
     return [
         f"partition {event.partition}: brokers {list(event.brokers or ())} differ at offset {event.offset}"
         for event in events_of(cell, ReplicaDivergence)
@@ -288,7 +288,7 @@ def _two_controllers(cell: Cell) -> list[str]:
 
 
 def _crashes(cell: Cell) -> list[str]:
-    """A broker that ended by itself, other than because its disk failed or a fault kept from it what it needs."""
+    """A broker that ended by itself, although its disk did not fail and no fault took away what it needs."""
     excused = [
         (event.broker, event.t_us, ASKED_END_US if asked else STORAGE_END_US)
         for event in cell.cluster_events
@@ -321,7 +321,7 @@ def _is_denied(cell: Cell, exited: Exited) -> bool:
 
 
 def _outcome(cell: Cell) -> dict[str, list[str]]:
-    """What the harness itself says of a cell that it could not carry out."""
+    """What the harness itself says about a cell that it could not carry out."""
     outcome = cell.record.outcome
     reason = outcome.reason or "no reason recorded"
     return {

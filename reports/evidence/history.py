@@ -23,8 +23,8 @@ from runlog.records.history import (
 from runlog.records.workload import EARLIEST, GROUP
 
 REBALANCES_PER_MINUTE_MAX: Final = 20
-ALIVE_US: Final = 2_000_000  # a member that did something so recently was not let go for its silence
-COMMIT_SLACK_US: Final = 2_000_000  # a commit that is due may take so long
+ALIVE_US: Final = 2_000_000  # a member that did something this recently was not removed for its silence
+COMMIT_SLACK_US: Final = 2_000_000  # a commit that is due may take this long
 AUTO_COMMIT_INTERVAL_MS: Final = 5_000  # Kafka's default
 STUCK_US: Final = 10_000_000
 PARTITIONS_MAX: Final = 1 << 15  # of a cell: a partition is an int16 in the run log
@@ -61,9 +61,9 @@ def transactions(cell: Cell) -> list[tuple[object, ...]]:
 
 
 def early_readers(cell: Cell) -> list[tuple[int, int]]:
-    """(reader, end partition) of readers that begin at the log's start: what lies before their first offset is theirs.
+    """(reader, end partition) of readers that begin at the log's start: records before their first offset count too.
 
-    Members of a group get partitions that are added to the topic; who has fixed partitions does not.
+    Members of a group get partitions that are added to the topic. Readers with fixed partitions do not.
     """
     workload, partitions = cell.record.workload, cell.record.topic.partitions
     planned = PARTITIONS_MAX if partitions is None else partitions * workload.topics
@@ -77,8 +77,8 @@ def early_readers(cell: Cell) -> list[tuple[int, int]]:
 def commit_limits(cell: Cell) -> list[tuple[int, int]]:
     """(reader, limit_us): how long after its delivery a record's offset is committed at the latest.
 
-    Only for groups whose members are processes, and where no fault keeps brokers from taking a commit. A member that is
-    frozen commits nothing meanwhile, and is refused when it wakes up as none of its group any more.
+    Only for groups whose members are processes, and where no fault keeps brokers from accepting a commit. A member that
+    is frozen commits nothing meanwhile. When it wakes up, it is refused because it is no member of the group any more.
     """
     kinds = {line.kind for line in cell.fault_lines} - {WAIT}
     if not all(kind.startswith("client_") for kind in kinds):
@@ -143,10 +143,10 @@ def _double_owners(cell: Cell) -> list[str]:
 
 
 def _given_too_early(cell: Cell) -> list[str]:
-    """A partition that a member got before its owner, which was alive and not hindered, had let go of it.
+    """A partition that a member got before its owner had revoked it, although the owner was alive and not hindered.
 
-    In every protocol of groups the owner is told first, and the next one gets the partition after its answer (KIP-429,
-    KIP-848). One that was frozen, killed or silent may have been let go by the coordinator, and is left out.
+    In every group protocol the owner is told first, and the next member gets the partition after its answer (KIP-429,
+    KIP-848). If an owner was frozen, killed or silent, the coordinator may have removed it, so it is left out.
     """
     hindered_us = _hindered_us(cell)
     cases: list[str] = []
@@ -230,7 +230,7 @@ def _stuck_consumers(cell: Cell) -> list[str]:
 
 
 def _left_behind(cell: Cell) -> list[str]:
-    """The harness waited for the groups to get everything, and in vain."""
+    """The harness waited until the groups would have everything, and they did not."""
     found = cell.record.outcome.members
     return [str(found.missing)] if found.caught_up is False else []
 
@@ -240,7 +240,7 @@ def _died(cell: Cell) -> list[str]:
 
 
 def _positions_before_commits(cell: Cell) -> list[str]:
-    """A member that begins below what its group had committed delivers again more than was uncommitted."""
+    """A member that begins below the group's committed offset delivers more records again than were uncommitted."""
     cases: list[str] = []
     committed: dict[tuple[str, int], int] = {}
     fresh: set[tuple[str, str, int]] = set()  # assigned, position not seen yet

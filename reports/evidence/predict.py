@@ -40,7 +40,7 @@ class Prediction:
 
 
 def predict(cell: Cell) -> Prediction:
-    """Intervals that must be lost, duplicated or reordered, and how each was found out."""
+    """Intervals that must be lost, duplicated or reordered, and how each was found."""
     lost, how_lost = _lost(cell)
     deleted, gone = deletions(cell), gone_with_the_topic(cell)
     if deleted:
@@ -115,11 +115,11 @@ def _touches(append: Appended, partition: int, first: int, end: int) -> bool:
 def _by_appends(
     appends: list[Appended], partition: int, first: int, end: int, epoch: int, saved: set[tuple[str, int, int]]
 ) -> list[Interval]:
-    """What the removed appends put at [first, end), each stretch with the time in which an answer must mean them.
+    """What the removed appends put at [first, end). Each stretch has the time in which an answer must refer to them.
 
-    An answer for an offset means the removed append if it came after that append and before a leader of a later epoch
-    appended there. A leader that did not know that it was none any more (a zombie) may append after its successor did:
-    then all answers from that moment on are its own.
+    An answer for an offset refers to the removed append if it came after that append and before a leader of a later
+    epoch appended there. A deposed leader that does not know it (a zombie) may append after its successor did. Then all
+    answers from that moment on are the zombie's.
     """
     found: list[Interval] = []
     later = [item for item in appends if item.leader_epoch > epoch]
@@ -165,7 +165,7 @@ def _saved_elsewhere(journal: list[Appended], truncations: list[Truncated]) -> s
 
 
 def _taken_up_from(leader_changes: Iterable[BecameLeader | LeaderSeen], event: Truncated) -> int:
-    """A disk that forgot loses nothing that the next leader has: only what lies beyond that one's log end."""
+    """If a disk loses data, records are lost only beyond the log end of the next leader, which has all others."""
     later = [
         change
         for change in leader_changes
@@ -176,11 +176,11 @@ def _taken_up_from(leader_changes: Iterable[BecameLeader | LeaderSeen], event: T
 
 
 def _between_death_and_change(cell: Cell, event: Truncated, change_us: int) -> int:
-    """Until when an answer came from the dead leader, where only a probe saw the change of leaders.
+    """The time until which answers came from the dead leader, if only a probe saw the change of leaders.
 
-    A probe sees the new leader some time after it began to answer, and what was sent again may lie at the same offsets
-    there. The dead leader's last answers arrive within moments of its death; the next leader is elected no sooner than
-    the session timeout. So the middle between the two parts them, whatever the delay of the probe.
+    A probe sees the new leader some time after it began to answer. Records that were sent again may be at the same
+    offsets there. The dead leader's last answers arrive within moments of its death. The next leader is elected not
+    before the session timeout. So the middle between the two times separates them, whatever the delay of the probe.
     """
     deaths = [
         other.t_us
@@ -234,7 +234,7 @@ def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
             again = len(successes[key]) > 1
         else:
             # The retry came after the wire log had ended, or its records came back in other batches (librdkafka without
-            # idempotence puts them back into its queue): nobody could recognise them.
+            # idempotence puts them back into its queue). Then they cannot be recognised.
             again = not idempotent
         if again:
             intervals.append(

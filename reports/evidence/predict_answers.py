@@ -20,8 +20,8 @@ Identity = tuple[int, int, int]
 
 
 def lost_by_answers(cell: Cell, event: Truncated) -> list[Interval]:
-    """The stretches of [to_offset, from_offset) that the event's broker answered for, each with the time from which on
-    an acknowledgement of them means its append, and until which."""
+    """The stretches of [to_offset, from_offset) that the event's broker acknowledged. Each has the time span in which
+    an acknowledgement of these offsets refers to that broker's append."""
     partition, first, end = event.partition, event.to_offset, event.from_offset
     until_us = NEVER_US if event.until_us is None else event.until_us
     lines = [
@@ -78,8 +78,8 @@ def _stretches(line: WireExchange, low: int, high: int, saved: set[Identity]) ->
 
 
 def _with_times(partition: int, low: int, high: int, own_us: int, others: Sequence[WireExchange]) -> list[Interval]:
-    """An acknowledgement of an offset after `own_us` means this append, unless the successor's answer for that offset
-    came later: then only until that."""
+    """An acknowledgement of an offset after `own_us` refers to this append. If the successor's answer for that offset
+    came later, this holds only until that answer."""
     marks = {low, high}
     for other in others:
         marks |= {mark for mark in (other.base_offset, _end(other)) if low < mark < high}

@@ -68,7 +68,7 @@ def reordered_intervals(cell: Cell, *, removed: list[Interval]) -> tuple[list[In
 
 
 def _sender(piece: _Piece) -> object:
-    """Whose order is at stake. Producers of several processes may share a client id; their records do not share one."""
+    """The producer whose order counts. Producers of several processes may share a client id, but not an identity."""
     identities = piece.batch.identities
     return identities[piece.position][:2] if identities else piece.batch.client_id
 
@@ -124,7 +124,7 @@ def _pieces(batches: Iterable[_Batch], *, by_correlation: bool) -> list[_Piece]:
 
 
 def _from_first_attempts(wire: list[WireExchange]) -> list[WireExchange]:
-    """Without batches whose first attempt went unlogged: when that was, and so their order, is unknown."""
+    """Leaves out batches whose first attempt was not logged: its time is unknown, and so is their order."""
     first: dict[BatchKey, int] = {}
     for line in wire:
         first.setdefault(batch_key(line), line.attempt)
@@ -181,7 +181,7 @@ def _batches_of_wire(wire: list[WireExchange]) -> dict[BatchKey, _Batch]:
 
 
 def _correlation_grows_with_time(batches: Iterable[_Batch]) -> bool:
-    """Whether a client's correlation ids order its requests; not so if several connections count for themselves."""
+    """Whether a client's correlation ids order its requests. They do not if each connection has its own counter."""
     last: dict[tuple[str, int], int] = {}
     for batch in sorted(batches, key=lambda item: item.first_mono_ns or 0):
         if batch.first_correlation_id is None:
@@ -194,7 +194,7 @@ def _correlation_grows_with_time(batches: Iterable[_Batch]) -> bool:
 
 
 def _appends_follow_correlation(journal: list[Appended]) -> bool:
-    """Whether what a client's batches carried when they were appended grows with time.
+    """Whether the correlation ids of a client's appended batches grow with time.
 
     A retry is appended under the correlation id of the retry, so one counter for all connections gives growing ids. A
     counter per connection starts again after a failover or a reconnect, and then orders nothing across the two.

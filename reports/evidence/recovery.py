@@ -20,7 +20,7 @@ from runlog.records.fault import FaultPhase
 from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen
 
 SERVICE_LEVEL: Final = 0.9  # of the rate before the fault
-STEADY_US: Final = 1_000_000  # the rate must stay there so long, or to the end of the load
+STEADY_US: Final = 1_000_000  # the rate must stay there this long, or to the end of the load
 BASELINE_US_MIN: Final = 500_000
 SILENT_SHARE: Final = 0.05  # of the rate before: less in a bucket is silence
 
@@ -125,7 +125,7 @@ def _back_us(after: pd.DataFrame, per_slot: float, slot_us: int) -> int | None:
 
 
 def _area(after: pd.DataFrame, per_slot: float, slot_us: int, recover_us: int | None) -> float | None:
-    """Records that were due and not yet acknowledged, summed over time: a queue that grows and is worked off.
+    """Records that were due and not yet acknowledged, summed over time: the area of a queue that grows and shrinks.
 
     Until service was back; to the end of the load if it was not.
     """

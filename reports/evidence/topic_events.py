@@ -82,8 +82,8 @@ def recreations(cell: Cell) -> list[Recreation]:
         if line.phase is FaultPhase.APPLIED:
             begun_us[line.id] = line.t_us
         elif line.phase is FaultPhase.PROVED and line.id in begun_us:
-            # The last answers of the old topic are under way when the last broker forgets it; the first of the new one
-            # come no sooner than it is created. The middle between the two parts them.
+            # The last answers of the old topic are under way when the last broker forgets it. The first answers of the
+            # new topic come not before it is created. The middle between the two times separates them.
             proof = from_line(TopicRecreatedProof, line.detail)
             between_us = (proof.gone_us + proof.created_us) // 2
             found.append(Recreation(cut_us=begun_us[line.id] + between_us, ends=dict(proof.ends)))
@@ -91,7 +91,7 @@ def recreations(cell: Cell) -> list[Recreation]:
 
 
 def gone_with_the_topic(cell: Cell) -> list[Interval]:
-    """All that was acknowledged before each cut and after the one before it."""
+    """Everything that was acknowledged between each cut and the cut before it."""
     found: list[Interval] = []
     after_us = 0
     for item in recreations(cell):
@@ -122,9 +122,9 @@ def lives(cell: Cell) -> list[Cell]:
 
 
 def last_life(cell: Cell) -> Cell:
-    """What the log that is read at the end has seen: appends to a log that is gone put nothing at any offset of it.
+    """The events that concern the log that is read at the end. Appends to a deleted log put nothing at its offsets.
 
-    Exchanges with the old topic stay, without an offset: they tell in which order a client sent its records first.
+    Exchanges with the old topic stay, without an offset: they show in which order a client first sent its records.
     """
     found = recreations(cell)
     if not found:

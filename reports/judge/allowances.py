@@ -68,14 +68,14 @@ def allowance_schema() -> dict[str, object]:
 
 @dataclass(slots=True)
 class Allowances:
-    """Applied to one cell after the other; afterwards `notes` tells what was of no use."""
+    """Applied to one cell after the other. Afterwards `notes` says which allowances matched nothing."""
 
     entries: Sequence[Allowance] = ()
     today: date = field(default_factory=date.today)
     _used: set[Allowance] = field(default_factory=set)
 
     def apply(self, cell_id: str, verdict: Verdict) -> Verdict:
-        """The verdict with what is allowed taken out of the balance; unchanged when nothing is."""
+        """The verdict without the failures that are allowed; unchanged if none is."""
         checks = tuple(self._judge(cell_id, check) for check in verdict.checks)
         if checks == verdict.checks:
             return verdict

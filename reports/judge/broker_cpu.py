@@ -74,8 +74,8 @@ def broker_cpu(facts: CellFacts) -> BrokerCpu | None:
 
 
 def still_warming(facts: CellFacts, criteria: Criteria) -> str:
-    """Why the brokers of a cell were not at rest; empty if they were, or if nothing tells. Brokers that faults restart
-    are young in every such cell, which is none to compare by its speed."""
+    """Why the brokers of a cell were not at rest; empty if they were, or if nothing shows it. If a fault restarts
+    brokers, they are young in every such cell, and such a cell is not compared by its speed."""
     if facts.cell.kind is CellKind.CHAOS:
         return ""
     found = broker_cpu(facts)
@@ -106,8 +106,8 @@ def _samples(facts: CellFacts) -> dict[int, dict[str, dict[str, float]]]:
 
 
 def _increments(samples: dict[int, dict[str, dict[str, float]]], times: list[int], name: str) -> FloatArray | None:
-    """What all brokers together used from sample to sample. A broker that lacks the counter at one moment, because it
-    could not be looked at then, makes it unknown for all; None too if nobody has it."""
+    """What all brokers together used from sample to sample. If one broker could not be sampled at one moment, the value
+    there is unknown for all. None if no broker has the counter."""
     totals = []
     for t_us in times:
         own = [sample.get(name) for sample in samples[t_us].values()]

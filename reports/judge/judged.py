@@ -16,7 +16,7 @@ class Judged:
 
 
 def overall(judged: Sequence[Judged], problems: Sequence[str] = ()) -> str:
-    """Of the cells and of the run as a whole: what is wrong with that keeps it from being a pass."""
+    """The verdict of the cells and of the run as a whole. A problem of the run itself keeps it from being a pass."""
     return worst([*(item.verdict.result for item in judged), *(INCONCLUSIVE for _ in problems)])
 
 

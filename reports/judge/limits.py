@@ -34,7 +34,7 @@ _RESULTS: Final[Mapping[Outcome, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Baseline:
-    """What a relative limit is held against, or why it cannot be."""
+    """What a relative limit is compared with, or why that is impossible."""
 
     facts: CellFacts | None
     why_not: str = ""
@@ -114,7 +114,7 @@ def _inconclusive(item: Judged) -> str:
 
 
 def _is_held_against_noise(limit: Limit) -> bool:
-    """Others on the host only make a figure worse: a bound on its bad side holds all the more without them."""
+    """Others on the host only make a figure worse. If a bound on its bad side holds, it would hold without them too."""
     return (limit.figure.better is Better.LOW and limit.comparison in ("<", "<=")) or (
         limit.figure.better is Better.HIGH and limit.comparison in (">", ">=")
     )

@@ -21,8 +21,8 @@ def disturbance(facts: CellFacts, criteria: Criteria | None = None) -> str:
 
 
 def backlog(facts: CellFacts, criteria: Criteria) -> str:
-    """Why the window is not the load's alone: it began with records of the warm-up to work off. Empty if it did not,
-    and for a window that is too short to be judged: there a single pause is as much."""
+    """Why the window is not the load's alone: it began with a backlog of the warm-up. Empty if it did not, and if the
+    window is too short to be judged: there a single pause has the same effect."""
     start_us, end_us = facts.cell.window_us()
     if end_us - start_us < criteria.steady_window_us_min:
         return ""

@@ -115,7 +115,7 @@ def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
 
 
 def worst(results: Sequence[str]) -> str:
-    """Fail before inconclusive before pass; nothing at all is inconclusive."""
+    """Fail comes before inconclusive, and inconclusive before pass. No check at all is inconclusive."""
     if FAIL in results:
         return FAIL
     return INCONCLUSIVE if INCONCLUSIVE in results or not results else PASS
@@ -170,7 +170,7 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
 
 
 def _accepted(facts: CellFacts, criteria: Criteria) -> Check:
-    """A cell whose sends are refused or go unanswered tells of that, and neither of speed nor of promises kept."""
+    """If the sends of a cell are refused or unanswered, it says nothing about speed or about promises kept."""
     counts = facts.counts
     is_acknowledged = facts.throughput_basis is Basis.ACKNOWLEDGED
     sent = counts.acked_total + counts.failed_total + counts.unknown_total
@@ -216,7 +216,7 @@ def expectation(facts: CellFacts, kind: str) -> Expectation:
 
 
 def is_any_allowed(facts: CellFacts, kind: str) -> bool:
-    """The cell accepts any number of this damage: no prediction is held against what was seen."""
+    """The cell accepts any amount of this damage: what was seen is not compared with a prediction."""
     return expectation(facts, kind) is Expectation.ANY
 
 
@@ -232,7 +232,7 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
         return Check(name=name, result=PASS, reason=f"{observed} {kind} (allowed): any number is accepted")
     if expected is Expectation.NONE:
         if observed:
-            # Loss cannot be told from a log that was not read to its end; the other damage is there for all to see.
+            # If a log was not read to its end, loss cannot be judged, but other damage is visible in what was read.
             # What is missing from a stream with holes may have been there.
             doubtful = kind == "lost" and not usable
             return Check(
@@ -267,7 +267,8 @@ def _expected(kind: str, facts: CellFacts, configuration: Configuration, usable:
 
 
 def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bool) -> Check:
-    """Any other anomaly fails where it is unlawful, and also where it is said to be impossible: one of the two errs."""
+    """Any other anomaly fails if it is unlawful. It also fails if the rules call it impossible: then rule or finding is
+    wrong."""
     observed = facts.anomaly_count(kind)
     ruling = rule(kind, configuration)
     title = BY_NAME[kind].title.lower()
@@ -285,7 +286,7 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
     reason = f"{observed} {title} ({ruling.lawful}: {ruling.reason})" + (f": {examples[0]}" if examples else "")
     if ruling.lawful == LAWFUL:
         return Check(name=name, result=PASS, reason=reason)
-    # What was sent, and what the log holds, cannot be told from streams with holes.
+    # Streams with holes do not show what was sent and what the log holds.
     return Check(name=name, result=INCONCLUSIVE if kind in NEEDS_WHOLE_STREAMS and not usable else FAIL, reason=reason)
 
 
@@ -344,7 +345,7 @@ def ceiling_share(facts: CellFacts) -> float | None:
 
 
 def _generator(facts: CellFacts, criteria: Criteria) -> Check:
-    """Falling short of the asked rate is a result when the brokers are the limit and none when the generator is."""
+    """A rate below the one asked for is a result if the brokers are the limit, and none if the generator is."""
     ratio = achieved_ratio(facts)
     share = facts.cell.record.outcome.health.busiest_process_cpu_share
     name = "generator kept up"
@@ -377,7 +378,7 @@ def _generator(facts: CellFacts, criteria: Criteria) -> Check:
 
 
 def _measured(facts: CellFacts) -> Check:
-    """Records of the window that are all acknowledged after it are records, and no throughput."""
+    """If all records of the window are acknowledged only after it, the window has no throughput."""
     return _check(
         "measured",
         facts.throughput_records_per_s > 0,
