@@ -1,4 +1,4 @@
-"""A request may ask for any number of things, and all of them are looked up before anybody else has a turn."""
+"""A request may have any number of elements, and the broker looks up all of them before it serves another request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fetch session looks no more at a partition whose follower has everything, though it is not in the ISR yet."""
+"""A fetch session no longer looks at a partition whose follower has everything but is not in the ISR yet."""
 
 from __future__ import annotations
 

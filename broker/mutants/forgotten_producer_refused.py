@@ -1,4 +1,4 @@
-"""A log takes a producer that it has forgotten for a new one: its next sequence is out of order."""
+"""A log treats a producer that it has forgotten as a new one: the producer's next sequence is out of order."""
 
 from __future__ import annotations
 

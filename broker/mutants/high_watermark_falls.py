@@ -1,4 +1,4 @@
-"""The high watermark follows the slowest replica down as well."""
+"""The high watermark also falls when the slowest replica falls back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers with read_committed get everything below the high watermark, decided or not."""
+"""Readers with read_committed get everything below the high watermark, also of undecided transactions."""
 
 from __future__ import annotations
 

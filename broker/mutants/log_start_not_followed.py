@@ -1,4 +1,4 @@
-"""A follower keeps what its leader has deleted."""
+"""A follower keeps records that its leader has deleted."""
 
 from __future__ import annotations
 

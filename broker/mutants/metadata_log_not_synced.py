@@ -1,4 +1,4 @@
-"""Entries of the metadata log are vouched for while they are in the page cache."""
+"""A voter acknowledges entries of the metadata log while they are only in the page cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody fences a producer: coordinators and logs take the requests of any of its epochs."""
+"""No producer is ever fenced: coordinators and logs accept requests of any producer epoch."""
 
 from __future__ import annotations
 

@@ -4,13 +4,13 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class CommittedOffsetIsNeitherLostNorGoesBack(Invariant):
-    """A group that fetches its offsets gets what was acknowledged last, whatever becomes of its coordinator."""
+    """A group that fetches its offsets gets the last acknowledged ones, also after a failure of its coordinator."""
 
     NAME = "a committed offset is neither lost nor goes back"
     GROUP = Group.GROUPS
 
     def fetched(self, group: str, index: int, offset: int, *, floor: int) -> bool:
-        """`floor` is what was acknowledged when the fetch began. Whether it is so."""
+        """`floor` is what was acknowledged when the fetch began. Returns whether the invariant holds."""
         if offset >= floor:
             return True
         self.violated(f"{group} partition {index}: {offset} was fetched after {floor} was acknowledged")

@@ -11,7 +11,7 @@ class CommittedRecordNeverChanges(Invariant):
     GROUP = Group.REPLICATION
 
     def check(self, truth: Truth, where: str, node_id: int, epoch: int, *, log: list[BatchSeen]) -> bool:
-        """Whether it is so."""
+        """Returns whether the invariant holds."""
         if holds(log, truth.committed):
             return True
         self.violated(

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class CoresOwnInvariants(Invariant):
-    """What the cores assert of themselves holds after every event."""
+    """The cores' own assertions hold after every event."""
 
     NAME = "the cores' own invariants"
     GROUP = Group.PROCESSES

@@ -12,7 +12,7 @@ class EventLoopAnswersWithinASession(Invariant):
     def check(self, node_id: int, *, held_us: int, waited_us: int, session_ms: int) -> bool:
         """Nobody gets an answer meanwhile, and no heartbeat leaves: the broker is fenced, its partitions move.
 
-        Whether it is so.
+        Returns whether the invariant holds.
         """
         if held_us <= session_ms * 1000 and waited_us <= session_ms * 1000:
             return True

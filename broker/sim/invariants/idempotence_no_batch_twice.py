@@ -11,7 +11,10 @@ class IdempotenceNoBatchTwice(Invariant):
     GROUP = Group.REPLICATION
 
     def check(self, where: str, batch: BatchSeen, *, known: tuple[int, int] | None, expected: int) -> bool:
-        """`known` is the epoch and the last sequence of the producer that are committed. Whether it is so."""
+        """`known` is the epoch and the last sequence of the producer that are committed.
+
+        Returns whether the invariant holds.
+        """
         is_old = known is not None and batch.producer_epoch < known[0]
         if not is_old and batch.base_sequence >= expected:
             return True

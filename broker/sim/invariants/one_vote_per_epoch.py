@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Fail, Group, Invariant
 
 
 class OneVotePerEpoch(Invariant):
-    """A voter gives one vote in an epoch, be it on its disk or in memory only."""
+    """A voter gives only one vote in an epoch, whether the vote is on its disk or only in memory."""
 
     NAME = "one vote per epoch"
     GROUP = Group.QUORUM

@@ -11,7 +11,10 @@ class ReadersSeeCommittedTransactionsOnly(Invariant):
     GROUP = Group.TRANSACTIONS
 
     def check(self, where: str, attempt: Attempt, *, outcome: bool | None) -> bool:
-        """`outcome` is the end of the transaction in that partition, None for none yet. Whether it is so."""
+        """`outcome` is the end of the transaction in that partition, None for none yet.
+
+        Returns whether the invariant holds.
+        """
         if attempt.is_torn or outcome is True:
             return True
         self.violated(

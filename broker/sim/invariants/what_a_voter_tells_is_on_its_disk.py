@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class WhatAVoterTellsIsOnItsDisk(Invariant):
-    """The epoch, the vote and the log that a message of a voter tells of are on its disk when it is sent."""
+    """When a voter sends a message, the epoch, the vote and the log that the message mentions are on its disk."""
 
     NAME = "what a voter tells is on its disk"
     GROUP = Group.QUORUM

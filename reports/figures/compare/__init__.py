@@ -1,1 +1,1 @@
-"""Two runs set side by side: better, worse, same or undecided, from their run directories alone."""
+"""Compares two runs: better, worse, same or undecided, from their run directories alone."""

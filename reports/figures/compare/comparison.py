@@ -102,9 +102,9 @@ def compare(
         cells, whole = _measure(measure, pairs, relevant)
         cell_rows += cells
         whole_rows += whole
-    # Two families: the cells are the same data once more, and their number is not to decide whether a change of the
-    # whole run is found. Each holds its false discoveries at 5 %. Together they call runs that are alike worse in at
-    # most 5 of 100 comparisons (`make prove`): they mostly find the same, and half of it is better.
+    # There are two families of tests. The cells are the same data once more, and their number must not decide whether a
+    # change of the whole run is found. Each family keeps its false discoveries at 5 %. Together they call equal runs
+    # worse in at most 5 of 100 comparisons (`make prove`): they mostly find the same, and half of that is better.
     cell_rows = _adjusted(cell_rows, relevant)
     whole_rows = _adjusted(whole_rows, relevant)
     if limit is not None:
@@ -147,13 +147,14 @@ def search_row(base: SearchRecord, new: SearchRecord, relevant: float) -> Row:
 
 
 def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row], *, measured: bool) -> str:
-    """Anything worse is worse. Cells that stay undecided one by one do not matter where the whole run is judged by the
-    same measure, except those of which one side has no figure at all."""
+    """One worse row makes the result worse. If the whole run is judged by the same measure, single undecided cells do
+    not matter, except cells of which one side has no figure at all."""
     everything = [*whole, *correctness, *cells]
     if any(row.result == WORSE for row in everything):
         return WORSE
     one_sided = [row for row in cells if (row.base is None) != (row.new is None)]
-    # Correctness alone decides for chaos; a run that was to measure something and has no figure decides nothing.
+    # For chaos cells correctness alone decides. If a run should have measured something and has no figure, it decides
+    # nothing.
     judged_whole = {row.measure for row in whole}
     figures = [*whole, *(row for row in cells if row.measure not in judged_whole), *one_sided]
     deciding = [*figures, *correctness] if figures or not measured else []
@@ -216,7 +217,7 @@ def _measure(measure: Measure, pairs: Pairs, relevant: float) -> tuple[list[Row]
 
 
 def _p_value(change: Estimate) -> float | None:
-    """Two-sided, of no change; None where nothing tells how far the change may be off."""
+    """The two-sided p-value of "no change"; None if the uncertainty of the change is unknown."""
     return 2 * (1 - t_cdf(abs(change.value) / change.standard_error, change.df)) if change.is_bounded else None
 
 
@@ -267,9 +268,9 @@ def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate]
 
 
 def _whole(measure: Measure, pairs: Pairs, estimates: Mapping[str, Estimate]) -> Row:
-    """The change over all cells: Student's t over the levels of the runs' blocks. All cells of a block share its shift,
-    so that to count cells would take one block's luck for as many findings as it has cells. Where blocks cannot be
-    told apart, or there is one alone, the row stays open with neither p nor interval."""
+    """The change over all cells: Student's t over the levels of the runs' blocks. All cells of a block share its shift.
+    To count cells would therefore count one chance shift once for each cell. If blocks cannot be separated, or if there
+    is only one, the row stays undecided without p and interval."""
     runs = [[cell for pair in pairs.values() for cell in pair[side]] for side in (0, 1)]
     blocks = blocks_of(runs)
     base, new = (block_levels(_figures(measure, run), blocks) for run in runs)
@@ -290,7 +291,7 @@ def _whole(measure: Measure, pairs: Pairs, estimates: Mapping[str, Estimate]) ->
 
 
 def _adjusted(rows: Sequence[Row], relevant: float) -> list[Row]:
-    """The family's false discoveries controlled, its intervals widened accordingly, and each row judged."""
+    """Controls the family's false discoveries, widens its intervals to agree with that, and judges each row."""
     tested = [row for row in rows if row.p is not None]
     adjusted = benjamini_hochberg(np.array([row.p for row in tested], dtype=np.float64))
     comparisons = comparisons_of(adjusted)
@@ -315,7 +316,7 @@ def _judged(row: Row, q: float, comparisons: float, relevant: float) -> Row:
 
 
 def _open(row: Row, unequal: Sequence[str]) -> Row:
-    """A host that was busier in one of the runs looks like a change, and hides one."""
+    """If the host was busier in one of the runs, that looks like a change, and it can hide a change."""
     if row.result == UNDECIDED:
         return row
     return replace(row, result=UNDECIDED, reason=f"the hosts were not alike: {'; '.join(unequal)}")

@@ -13,7 +13,7 @@ from typing import Final
 
 from reports.figures.compare.comparison import CORRECTNESS, SAME, TOO_NOISY, UNDECIDED, WHOLE_RUN, Row
 
-_FEW: Final = 3  # so few rows are no longer than the line that would stand for them
+_FEW: Final = 3  # this many rows are no longer than the line that would replace them
 _REASONS_TOLD: Final = 3
 
 
@@ -25,7 +25,7 @@ class Folded:
 
 
 def fold(rows: Sequence[Row]) -> Folded:
-    """Rows of cells that stay undecided one by one become a line with their reasons; kept promises say nothing."""
+    """Rows of single undecided cells become one line with their reasons. Rows of kept promises carry no information."""
     told = [row for row in rows if row.measure != CORRECTNESS or row.result != SAME]
     away = [row for row in told if _says_nothing(row)]
     if len(away) <= _FEW:

@@ -23,7 +23,7 @@ _ONE_AFTER_THE_OTHER: Final = (
     "BASE and NEW were measured one after the other: what changed on the host in between counts as difference too"
 )
 _NOISE_FACTOR: Final = 2.0
-# Pressure is told and does not decide: on a small host the measured processes cause it themselves.
+# Pressure is reported and does not decide: on a small host the measured processes cause it themselves.
 _PRESSURE_MIN: Final = {"psi_cpu_some_avg10": 10.0}
 _TAKEN_MIN: Final = {STEAL_SHARE: 0.02, FOREIGN_SHARE: 0.1}
 
@@ -127,7 +127,7 @@ def _noise(
 
 
 def _clusters(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]) -> tuple[str, ...]:
-    """What differs between two clusters is seen as a change unless a run has several of them."""
+    """A difference between two clusters looks like a change, unless a run has several clusters."""
     sides = [[cell for pair in pairs for cell in pair[side] if cell.kind == "sweep"] for side in (0, 1)]
     single = [name for name, side in zip(("BASE", "NEW"), sides, strict=True) if len({cell.fork for cell in side}) == 1]
     if not single:

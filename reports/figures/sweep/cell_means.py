@@ -25,7 +25,7 @@ import numpy.typing as npt
 from reports.figures.statistics.variance import Estimate, FloatArray, SharedScatter, contrast, moderate
 from reports.figures.sweep.observations import Configuration, Observation
 
-_ROUND_CONFIGURATIONS_MIN = 4  # with fewer, the rounds' own degrees of freedom cost more than they give
+_ROUND_CONFIGURATIONS_MIN = 4  # with fewer, fitting rounds costs more degrees of freedom than it gains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,8 @@ def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans |
         samples = _by_fork(used, samples, number)
     counts = np.bincount(samples.groups, minlength=number)
     blocks = sorted(set(samples.blocks))
-    # With few configurations the rounds of one cluster are left in; clusters are a part of the design and never are.
+    # With few configurations the effect of the rounds of one cluster is left in. Clusters are a part of the design, and
+    # their effect is always fitted.
     least = 2 if has_forks else _ROUND_CONFIGURATIONS_MIN
     blocked = len(blocks) > 1 and number >= least and bool((counts > 1).sum() >= 2)
     fit = _fit(samples.values, samples.groups, samples.blocks, blocks, blocked=blocked)
@@ -156,7 +157,7 @@ def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans |
         known = np.bincount(samples.groups, weights=samples.inside_is_known, minlength=number) == counts
         spread, dfs = np.where(known, inside, math.inf), np.full(number, math.inf)
         scatter = math.sqrt(float(np.mean(inside[known]))) if known.any() else math.inf
-    # Rounds of one cluster differ too, and so would one more round of it: that is part of a level's doubt.
+    # Rounds of one cluster differ too, and so would one more round. That is part of the uncertainty of a level.
     shared = None
     if blocked and fit.df > 0:
         shared = SharedScatter(variance=float(fit.offsets.var(ddof=1)), blocks=len(blocks), groups=number)

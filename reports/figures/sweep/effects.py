@@ -45,7 +45,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """By what the effect of the first setting differs when the second is changed too: a ratio of ratios."""
+    """How much the effect of the first setting changes when the second is changed too: a ratio of ratios."""
 
     measure: str
     first: str  # setting=value
@@ -293,7 +293,7 @@ def _estimable(means: CellMeans, design: FloatArray, pairs: Sequence[tuple[_Colu
 
 
 def judgement(effect: Effect) -> str:
-    """better, worse or not clear, by the interval; what ran once is neither better nor worse."""
+    """better, worse or not clear, by the interval. A configuration that ran once is neither better nor worse."""
     if not effect.clear or not effect.repeated:
         return "not clear"
     return "better" if (effect.estimate.value > 0) == BY_NAME[effect.measure].more_is_better else "worse"

@@ -26,7 +26,7 @@ class ForkScatter:
 
 
 def fork_scatters(means: Mapping[str, CellMeans]) -> tuple[ForkScatter, ...]:
-    """None of a sweep on one cluster, nor of a measure in which clusters cannot be told from configurations."""
+    """None for a sweep on one cluster, and for a measure in which clusters cannot be separated from configurations."""
     found = []
     for measure in MEASURES:
         one = means.get(measure.name)

@@ -1,7 +1,7 @@
 """A sweep's cells as observations: which settings, which figures, how noisy, and whether the figures may be used.
 
 A cell stays in the list with a remark if it did not carry its load, if its client was the limit, or if it was
-disturbed. Such a cell is left out of the estimates by name, never silently. Pure.
+disturbed. A figure that is not comparable is left out of the estimates by name, never silently. Pure.
 """
 
 from __future__ import annotations
