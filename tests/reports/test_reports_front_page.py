@@ -29,6 +29,15 @@ addEventListener("load", () => setTimeout(() => {
     return right > document.documentElement.clientWidth + 0.5 || left < -0.5;
   });
   const clipped = drawn.filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible");
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const overlaid = [
+    ...[...document.querySelectorAll(".forest tbody td")].filter(td => {
+      const dot = td.querySelector("circle"), text = td.querySelector("span");
+      return dot && meet(dot.getBoundingClientRect(), text.getBoundingClientRect());
+    }),
+    ...[...document.querySelectorAll(".axis span + span")].filter(
+      tick => meet(tick.previousElementSibling.getBoundingClientRect(), tick.getBoundingClientRect())),
+  ];
   const folded = document.querySelector(".group-head button[aria-expanded=false]");
   const group = folded && document.getElementById(folded.getAttribute("aria-controls"));
   const wasHidden = group ? !group.getClientRects().length : null;
@@ -45,6 +54,7 @@ addEventListener("load", () => setTimeout(() => {
     chooses: column ? [wasOff, column.hidden] : null,
     unreachable: [...document.querySelectorAll(".front [data-copy], .group-head button, a.struck")]
       .filter(e => { e.focus(); return document.activeElement !== e; }).map(name),
+    overlaid: overlaid.map(name),
     timelines: document.querySelectorAll(".small-time").length,
   }, "*");
 }, 1500));
@@ -100,6 +110,7 @@ def test_no_run_has_a_front_that_is_wider_than_the_page_or_hides_a_column(tmp_pa
     for own in seen:
         at = own["run"], own["width"]
         assert (*at, own["overflow"], own["out"], own["clipped"]) == (*at, 0, [], [])
+        assert (*at, own["overlaid"]) == (*at, []), "no dot lies on its figure, and no tick on another"
         assert (*at, own["unreachable"]) == (*at, []), "all that can be clicked can be reached by keyboard"
     for own in (own for own in seen if own["run"] == "demo"):
         assert own["timelines"] == 7

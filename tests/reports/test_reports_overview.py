@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from reports.figures.overview.choice import choice_of
 from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
 from reports.figures.overview.head import HostState
 from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
@@ -165,6 +166,50 @@ def test_figures_that_every_setting_shares_are_named_and_not_drawn() -> None:
     forest = demo().overview.forest
     assert forest is not None
     assert forest.left_out == ("throughput", "broker CPU per record", "wire bytes per record")
+
+
+def test_the_cost_of_safety_is_told_in_one_place() -> None:
+    repeated, once = demo().overview.safety, demo(repetitions=1).overview.safety
+    assert repeated is not None
+    assert once is not None
+    rows = {row.title: row for row in repeated.rows}
+    assert [*rows] == ["p99", "throughput", "broker CPU a record"]
+    assert re.fullmatch(r"\+\d\d % \(\+\d\d to \+\d\d\)", rows["p99"].change), "acks=1 was planted at 0.6 of acks=all"
+    assert rows["throughput"].change == "both carried the rate that was asked for"
+    assert rows["broker CPU a record"].change.endswith("not clear")
+    assert re.fullmatch(r"\+\d\d %, seen once", once.rows[0].change)
+
+
+def test_a_sweep_without_acks_tells_no_cost_of_safety() -> None:
+    items = [cell_facts({"linger.ms": value}, p99_us=9_000, baseline=value == "0") for value in ("0", "5")]
+    assert figures(judged(items)).overview.safety is None
+
+
+def test_a_baseline_that_was_disturbed_is_told_where_every_row_is_drawn_against_it() -> None:
+    noise = {"t_us": 5_000_000, "source": "host", "name": "resources", "values": {"foreign_share": 0.4}}
+    base = cell_facts(BASELINE, p99_us=32_000, baseline=True)
+    items = [
+        replace(base, cell=changed(base.cell, stats=[noise])),
+        cell_facts({**BASELINE, "acks": "1"}, p99_us=13_000),
+    ]
+    own = figures(judged(items)).overview
+    assert own.forest is not None
+    assert own.forest.warnings == ("the baseline was disturbed by the host: every row is drawn against it",)
+    assert own.safety is not None
+    assert own.safety.warnings == ("acks=all was disturbed by the host",)
+
+
+def test_the_command_that_would_decide_is_whole_and_takes_another_directory() -> None:
+    own = demo(repetitions=1).sweep
+    assert own is not None
+    argv = ("run", "my suite.yaml", "--run-dir", "runs/a", "--seed", "7")
+    wanted = "harness run 'my suite.yaml' --seed 7 --set sweep.repetitions=4"
+    assert choice_of(own.recommendation, argv).command == wanted
+    assert choice_of(own.recommendation, ("bench", "linger.ms=5")).command == "", "bench has no suite to repeat"
+    assert choice_of(own.recommendation, ()).command == "", "nobody recorded it"
+    decided = demo().sweep
+    assert decided is not None
+    assert choice_of(decided.recommendation, argv).command == ""
 
 
 def test_a_warning_stands_beside_the_setting_that_it_concerns() -> None:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from reports.figures.sweep.figures import RecommendationText
-from reports.figures.sweep.recommend import HOW_SURE, WOULD_CHANGE
+from reports.figures.sweep.recommend import DECIDE, HOW_SURE, WOULD_CHANGE
+
+_RUN_DIR: Final = "--run-dir"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`properties` is a whole file for a producer; empty where nothing is recommended."""
+    """`properties` is a whole file for a producer; empty where nothing is recommended. `command` is for a POSIX shell:
+    the same run with as many repetitions as can decide; empty where they would not, or where nobody recorded it."""
 
     what: tuple[str, ...]
     how_sure: tuple[str, ...]
     would_change: tuple[str, ...]
     properties: str
+    command: str
 
 
-def choice_of(own: RecommendationText) -> Choice:
+def choice_of(own: RecommendationText, argv: Sequence[str]) -> Choice:
+    """`argv` is the command line of the run."""
     return Choice(
         what=tuple(one for one in own.sentences if not one.startswith((HOW_SURE, WOULD_CHANGE))),
         how_sure=_after(HOW_SURE, own),
         would_change=_after(WOULD_CHANGE, own),
         properties=own.properties,
+        command=_command(argv) if any(DECIDE in one for one in own.sentences) else "",
     )
 
 
@@ -31,3 +40,15 @@ def _after(beginning: str, own: RecommendationText) -> tuple[str, ...]:
     """The sentences that begin so, without their beginning."""
     told = [one.removeprefix(beginning) for one in own.sentences if one.startswith(beginning)]
     return tuple(text[:1].upper() + text[1:] for text in told)
+
+
+def _command(argv: Sequence[str]) -> str:
+    """Without the directory of this run, which exists already. Only `harness run` has a suite to repeat."""
+    if argv[:1] != ("run",):
+        return ""
+    words = [
+        word
+        for before, word in zip(("", *argv), argv, strict=False)
+        if word != _RUN_DIR and before != _RUN_DIR and not word.startswith(f"{_RUN_DIR}=")
+    ]
+    return f"harness {shlex.join(words)} {DECIDE}"

@@ -32,8 +32,8 @@ ROWS_MAX: Final = 18
 _RISKS: Final = {MAY_LOSE: "may lose records", NO_PROMISE: "promises nothing"}
 _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight", "enable.idempotence": "idempotence"}
 _TITLES: Final = {"p99": "p99", "broker_cpu": "broker CPU a record", "wire_bytes": "bytes a record"}
-_TICKS: Final = (0.01, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, 100.0)
-_APART: Final = 0.45  # of the axis
+_TICKS: Final = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.8, 1.0, 1.25, 2.0, 3.0, 5.0, 10.0, 100.0)
+_APART: Final = 0.55  # of the axis
 _ROOM: Final = 1.12  # of the axis beyond the outermost end
 
 
@@ -77,7 +77,7 @@ class Forest:
     rows: tuple[ForestRow, ...]
     baseline: str
     repeated: bool
-    warnings: tuple[str, ...]  # those of all rows alike
+    warnings: tuple[str, ...]  # those of the baseline, which has no row, and of all rows alike
     left_out: tuple[str, ...]
     more: int  # settings beyond those that are drawn
 
@@ -110,7 +110,10 @@ def forest_of(analysis: SweepAnalysis) -> Forest | None:
     return Forest(
         columns=tuple(_column(analysis, measure, axes[measure.name]) for measure in shown),
         rows=tuple(replace(row, warnings=tuple(w for w in row.warnings if w not in shared)) for row in rows),
-        warnings=tuple(f"every setting: {word}" for word in shared),
+        warnings=(
+            *_baseline_warnings([item for item in analysis.observations if item.configuration == analysis.baseline]),
+            *(f"every setting: {word}" for word in shared),
+        ),
         baseline="" if analysis.baseline is None else " ".join(f"{_name(n)}={v}" for n, v in analysis.baseline),
         repeated=any(analysis.means[measure.name].repeated for measure in shown),
         left_out=tuple(left_out),
@@ -229,3 +232,15 @@ def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
         for word in filter(None, (item.state if item.state != OK else "", "disturbed" if item.disturbed else "")):
             found[word] = found.get(word, 0) + 1
     return tuple(word if count == len(own) else f"{word} {count} of {len(own)}" for word, count in found.items())
+
+
+def _baseline_warnings(own: Sequence[Observation]) -> list[str]:
+    """Every ratio of the forest stands against the baseline, which has no row that could carry its own warning."""
+    words = [item.state for item in own if item.state != OK]
+    words += ["disturbed by the host" for item in own if item.disturbed]
+    many = len(own) > 1
+    return [
+        f"the baseline was {word}{f' in {words.count(word)} of {len(own)} repetitions' if many else ''}: "
+        "every row is drawn against it"
+        for word in dict.fromkeys(words)
+    ]

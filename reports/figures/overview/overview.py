@@ -13,6 +13,7 @@ from reports.figures.overview.damage import DamageMatrix, damage_matrix
 from reports.figures.overview.doubts import Doubt, doubts_of
 from reports.figures.overview.forest import Forest, forest_of
 from reports.figures.overview.head import Head, head_of
+from reports.figures.overview.safety_cost import SafetyCost, safety_cost
 from reports.figures.overview.table import CellTable, cell_table
 from reports.figures.search import SearchFigures
 from reports.figures.sweep.figures import SweepFigures
@@ -36,11 +37,13 @@ class Speed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """`forest` of a sweep, `highest_rate` of a rate search; without either `speeds` has what was seen, once each."""
+    """`forest` of a sweep, `safety` of one with acks=all and acks=1, `highest_rate` of a rate search; without a sweep
+    and a search `speeds` has what was seen, once each."""
 
     head: Head
     damage: DamageMatrix
     forest: Forest | None
+    safety: SafetyCost | None
     highest_rate: str
     speeds: tuple[Speed, ...]
     choice: Choice | None
@@ -64,9 +67,10 @@ def overview_of(
         head=head_of(judged, run.problems),
         damage=damage_matrix(judged, cells),
         forest=forest,
+        safety=safety_cost(analysis) if analysis is not None else None,
         highest_rate=search.sentence if search is not None else "",
         speeds=_speeds(cells) if forest is None and search is None else (),
-        choice=choice_of(sweep.recommendation) if sweep is not None else None,
+        choice=choice_of(sweep.recommendation, run.record.argv) if sweep is not None else None,
         doubts=doubts_of(judged, analysis, generator, problems=run.problems, notes=run.notes),
         table=cell_table(cells),
     )

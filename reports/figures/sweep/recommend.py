@@ -48,6 +48,7 @@ _CLOSE: Final = math.log(1.10)
 _FLATTERY_TOLD: Final = 0.001
 _DRAWS: Final = 1_000
 REPETITIONS_TO_DECIDE: Final = 4  # `compare` needs as many a side to judge a cell alone
+DECIDE: Final = f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}"
 HOW_SURE, WOULD_CHANGE = "How sure: ", "What would change it: "  # how the sentences that tell it begin
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
@@ -179,10 +180,7 @@ def _seen_once(choice: Choice, inputs: Inputs) -> list[str]:
     why = "each configuration ran once"
     if rounds > 1:
         why = f"of {rounds} repetitions no configuration has more than one whose {measure.title} counts"
-    more = (
-        f"{REPETITIONS_TO_DECIDE} repetitions are the least that can decide: run the same suite with "
-        f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}."
-    )
+    more = f"{REPETITIONS_TO_DECIDE} repetitions are the least that can decide: run the same suite with {DECIDE}."
     return [
         f"No recommendation: {why}, and one run does not show how much the next one differs.",
         *_no_p99(measure),

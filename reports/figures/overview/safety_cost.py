@@ -1,0 +1,102 @@
+"""What safety costs: acks=all against acks=1 in one place. Pure.
+
+Only where the baseline of a sweep has one of the two and one configuration has the other and nothing else of the sweep
+differs. Shown by tests/reports/test_reports_overview.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from reports.figures.sweep.analysis import SweepAnalysis
+from reports.figures.sweep.observations import (
+    BROKER_CPU,
+    BY_NAME,
+    OK,
+    P99,
+    THROUGHPUT,
+    Configuration,
+    Measure,
+    Observation,
+)
+from reports.figures.sweep.recommend import change, significant
+from reports.figures.sweep.telling import carried_all
+
+_ACKS: Final = "acks"
+_ALL: Final = ("all", "-1")
+_TITLES: Final = {P99: "p99", THROUGHPUT: "throughput", BROKER_CPU: "broker CPU a record"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRow:
+    """`change` is that of acks=all against acks=1, with its interval, or with the words that there is none."""
+
+    title: str
+    safe: str
+    loose: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafetyCost:
+    rows: tuple[CostRow, ...]
+    notes: tuple[str, ...]  # what else differs between the two
+    warnings: tuple[str, ...]  # what changes how the rows are to be read
+
+
+def safety_cost(analysis: SweepAnalysis) -> SafetyCost | None:
+    """None where the sweep does not tell the two apart."""
+    pair = _pair(analysis)
+    if pair is None:
+        return None
+    safe, loose = pair
+    rows = [row for name in _TITLES if (row := _row(analysis, BY_NAME[name], safe, loose)) is not None]
+    own = [item for item in analysis.observations if item.configuration in pair]
+    if not rows:
+        return None
+    return SafetyCost(
+        rows=tuple(rows),
+        notes=tuple(dict.fromkeys(f"{_acks(item)} {item.note}" for item in own if item.note)),
+        warnings=tuple(dict.fromkeys(word for item in own for word in _warnings(item))),
+    )
+
+
+def _pair(analysis: SweepAnalysis) -> tuple[Configuration, Configuration] | None:
+    """With acks=all and with acks=1."""
+    base = dict(analysis.baseline or ())
+    if base.get(_ACKS) not in (*_ALL, "1"):
+        return None
+    others = ("1",) if base[_ACKS] in _ALL else _ALL
+    wanted = [tuple(sorted({**base, _ACKS: acks}.items())) for acks in others]
+    other = next((item.configuration for item in analysis.observations if item.configuration in wanted), None)
+    if other is None or analysis.baseline is None:
+        return None
+    return (analysis.baseline, other) if base[_ACKS] in _ALL else (other, analysis.baseline)
+
+
+def _row(analysis: SweepAnalysis, measure: Measure, safe: Configuration, loose: Configuration) -> CostRow | None:
+    means = analysis.means.get(measure.name)
+    if means is None:
+        return None
+    levels, difference = (means.level(safe), means.level(loose)), means.between(loose, safe)
+    if levels[0] is None or levels[1] is None or difference is None:
+        return None
+    if measure.name == THROUGHPUT and carried_all(analysis.observations):
+        told = "both carried the rate that was asked for"
+    elif means.repeated and difference.is_bounded:
+        told = f"{change(difference)}{'' if difference.excludes_zero else ', not clear'}"
+    else:
+        told = f"{(difference.ratio[0] - 1) * 100:+.0f} %, seen once"
+    shown = [f"{significant(level.ratio[0] * measure.scale)} {measure.unit}" for level in levels if level is not None]
+    return CostRow(title=_TITLES[measure.name], safe=shown[0], loose=shown[1], change=told)
+
+
+def _acks(item: Observation) -> str:
+    return f"{_ACKS}={dict(item.configuration)[_ACKS]}"
+
+
+def _warnings(item: Observation) -> list[str]:
+    words = [item.state] if item.state != OK else []
+    words += ["disturbed by the host"] if item.disturbed else []
+    return [f"{_acks(item)} was {word}" for word in words]
