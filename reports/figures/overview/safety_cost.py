@@ -83,7 +83,7 @@ def _row(analysis: SweepAnalysis, measure: Measure, safe: Configuration, loose: 
     if levels[0] is None or levels[1] is None or difference is None:
         return None
     if measure.name == THROUGHPUT and carried_all(analysis.observations):
-        told = "both carried the rate that was asked for"
+        told = "both carried what was asked"
     elif means.repeated and difference.is_bounded:
         told = f"{change(difference)}{'' if difference.excludes_zero else ', not clear'}"
     else:
