@@ -8,4 +8,4 @@ from broker.wire.errors import ErrorCode
 
 
 def apply(patch: Patch) -> None:
-    patch.set(partitions, "_isr_error", lambda image, broker_id, change, state: ErrorCode.none)
+    patch.set(partitions, "_isr_error", lambda image, broker_id, change, topic_id, state: ErrorCode.none)
