@@ -415,8 +415,8 @@ class PartitionLog:
                 log_end_offset=self.log_end_offset,
                 name=self.name,
             )
-        number = bisect_right(self._bases, offset) - 1
-        while number < len(self._segments):
+        number = max(bisect_right(self._bases, offset) - 1, 0)
+        while number < len(self._segments):  # none at all once a truncation has failed
             segment = self._segments[number]
             data = segment.read(offset, max_bytes, limit, minimum_one_batch)
             if data or (segment.size_bytes and offset < segment.next_offset):

@@ -1,6 +1,7 @@
 """How late was each second of each cell? `python with_duckdb.py RUN_DIR`; asks the run log itself, in SQL."""
 
 import sys
+from glob import escape
 
 import duckdb
 
@@ -11,4 +12,4 @@ FROM read_parquet($files, hive_partitioning = true)
 WHERE status = 0  -- acknowledged
 GROUP BY cell, second ORDER BY cell, second
 """
-duckdb.sql(SQL, params={"files": f"{sys.argv[1]}/send/*/*.parquet"}).show(max_rows=1000)
+duckdb.sql(SQL, params={"files": f"{escape(sys.argv[1])}/send/*/*.parquet"}).show(max_rows=1000)

@@ -13,6 +13,7 @@ from broker.log.filesystem import LocalFile
 from broker.log.partition_log import LogConfig, PartitionLog, TruncationResult
 from broker.log.producers import Verdict
 from broker.wire.records import decode_records, encode_batch, iter_batches, validate_batches
+from tests.broker_log.crashing_filesystem import FailingFileSystem
 
 SMALL = LogConfig(segment_bytes=2000, index_interval_bytes=200)
 
@@ -176,6 +177,18 @@ def test_truncate_fully_starts_anew(tmp_path: Path) -> None:
     assert log.append(batch(2), leader_epoch=41).base_offset == 500
     with pytest.raises(OffsetOutOfRangeError):
         log.read(499, 10)
+
+
+def test_a_truncation_whose_last_open_fails_leaves_nothing_to_read(tmp_path: Path) -> None:
+    """Seed 4930: too many open files. The storage's door looked at the log, and the look raised IndexError."""
+    disk = FailingFileSystem()
+    log = PartitionLog(str(tmp_path / "t-0"), name="t-0", config=SMALL, filesystem=disk)
+    for number in range(40):
+        log.append(batch(2, value=bytes(100)), leader_epoch=number)
+    disk.fail("open", ".log")
+    with pytest.raises(OSError, match="injected"):
+        log.truncate_fully_and_start_at(0)
+    assert log.read(0, 1 << 20) == b""
 
 
 def test_duplicates_and_gaps_write_nothing(tmp_path: Path) -> None:
