@@ -14,6 +14,7 @@ from broker.sim.invariants.one_vote_per_epoch import OneVotePerEpoch
 from broker.sim.invariants_page import sentence
 from broker.sim.mutation import read_table
 from broker.sim.partition_truth import Watched
+from broker.sim.quorum_checker import committed_before
 
 ROOT = Path(__file__).parents[2]
 SIM = ROOT / "broker" / "sim"
@@ -65,3 +66,11 @@ def test_a_high_watermark_may_be_lower_when_the_role_changed() -> None:
     assert told == []
     invariant.check(1, "t-0", led, led._replace(high_watermark=3))
     assert told == ["broker 1 t-0 epoch 4: 7 to 3"]
+
+
+def test_a_leader_of_an_epoch_that_is_over_need_not_have_what_was_committed_later() -> None:
+    committed_in = [1, 1, 4, 4, 6]
+    assert committed_before(5, committed_in) == 4
+    assert committed_before(7, committed_in) == 5
+    assert committed_before(1, committed_in) == 0
+    assert committed_before(5, [6, 4]) == 2, "an entry is committed with all before it"
