@@ -6,7 +6,8 @@ Each run is the product as users run it: `harness run`, with its own cluster, lo
 already, it is not made again. So a check that was interrupted goes on where it was. Then `harness compare` compares
 every two runs. Every difference that effects, recommendations and comparisons name is wrong. There may be as many as
 their intervals permit. The busier the host, the better the test. Prints each claim and how often it was broken, writes
-results/<date>-same.json and .md, and ends with 1 if a claim is broken too often.
+results/<date>-same.json and .md. Exit code: 1 if a claim is broken too often, 4 if there are too few trials to tell,
+else 0.
 
 If the configurations of a `--suite` are not equal (for example `demo`), only the comparisons of its runs are judged.
 """
@@ -28,7 +29,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.same_claims import Claim, Quietness, of_comparisons, of_sweeps, quietness_of, results_of
+from benchmarks.same_claims import TRIALS_MIN, Claim, Quietness, of_comparisons, of_sweeps, quietness_of, results_of
 from reports.render.measurements import read_measurements
 from runlog.files.documents import read_json
 
@@ -85,14 +86,10 @@ def render(document: dict[str, Any], claims: Sequence[Claim], hosts: Sequence[Qu
         "",
         "| claim | broken | may be | |",
         "|---|---|---|---|",
-        *(
-            f"| {one.text} | {one.count} of {one.total} | at most {one.at_most:.0%} | "
-            f"{'holds' if one.holds else '**does not**'} |"
-            for one in claims
-        ),
+        *(f"| {one.text} | {one.count} of {one.total} | at most {one.at_most:.0%} | {one.outcome} |" for one in claims),
         "",
         "A claim holds if its share is within three standard errors of the bound, which is what so many trials can "
-        "tell. Comparisons share runs, so they are fewer than they look.",
+        f"tell. Fewer than {TRIALS_MIN} trials cannot show that it holds. Comparisons share runs, so they are fewer than they look.",
         "",
         f"Results of the comparisons: {results}.",
         "",
@@ -152,8 +149,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     _write(options.results, document, claims, hosts)
     for claim in claims:
-        print(f"{'ok  ' if claim.holds else 'FAIL'} {claim.text}: {claim.count} of {claim.total}", flush=True)
-    return 0 if all(claim.holds for claim in claims) else 1
+        print(f"{claim.text}: {claim.count} of {claim.total}, {claim.outcome}", flush=True)
+    told = [claim for claim in claims if claim.is_told]
+    if not all(claim.holds for claim in told):
+        return 1
+    return 0 if len(told) == len(claims) else 4
 
 
 def _write(
@@ -161,7 +161,7 @@ def _write(
 ) -> None:  # fmt: skip
     results.mkdir(parents=True, exist_ok=True)
     stem = results / f"{document['date']}-{document['suite'].replace('_suite', '')}"
-    whole = {**document, "claims": [{**asdict(one), "holds": one.holds} for one in claims]}
+    whole = {**document, "claims": [{**asdict(one), "outcome": one.outcome.strip("*")} for one in claims]}
     stem.with_suffix(".json").write_text(
         json.dumps({**whole, "hosts": [asdict(one) for one in hosts]}, indent=2) + "\n"
     )
