@@ -89,7 +89,8 @@ def render(document: dict[str, Any], claims: Sequence[Claim], hosts: Sequence[Qu
         *(f"| {one.text} | {one.count} of {one.total} | at most {one.at_most:.0%} | {one.outcome} |" for one in claims),
         "",
         "A claim holds if its share is within three standard errors of the bound, which is what so many trials can "
-        f"tell. Fewer than {TRIALS_MIN} trials cannot show that it holds. Comparisons share runs, so they are fewer than they look.",
+        f"tell. Fewer than {TRIALS_MIN} trials cannot show that it holds. Comparisons share runs, so they are fewer "
+        "than they look.",
         "",
         f"Results of the comparisons: {results}.",
         "",

@@ -14,9 +14,7 @@ from reports.figures.measurements import Measurement
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 
 WRONG_MAX: Final = 0.05  # what is said with 95 % may be wrong so often
-TRIALS_MIN: Final = (
-    10  # fewer cannot show that a claim holds: of two, even one wrong one may be chance
-)
+TRIALS_MIN: Final = 10  # fewer cannot show that a claim holds: of two, even one wrong one may be chance
 _NAMED: Final = ("better", "worse")
 _CHOICES: Final = ("Clear choice", "Likely choice")
 # Other sentences of a recommendation that name a difference between configurations.
