@@ -84,7 +84,7 @@ def test_a_compacted_topic_keeps_the_last_value_of_each_key_on_every_replica(clu
     keyed(cluster, "compacted", [(f"key-{number % 4}", f"{number}-" + "x" * 300) for number in range(40)])
 
     def size(broker: int) -> int:
-        return sum(path.stat().st_size for path in (cluster.log_dir(broker) / "compacted-0").glob("*.log"))
+        return log_size(cluster.log_dir(broker) / "compacted-0")
 
     wait_until(lambda: all(size(each) < 6000 for each in cluster.ids), "small logs on every broker")
     found = kafka.KafkaConsumer(bootstrap_servers=cluster.bootstrap().split(","), consumer_timeout_ms=8000)
