@@ -33,6 +33,7 @@ from broker.sim.invariants import (
     FollowersLearnWhatIsCommitted,
     NoHandlerRaises,
     RunEnds,
+    SimulationDoesNotRaise,
 )
 from broker.sim.network import Network
 from broker.sim.partition_checker import PartitionChecker
@@ -299,6 +300,13 @@ class World:
     # -- the run -----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        """An exception costs this seed, and not the seeds after it."""
+        try:
+            self._run()
+        except Exception as error:
+            SimulationDoesNotRaise(self.fail).check(error)
+
+    def _run(self) -> None:
         for node_id in self.cluster.node_ids:
             self.cluster.start(node_id)
         self._begin_clients()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.sim.__main__ import main, parse_seeds
+from broker.sim.faults import Faults
 from broker.sim.report import outcome_text
 from broker.sim.seed_run import SeedResult, run_seed
 from broker.sim.world import Violation
@@ -77,6 +78,19 @@ def test_the_line_of_a_seed_tells_two_outcomes_apart() -> None:
         replace(one, violation=violation),
     ]
     assert len({outcome_text(each) for each in (one, *others)}) == 6
+
+
+def test_an_exception_is_the_violation_of_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended the whole run of seeds before, as seed 4930 did."""
+
+    def broken(self: Faults) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(Faults, "plan", broken)
+    violation = run_seed(3).violation
+    assert violation is not None
+    assert violation.invariant == "the simulation does not raise"
+    assert violation.message.startswith("IndexError('list index out of range') in broken (")
 
 
 def test_ranges_of_seeds() -> None:

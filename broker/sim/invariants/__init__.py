@@ -80,6 +80,7 @@ from broker.sim.invariants.readers_see_committed_transactions_only import Reader
 from broker.sim.invariants.replicas_catch_up import ReplicasCatchUp
 from broker.sim.invariants.request_of_too_many_elements_is_refused import RequestOfTooManyElementsIsRefused
 from broker.sim.invariants.run_ends import RunEnds
+from broker.sim.invariants.simulation_does_not_raise import SimulationDoesNotRaise
 from broker.sim.invariants.snapshot_holds_committed_entries_only import SnapshotHoldsCommittedEntriesOnly
 from broker.sim.invariants.topic_is_deleted import TopicIsDeleted
 from broker.sim.invariants.topic_is_made import TopicIsMade
@@ -142,6 +143,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     BrokerStarts,
     CoresOwnInvariants,
     RunEnds,
+    SimulationDoesNotRaise,
     ClusterRecoversOnceTheFaultsAreOver,
     EverythingSentGetsAnOutcome,
     FollowersLearnWhatIsCommitted,
@@ -253,6 +255,7 @@ __all__ = [
     "ReplicasCatchUp",
     "RequestOfTooManyElementsIsRefused",
     "RunEnds",
+    "SimulationDoesNotRaise",
     "SnapshotHoldsCommittedEntriesOnly",
     "TopicIsDeleted",
     "TopicIsMade",
