@@ -79,23 +79,30 @@ def test_the_five_knobs_become_arguments_of_the_python_clients() -> None:
         "acks": "all", "batch.size": "131072", "linger.ms": "5", "compression.type": "none",
         "max.in.flight.requests.per.connection": "1", "enable.idempotence": "true",
     }  # fmt: skip
-    assert kafka_python.producer_arguments(knobs) == {
+    assert kafka_python.LIBRARY.producer_arguments(knobs) == {
         "acks": "all", "batch_size": 131072, "linger_ms": 5, "compression_type": None,
         "max_in_flight_requests_per_connection": 1, "enable_idempotence": True,
     }  # fmt: skip
-    assert aiokafka.producer_arguments(knobs) == {
+    assert aiokafka.LIBRARY.producer_arguments(knobs) == {
         "acks": "all", "max_batch_size": 131072, "linger_ms": 5, "compression_type": None, "enable_idempotence": True,
     }  # fmt: skip
     for module in (kafka_python, aiokafka):
         with pytest.raises(PropertyError, match=r"enable.idempotence: .*acks=all"):
-            module.producer_arguments({**knobs, "acks": "1"})
+            module.LIBRARY.producer_arguments({**knobs, "acks": "1"})
+
+
+@pytest.mark.parametrize("client", ["aiokafka", "kafka_python"])
+def test_the_settings_in_force_are_told_as_kafka_writes_them(client: str) -> None:
+    given = {"acks": "0", "linger.ms": "0", "compression.type": "none", "enable.idempotence": "false"}
+    effective = make_producer(client, _setup(given), SINK).effective()
+    assert given == {name: effective[name] for name in given}
 
 
 @pytest.mark.parametrize("module", [aiokafka, kafka_python])
 def test_security_becomes_arguments_of_the_python_clients(module: Any, tmp_path: Path) -> None:
     properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": JAAS,
                   "ssl.endpoint.identification.algorithm": "", "acks": "all"}  # fmt: skip
-    arguments = module.producer_arguments(properties)
+    arguments = module.LIBRARY.producer_arguments(properties)
     context = arguments.pop("ssl_context")
     assert isinstance(context, ssl.SSLContext)
     assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_REQUIRED)
@@ -103,7 +110,7 @@ def test_security_becomes_arguments_of_the_python_clients(module: Any, tmp_path:
         "acks": "all", "security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-256",
         "sasl_plain_username": "alice", "sasl_plain_password": 'se"cret',
     }  # fmt: skip
-    assert module.producer_arguments({"security.protocol": "SSL"})["ssl_context"].check_hostname
+    assert module.LIBRARY.producer_arguments({"security.protocol": "SSL"})["ssl_context"].check_hostname
     no_store = str(tmp_path / "none.pem")
     refused = {
         "sasl.mechanism": ({"sasl.mechanism": "GSSAPI"}, "SCRAM-SHA-512"),
@@ -118,10 +125,10 @@ def test_security_becomes_arguments_of_the_python_clients(module: Any, tmp_path:
     }
     for name, (change, hint) in refused.items():
         with pytest.raises(PropertyError, match=hint) as raised:
-            module.producer_arguments({**properties, **change})
+            module.LIBRARY.producer_arguments({**properties, **change})
         assert name in str(raised.value)
     with pytest.raises(PropertyError, match=r"no effect with security\.protocol=PLAINTEXT"):
-        module.producer_arguments({"sasl.mechanism": "PLAIN"})
+        module.LIBRARY.producer_arguments({"sasl.mechanism": "PLAIN"})
 
 
 def test_a_client_that_does_not_exist_is_told_with_the_nearest() -> None:

@@ -20,9 +20,10 @@ Assignor = TypeVar("Assignor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyword:
-    """One property: the library's argument, and how its text becomes a value (ValueError: the text is not one)."""
+    """One property: the library's argument, and how its text becomes a value (ValueError: the text is not one). Without
+    an argument the text is only checked, because the library cannot do anything else."""
 
-    argument: str
+    argument: str | None
     convert: Convert
 
 
@@ -83,29 +84,21 @@ def keyword_arguments(
         if keyword.convert in _OF_KAFKA:
             check_values(client, scope, {name: value})
         try:
-            arguments[keyword.argument] = keyword.convert(value)
+            converted = keyword.convert(value)
         except ValueError as error:
             raise PropertyError(client, name, f"got {value!r}: {error}") from error
+        if keyword.argument is not None:
+            arguments[keyword.argument] = converted
     return arguments
 
 
-# What the pure Python clients have in common; each adds the connection settings that it knows.
-CONSUMER: Final[Mapping[str, Keyword]] = {
-    **same("client.id client.rack security.protocol isolation.level group.instance.id", text),
-    **same("fetch.max.bytes fetch.max.wait.ms fetch.min.bytes max.partition.fetch.bytes max.poll.records", number),
-    **same("auto.commit.interval.ms heartbeat.interval.ms max.poll.interval.ms session.timeout.ms", number),
-    **same("check.crcs enable.auto.commit", boolean),
-}
-CONSUMER_REFUSED: Final[Mapping[str, str]] = {
-    "auto.offset.reset": "where a reader begins is `start` of its entry in workload.readers",
-    "group.id": "the group of a reader follows from its entry in workload.readers with mode: group",
-}
-
-
-def require_acks_all(client: str, arguments: Mapping[str, object]) -> None:
-    """PropertyError for idempotence without acks=all."""
-    if arguments.get("enable_idempotence") is True and arguments.get("acks", "all") != "all":
-        raise PropertyError(client, "enable.idempotence", "idempotence needs acks=all; set enable.idempotence=false")
+def shown(value: object) -> str:
+    """The value of an argument as Kafka writes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "all" if value in (-1, "all") else str(value)
 
 
 def without_assignor(

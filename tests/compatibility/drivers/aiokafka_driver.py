@@ -15,7 +15,8 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.errors import for_code
 from aiokafka.structs import OffsetAndMetadata
-from rpc import data, need, serve, text
+from python_clients import consumer_arguments, polled, producer_arguments
+from rpc import data, need, serve
 
 BOOTSTRAP = sys.argv[1].split(",")
 WAIT_S = 220
@@ -38,18 +39,9 @@ async def admin() -> Any:
 
 
 async def producer_open(name: str, config: dict[str, Any]) -> None:
-    known = {
-        "acks": "acks",
-        "codec": "compression_type",
-        "idempotence": "enable_idempotence",
-        "linger_ms": "linger_ms",
-        "transactional_id": "transactional_id",
-    }
-    settings = {known[key]: value for key, value in config.items()}
-    settings["acks"] = "all" if settings["acks"] == "all" else int(settings["acks"])
-    if settings.get("compression_type") == "none":
-        settings.pop("compression_type")
-    producers[name] = AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, max_request_size=5_000_000, **settings)
+    producers[name] = AIOKafkaProducer(
+        bootstrap_servers=BOOTSTRAP, max_request_size=5_000_000, **producer_arguments(config)
+    )
     await producers[name].start()
 
 
@@ -74,24 +66,13 @@ async def send_offsets(name: str, consumer: str, group: str, topic: str, partiti
 
 
 async def consumer_open(name: str, config: dict[str, Any]) -> None:
-    settings: dict[str, Any] = {
-        "group_id": config.get("group"),
-        "auto_offset_reset": config["reset"],
-        "enable_auto_commit": config.get("auto_commit", False),
-        "isolation_level": config.get("isolation", "read_uncommitted"),
-        "fetch_max_wait_ms": 100,
-        "metadata_max_age_ms": 2_000,
-        "heartbeat_interval_ms": 1_000,
-    }
     need(config.get("protocol") != "consumer", "AIOKafkaConsumer has no setting for the group protocol")
+    arguments = consumer_arguments(config)
     if config.get("assignor"):
         known = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
         need(config["assignor"] in known, f"no assignor {config['assignor']}")
-        settings["partition_assignment_strategy"] = [known[config["assignor"]]]
-    if "instance" in config:
-        settings["group_instance_id"] = config["instance"]
-        settings["session_timeout_ms"] = config["session_timeout_ms"]
-    consumers[name] = AIOKafkaConsumer(bootstrap_servers=BOOTSTRAP, **settings)
+        arguments["partition_assignment_strategy"] = [known[config["assignor"]]]
+    consumers[name] = AIOKafkaConsumer(bootstrap_servers=BOOTSTRAP, **arguments)
     await consumers[name].start()
 
 
@@ -105,21 +86,7 @@ async def subscribe(name: str, topics: list[str]) -> None:
 
 
 async def poll(name: str, timeout_ms: int) -> dict[str, Any]:
-    found = await consumers[name].getmany(timeout_ms=timeout_ms)
-    records = [
-        {
-            "partition": record.partition,
-            "offset": record.offset,
-            "key": text(record.key),
-            "value": text(record.value),
-            "headers": [[key, value.decode()] for key, value in record.headers],
-            "timestamp": record.timestamp,
-            "timestamp_type": record.timestamp_type,
-        }
-        for batch in found.values()
-        for record in batch
-    ]
-    return {"records": records, "assignment": [each.partition for each in consumers[name].assignment()]}
+    return polled(await consumers[name].getmany(timeout_ms=timeout_ms), consumers[name])
 
 
 async def commit_offset(name: str, topic: str, partition: int, offset: int) -> None:

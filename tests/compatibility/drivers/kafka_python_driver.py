@@ -20,7 +20,8 @@ from kafka.admin import (
 )
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from rpc import data, need, serve, text
+from python_clients import consumer_arguments, polled, producer_arguments
+from rpc import data, need, serve
 
 BOOTSTRAP = sys.argv[1].split(",")
 WAIT_S = 200
@@ -37,21 +38,11 @@ def admin() -> Any:
 
 
 def producer_open(name: str, config: dict[str, Any]) -> None:
-    known = {
-        "acks": "acks",
-        "codec": "compression_type",
-        "idempotence": "enable_idempotence",
-        "linger_ms": "linger_ms",
-        "transactional_id": "transactional_id",
-    }
-    settings = {known[key]: value for key, value in config.items()}
-    for setting in settings:
-        need(setting in KafkaProducer.DEFAULT_CONFIG, f"no producer setting {setting}")
-    settings["acks"] = "all" if settings["acks"] == "all" else int(settings["acks"])
-    if settings.get("compression_type") == "none":
-        settings.pop("compression_type")
-    settings.setdefault("enable_idempotence", "transactional_id" in settings)
-    producers[name] = KafkaProducer(**COMMON, max_request_size=5_000_000, **settings)
+    arguments = producer_arguments(config)
+    for argument in arguments:
+        need(argument in KafkaProducer.DEFAULT_CONFIG, f"no producer setting {argument}")
+    arguments.setdefault("enable_idempotence", "transactional_id" in arguments)
+    producers[name] = KafkaProducer(**COMMON, max_request_size=5_000_000, **arguments)
 
 
 def send(name: str, topic: str, partition: int, records: list[dict[str, Any]]) -> list[int]:
@@ -76,25 +67,15 @@ def send_offsets(name: str, consumer: str, group: str, topic: str, partition: in
 
 
 def consumer_open(name: str, config: dict[str, Any]) -> None:
-    settings: dict[str, Any] = {
-        "group_id": config.get("group"),
-        "auto_offset_reset": config["reset"],
-        "enable_auto_commit": config.get("auto_commit", False),
-        "isolation_level": config.get("isolation", "read_uncommitted"),
-        "fetch_max_wait_ms": 100,
-        "metadata_max_age_ms": 2_000,
-        "heartbeat_interval_ms": 1_000,
-    }
+    arguments = consumer_arguments(config)
     if config.get("protocol") == "consumer":
         need("group_protocol" in KafkaConsumer.DEFAULT_CONFIG, "no consumer setting group_protocol")
-        settings["group_protocol"] = "consumer"
+        arguments["group_protocol"] = "consumer"
     elif config.get("assignor"):
-        settings["partition_assignment_strategy"] = [assignor(config["assignor"])]
+        arguments["partition_assignment_strategy"] = [assignor(config["assignor"])]
     if "instance" in config:
         need("group_instance_id" in KafkaConsumer.DEFAULT_CONFIG, "no consumer setting group_instance_id")
-        settings["group_instance_id"] = config["instance"]
-        settings["session_timeout_ms"] = config["session_timeout_ms"]
-    consumers[name] = KafkaConsumer(**COMMON, **settings)
+    consumers[name] = KafkaConsumer(**COMMON, **arguments)
 
 
 def assignor(name: str) -> Any:
@@ -114,21 +95,7 @@ def assign(name: str, topic: str, partition: int, offset: int) -> None:
 
 
 def poll(name: str, timeout_ms: int) -> dict[str, Any]:
-    found = consumers[name].poll(timeout_ms=timeout_ms)
-    records = [
-        {
-            "partition": record.partition,
-            "offset": record.offset,
-            "key": text(record.key),
-            "value": text(record.value),
-            "headers": [[key, value.decode()] for key, value in record.headers],
-            "timestamp": record.timestamp,
-            "timestamp_type": record.timestamp_type,
-        }
-        for batch in found.values()
-        for record in batch
-    ]
-    return {"records": records, "assignment": [each.partition for each in consumers[name].assignment()]}
+    return polled(consumers[name].poll(timeout_ms=timeout_ms), consumers[name])
 
 
 def commit_offset(name: str, topic: str, partition: int, offset: int) -> None:

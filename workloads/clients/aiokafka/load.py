@@ -19,29 +19,9 @@ import aiokafka.errors
 
 from runlog.streams.schema import ABSENT, SendStatus
 from workloads.clients.fates import code_of, status_of
-from workloads.clients.keywords import (
-    CONSUMER,
-    CONSUMER_REFUSED,
-    Keyword,
-    acks,
-    boolean,
-    compression,
-    keyword_arguments,
-    number,
-    require_acks_all,
-    same,
-    text,
-)
-from workloads.clients.protocol import (
-    RECORDS_PER_POLL_MAX,
-    ClientError,
-    ClientSetup,
-    OutcomeSink,
-    Polled,
-    PropertyError,
-    polled_of,
-)
-from workloads.clients.values import check_consumer_together, check_producer_together
+from workloads.clients.keyword_library import CONSUMER, KeywordLibrary
+from workloads.clients.keywords import Keyword, acks, boolean, compression, number, same, text
+from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, polled_of
 
 NAME = "aiokafka"
 _GATHERED_MAX = 1_000  # far less than a thousandth of a second at the highest rate of this library
@@ -66,7 +46,7 @@ _PRODUCER: dict[str, Keyword] = {
     **same("acks", acks),
     **same("compression.type", compression),
     "batch.size": Keyword(argument="max_batch_size", convert=number),
-    _IN_FLIGHT: Keyword(argument=_IN_FLIGHT, convert=_only_one),
+    _IN_FLIGHT: Keyword(argument=None, convert=_only_one),
 }
 _PRODUCER_REFUSED = {
     "buffer.memory": "aiokafka buffers one open batch a partition; batch.size is that limit",
@@ -74,7 +54,21 @@ _PRODUCER_REFUSED = {
     "max.block.ms": "the load generator itself waits for space in the buffer",
     "retries": "aiokafka retries until request.timeout.ms is over; set that",
 }
-_CONSUMER: dict[str, Keyword] = {**CONSUMER, **same(_COMMON_NUMBERS, number)}
+
+
+def _package_for_codec(codec: str) -> str | None:
+    return None if getattr(aiokafka.codec, f"has_{codec}")() else "cramjam"
+
+
+LIBRARY = KeywordLibrary(
+    name=NAME,
+    producer=_PRODUCER,
+    refused=_PRODUCER_REFUSED,
+    consumer={**CONSUMER, **same(_COMMON_NUMBERS, number)},
+    package_for_codec=_package_for_codec,
+)
+check_properties = LIBRARY.check_properties
+check_consumer_properties = LIBRARY.check_consumer_properties
 
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it reports each lost connection
 
@@ -85,27 +79,6 @@ def make_producer(setup: ClientSetup, sink: OutcomeSink) -> AiokafkaProducer:
 
 def make_consumer(setup: ClientSetup) -> AiokafkaConsumer:
     return AiokafkaConsumer(setup)
-
-
-def check_properties(properties: Mapping[str, str]) -> None:
-    producer_arguments(properties)
-    check_producer_together(NAME, properties)
-
-
-def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
-    consumer_arguments(properties)
-    check_consumer_together(NAME, properties, is_member=is_member)
-
-
-def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
-    """PropertyError names the first property that the library does not have, or a codec whose package is missing."""
-    arguments = keyword_arguments(NAME, "producer", properties, _PRODUCER, _PRODUCER_REFUSED)
-    arguments.pop(_IN_FLIGHT, None)
-    codec = arguments.get("compression_type")
-    if codec is not None and not getattr(aiokafka.codec, f"has_{codec}")():
-        raise PropertyError(NAME, "compression.type", f"{codec} needs the package cramjam; gzip needs none")
-    require_acks_all(NAME, arguments)
-    return arguments
 
 
 def nearest_properties(
@@ -159,7 +132,7 @@ class AiokafkaProducer:
     def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
         self._topics = setup.topics
         self._sink = sink.one
-        self._arguments = producer_arguments(setup.properties)
+        self._arguments = LIBRARY.producer_arguments(setup.properties)
         self._bootstrap_servers = setup.bootstrap_servers
         self._acks_zero = self._arguments.get("acks") == 0
         self._gathered: deque[tuple[str, bytes, bytes | None, int]] = deque()
@@ -233,21 +206,8 @@ class AiokafkaProducer:
         return {"records_handed": float(self._sends), "sends_refused_full": float(self._waits)}
 
     def effective(self) -> dict[str, str]:
-        shown = {
-            name: "all"
-            if value in (-1, "all")
-            else str(value).lower()
-            if isinstance(value, bool)
-            else str(value or "none")
-            for name, keyword in _PRODUCER.items()
-            if (value := self._arguments.get(keyword.argument)) is not None
-        }
+        shown = LIBRARY.shown(self._arguments)
         return {**shown, _IN_FLIGHT: "1", "client.library": f"aiokafka {aiokafka.__version__}"}
-
-
-def consumer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
-    """PropertyError names the first property that the library does not have."""
-    return keyword_arguments(NAME, "consumer", properties, _CONSUMER, CONSUMER_REFUSED)
 
 
 class AiokafkaConsumer:
@@ -255,15 +215,7 @@ class AiokafkaConsumer:
         self._topics = setup.topics
         self._is_member = setup.group_id is not None
         self._start = setup.start
-        self._arguments = consumer_arguments(setup.properties)
-        self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL_MAX))
-        if not self._is_member:
-            self._arguments["enable_auto_commit"] = False
-        self._arguments |= {
-            "bootstrap_servers": setup.bootstrap_servers,
-            "auto_offset_reset": setup.start,
-            "group_id": setup.group_id,
-        }
+        self._arguments = LIBRARY.reader_arguments(setup)
         self._loop = Loop()
         self._consumer: Any = None
 
@@ -284,7 +236,7 @@ class AiokafkaConsumer:
             await self._consumer.seek_to_end(*chosen)
 
     def poll(self, timeout_s: float) -> Polled:
-        return self._loop.run(polled_from(self._consumer, timeout_s, self._records_per_poll))
+        return self._loop.run(polled_from(self._consumer, timeout_s))
 
     def close(self) -> None:
         if self._consumer is not None:
@@ -292,10 +244,10 @@ class AiokafkaConsumer:
         self._loop.close()
 
 
-async def polled_from(consumer: Any, timeout_s: float, records_max: int) -> Polled:
+async def polled_from(consumer: Any, timeout_s: float) -> Polled:
     """One poll. During a fault it may fail. Then it returns nothing, and the next one tries again."""
     try:
-        found = await consumer.getmany(timeout_ms=int(timeout_s * 1_000), max_records=records_max)
+        found = await consumer.getmany(timeout_ms=int(timeout_s * 1_000))
     except aiokafka.errors.KafkaError:
         await asyncio.sleep(_RETRY_S)
         found = {}

@@ -12,8 +12,7 @@ import aiokafka.errors
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from workloads.clients.aiokafka.load import NAME, Loop, consumer_arguments, polled_from
-from workloads.clients.keywords import without_assignor
+from workloads.clients.aiokafka.load import LIBRARY, Loop, polled_from
 from workloads.clients.member_protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
@@ -25,7 +24,6 @@ from workloads.clients.member_protocol import (
 from workloads.clients.positions import beginnings, names_of, step_back
 from workloads.clients.protocol import Polled
 
-RECORDS_PER_POLL: Final = 500
 CLOSE_TIMEOUT_S: Final = 5.0
 _ASSIGNORS: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
@@ -41,17 +39,7 @@ class AiokafkaMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener
         self._is_auto_commit = setup.is_auto_commit
-        self._records_per_poll = int(setup.properties.get("max.poll.records", RECORDS_PER_POLL))
-        properties, assignor = without_assignor(NAME, setup.properties, _ASSIGNORS)
-        self._arguments: dict[str, object] = consumer_arguments(properties)
-        if assignor is not None:
-            self._arguments["partition_assignment_strategy"] = (assignor,)
-        self._arguments |= {
-            "bootstrap_servers": setup.bootstrap_servers,
-            "auto_offset_reset": setup.start,
-            "group_id": setup.group_id,
-            "enable_auto_commit": setup.is_auto_commit,
-        }
+        self._arguments = LIBRARY.member_arguments(setup, _ASSIGNORS)
         self._loop = Loop()
         self._undone: dict[Partition, int] = {}  # where the application is in what was polled last
         self._consumer: Any = None  # the library has no usable types
@@ -65,7 +53,7 @@ class AiokafkaMember:
         self._consumer.subscribe(list(self._topics), listener=_Rebalances(self))
 
     def poll(self, timeout_s: float) -> Polled:
-        polled = self._loop.run(polled_from(self._consumer, timeout_s, self._records_per_poll))
+        polled = self._loop.run(polled_from(self._consumer, timeout_s))
         self._undone = beginnings(polled.records)
         return polled
 

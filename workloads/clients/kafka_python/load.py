@@ -17,29 +17,9 @@ import kafka.errors
 
 from runlog.streams.schema import ABSENT, SendStatus
 from workloads.clients.fates import code_of, status_of
-from workloads.clients.keywords import (
-    CONSUMER,
-    CONSUMER_REFUSED,
-    Keyword,
-    acks,
-    boolean,
-    compression,
-    keyword_arguments,
-    number,
-    require_acks_all,
-    same,
-    text,
-)
-from workloads.clients.protocol import (
-    RECORDS_PER_POLL_MAX,
-    ClientError,
-    ClientSetup,
-    OutcomeSink,
-    Polled,
-    PropertyError,
-    polled_of,
-)
-from workloads.clients.values import check_consumer_together, check_producer_together
+from workloads.clients.keyword_library import CONSUMER, KeywordLibrary
+from workloads.clients.keywords import Keyword, acks, boolean, compression, number, same, text
+from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, polled_of
 
 NAME = "kafka_python"
 _RETRY_S = 0.05
@@ -60,15 +40,28 @@ _PRODUCER_REFUSED = {
     "buffer.memory": "kafka-python has no limit of its memory; leave it out",
     "max.block.ms": "the load generator itself waits for space in the buffer",
 }
-_CONSUMER: dict[str, Keyword] = {**CONSUMER, **same(_COMMON_NUMBERS, number)}
+_CODEC_PACKAGES = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
 _METRICS = (
     "batch-size-avg", "compression-rate-avg", "record-queue-time-avg", "record-retry-rate", "record-error-rate",
     "records-per-request-avg", "request-latency-avg", "request-latency-max", "request-rate", "requests-in-flight",
 )  # fmt: skip
 
-logging.getLogger("kafka").setLevel(
-    logging.CRITICAL
-)  # it reports each lost connection; during a fault that is expected
+
+def _package_for_codec(codec: str) -> str | None:
+    return None if getattr(kafka.codec, f"has_{codec}")() else _CODEC_PACKAGES[codec]
+
+
+LIBRARY = KeywordLibrary(
+    name=NAME,
+    producer=_PRODUCER,
+    refused=_PRODUCER_REFUSED,
+    consumer={**CONSUMER, **same(_COMMON_NUMBERS, number)},
+    package_for_codec=_package_for_codec,
+)
+check_properties = LIBRARY.check_properties
+check_consumer_properties = LIBRARY.check_consumer_properties
+
+logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it reports each lost connection
 
 
 def make_producer(setup: ClientSetup, sink: OutcomeSink) -> KafkaPythonProducer:
@@ -79,32 +72,11 @@ def make_consumer(setup: ClientSetup) -> KafkaPythonConsumer:
     return KafkaPythonConsumer(setup)
 
 
-def check_properties(properties: Mapping[str, str]) -> None:
-    producer_arguments(properties)
-    check_producer_together(NAME, properties)
-
-
-def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
-    consumer_arguments(properties)
-    check_consumer_together(NAME, properties, is_member=is_member)
-
-
-def producer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
-    """PropertyError names the first property that the library does not have, or a codec whose package is missing."""
-    arguments = keyword_arguments(NAME, "producer", properties, _PRODUCER, _PRODUCER_REFUSED)
-    codec = arguments.get("compression_type")
-    if codec is not None and not getattr(kafka.codec, f"has_{codec}")():
-        package = {"snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}[str(codec)]
-        raise PropertyError(NAME, "compression.type", f"{codec} needs the package {package}; gzip needs none")
-    require_acks_all(NAME, arguments)
-    return arguments
-
-
 class KafkaPythonProducer:
     def __init__(self, setup: ClientSetup, sink: OutcomeSink) -> None:
         self._topics = setup.topics
         self._sink = sink.one
-        self._arguments = producer_arguments(setup.properties)
+        self._arguments = LIBRARY.producer_arguments(setup.properties)
         self._arguments["bootstrap_servers"] = setup.bootstrap_servers.split(",")
         self._acks_zero = self._arguments.get("acks") == 0
         self._retries_possible = self._arguments.get("retries") != 0
@@ -166,15 +138,7 @@ class KafkaPythonProducer:
 
     def effective(self) -> dict[str, str]:
         config = self._arguments if self._producer is None else self._producer.config
-        known = {
-            name: _shown(config[keyword.argument]) for name, keyword in _PRODUCER.items() if keyword.argument in config
-        }
-        return {**known, "client.library": f"kafka-python {kafka.__version__}"}
-
-
-def consumer_arguments(properties: Mapping[str, str]) -> dict[str, object]:
-    """PropertyError names the first property that the library does not have."""
-    return keyword_arguments(NAME, "consumer", properties, _CONSUMER, CONSUMER_REFUSED)
+        return {**LIBRARY.shown(config), "client.library": f"kafka-python {kafka.__version__}"}
 
 
 class KafkaPythonConsumer:
@@ -182,15 +146,7 @@ class KafkaPythonConsumer:
         self._topics = setup.topics
         self._is_member = setup.group_id is not None
         self._start = setup.start
-        self._arguments = consumer_arguments(setup.properties)
-        self._arguments.setdefault("max_poll_records", RECORDS_PER_POLL_MAX)
-        if not self._is_member:
-            self._arguments["enable_auto_commit"] = False
-        self._arguments |= {
-            "bootstrap_servers": setup.bootstrap_servers.split(","),
-            "auto_offset_reset": setup.start,
-            "group_id": setup.group_id,
-        }
+        self._arguments = LIBRARY.reader_arguments(setup)
         self._consumer: Any = None
 
     def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
@@ -228,11 +184,3 @@ def polled_from(consumer: Any, timeout_s: float) -> Polled:
         time.sleep(_RETRY_S)
         found = {}
     return polled_of(found)
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "all" if value == -1 else str(value)

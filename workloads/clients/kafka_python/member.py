@@ -14,8 +14,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
-from workloads.clients.kafka_python.load import NAME, consumer_arguments, open_consumer, polled_from
-from workloads.clients.keywords import without_assignor
+from workloads.clients.kafka_python.load import LIBRARY, open_consumer, polled_from
 from workloads.clients.member_protocol import (
     GENERATION_UNKNOWN,
     CommitRefused,
@@ -27,7 +26,6 @@ from workloads.clients.member_protocol import (
 from workloads.clients.positions import beginnings, names_of, step_back
 from workloads.clients.protocol import Polled
 
-RECORDS_PER_POLL: Final = 500
 _ASSIGNORS: Final[Mapping[str, Any]] = {  # classes of an untyped library
     "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
     "org.apache.kafka.clients.consumer.RoundRobinAssignor": RoundRobinPartitionAssignor,
@@ -43,16 +41,8 @@ class KafkaPythonMember:
     def __init__(self, setup: MemberSetup, listener: MemberListener) -> None:
         self._topics, self._listener = setup.topics, listener
         self._is_auto_commit = setup.is_auto_commit
-        properties, assignor = without_assignor(NAME, setup.properties, _ASSIGNORS)
-        self._arguments: dict[str, object] = consumer_arguments(properties)
-        self._arguments.setdefault("max_poll_records", RECORDS_PER_POLL)
-        if assignor is not None:
-            self._arguments["partition_assignment_strategy"] = (assignor,)
-        self._arguments |= {
-            "bootstrap_servers": setup.bootstrap_servers.split(","),
-            "auto_offset_reset": setup.start,
-            "group_id": setup.group_id,
-            "enable_auto_commit": setup.is_auto_commit,
+        self._arguments: Mapping[str, object] = {
+            **LIBRARY.member_arguments(setup, _ASSIGNORS),
             "default_offset_commit_callback": self._on_auto_commit,
         }
         self._undone: dict[Partition, int] = {}  # where the application is in what was polled last
