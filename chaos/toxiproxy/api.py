@@ -25,7 +25,7 @@ from chaos.toxiproxy.errors import (
     toxic_not_found,
 )
 from chaos.toxiproxy.kafka.produce import TopicNames
-from chaos.toxiproxy.kafka.tap import KafkaSettings
+from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.link import DOWNSTREAM, UPSTREAM
 from chaos.toxiproxy.proxy import Proxy, split_address

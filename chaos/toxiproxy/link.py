@@ -15,7 +15,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from chaos.toxiproxy.kafka.tap import KafkaSettings, KafkaTap
+from chaos.toxiproxy.kafka.settings import KafkaSettings
+from chaos.toxiproxy.kafka.tap import KafkaTap
 from chaos.toxiproxy.toxic import Sink, Slot, Toxic
 
 PENDING_BYTES_MAX = 1 << 20  # per direction; beyond it the sender is not read until half of it is gone

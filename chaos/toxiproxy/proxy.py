@@ -15,7 +15,7 @@ from typing import Any
 
 from broker.wire.addresses import AddressError, format_address, parse_address
 from chaos.toxiproxy.errors import ApiError
-from chaos.toxiproxy.kafka.tap import KafkaSettings
+from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.link import UPSTREAM, Connection, Endpoint
 from chaos.toxiproxy.tls import UpstreamTls
 from chaos.toxiproxy.toxic import Toxic

@@ -15,9 +15,9 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
 from chaos.toxiproxy.kafka import produce
+from chaos.toxiproxy.kafka.decisions import count_late_answer
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FRAME_BYTES_MAX, FrameSplitter
-from chaos.toxiproxy.kafka.tap import KafkaTap
 from chaos.toxiproxy.toxic import Toxic
 from chaos.toxiproxy.toxics.kafka_hold_request import SPEC
 
@@ -130,5 +130,5 @@ def test_the_error_of_a_late_end_txn_is_read_at_its_place(version):
     frame = b"".join(bytes(part) for part in codec.encode_response(ApiKey.END_TXN, version, 9, message))
     toxic = Toxic(name="hold", spec=SPEC, stream="downstream", toxicity=1.0, attributes={})
     header = produce.RequestHeader(api_key=ApiKey.END_TXN, api_version=version, correlation_id=9)
-    KafkaTap._count_late_answer(toxic, header, frame)
+    count_late_answer(toxic, header, frame)
     assert toxic.counters == {f"answered with error {int(ErrorCode.producer_fenced)}": 1}

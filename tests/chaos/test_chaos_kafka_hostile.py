@@ -20,7 +20,8 @@ from chaos.toxiproxy.kafka import addresses, produce
 from chaos.toxiproxy.kafka.apis import API_NAMES
 from chaos.toxiproxy.kafka.fields import ITEMS_MAX, MalformedFrame, Reader, Writer
 from chaos.toxiproxy.kafka.messages import EDITED_BYTES_MAX, edited_response
-from chaos.toxiproxy.kafka.tap import KafkaSettings, KafkaTap
+from chaos.toxiproxy.kafka.settings import KafkaSettings
+from chaos.toxiproxy.kafka.tap import KafkaTap
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.lookup import start_embedded
 from chaos.toxiproxy.toxic import AttributeValue, Toxic

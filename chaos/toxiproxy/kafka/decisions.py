@@ -1,0 +1,127 @@
+"""What the Kafka toxics of a proxy do to the exchanges of one connection. It decides and edits frames; the tap acts.
+
+Knows no timers and no sockets. Shown by tests/chaos/test_chaos_kafka_toxics.py and test_chaos_kafka_edits.py.
+"""
+
+from __future__ import annotations
+
+import random
+
+from chaos.toxiproxy.kafka import matching, messages, produce
+from chaos.toxiproxy.kafka.apis import API_NAMES
+from chaos.toxiproxy.kafka.exchange import Exchange
+from chaos.toxiproxy.kafka.fields import MalformedFrame
+from chaos.toxiproxy.kafka.settings import KafkaSettings
+from chaos.toxiproxy.toxic import Toxic
+
+_DECIDED_EARLY = ("kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_cut_frame")
+END_TXN, END_TXN_FLEXIBLE = 26, 3  # API key, and the version from which its header has tags
+
+
+class Decisions:
+    def __init__(self, settings: KafkaSettings, rng: random.Random) -> None:
+        self._settings = settings
+        self._rng = rng
+        self._draws: dict[int, bool] = {}  # by the toxic's id: whether it acts on this connection
+
+    def scope(
+        self, header: produce.RequestHeader, request: produce.ProduceRequest | None, frame: bytes
+    ) -> matching.Scope | None:
+        """None unless a toxic is aimed at this API."""
+        api = API_NAMES.get(header.api_key)
+        aimed = [toxic for toxic in self._settings.toxics if toxic.text("api") == api]
+        if api is None or not aimed:
+            return None
+        if request is not None:
+            partitions = frozenset((batch.topic, batch.partition) for batch in request.batches)
+            return matching.Scope(api=api, client_id=request.client_id, partitions=partitions)
+        partitions = frozenset()
+        if any(toxic.text("topic") or toxic.number("partition") >= 0 for toxic in aimed):
+            try:
+                partitions = messages.partitions_of_request(frame, self._settings.names.by_id)
+            except MalformedFrame:
+                return None
+        return matching.Scope(api=api, client_id=produce.read_client_id(frame), partitions=partitions)
+
+    def prepare(self, exchange: Exchange) -> None:
+        """What shall happen to the response is decided when the request comes, because requests are counted in this
+        order."""
+        assert exchange.scope is not None
+        edits: list[Toxic] = []
+        for toxic in self._settings.toxics:
+            kind = toxic.spec.type
+            if kind not in _DECIDED_EARLY or not self._acts_here(toxic) or not matching.try_take(toxic, exchange.scope):
+                continue
+            if kind == "kafka_delay_response":
+                exchange.delay_ms = max(exchange.delay_ms, toxic.number("delay_ms"))
+            elif kind == "kafka_cut_frame":
+                exchange.cut = toxic
+            else:
+                edits.append(toxic)
+        exchange.edits = tuple(edits)
+
+    def try_hold(self, exchange: Exchange) -> Toxic | None:
+        """The toxic that holds this request back."""
+        return self._try_take("kafka_hold_request", exchange)
+
+    def try_refuse(self, exchange: Exchange) -> Toxic | None:
+        """The toxic that refuses this Produce request in the broker's place."""
+        return self._try_take("kafka_refuse_request", exchange)
+
+    def try_drop(self, exchange: Exchange) -> bool:
+        """Only the response to a successful append. Dropping an error would show nothing."""
+        if any(result.error_code for result in exchange.results.values()):
+            return False
+        return self._try_take("kafka_drop_response", exchange) is not None
+
+    def corrupted(self, exchange: Exchange, frame: bytes) -> bytes:
+        assert exchange.request is not None
+        if self._try_take("kafka_corrupt_batch", exchange) is None:
+            return frame
+        position = exchange.request.records_end - 1  # the last byte of the last batch: a header count or value
+        return frame[:position] + bytes([frame[position] ^ 1]) + frame[position + 1 :]
+
+    def edited(self, exchange: Exchange, frame: bytes) -> bytes:
+        for toxic in exchange.edits:
+            is_hiding = toxic.spec.type == "kafka_hide_topic"
+            try:
+                frame = messages.edited_response(
+                    frame,
+                    api_key=exchange.header.api_key,
+                    version=exchange.header.api_version,
+                    names=self._settings.names.by_id,
+                    error_code=-1 if is_hiding else toxic.number("error_code"),
+                    throttle_ms=-1 if is_hiding else toxic.number("throttle_ms"),
+                    topic=toxic.text("topic"),
+                    partition=toxic.number("partition"),
+                    is_hiding=is_hiding,
+                )
+            except MalformedFrame:
+                toxic.counters["acted"] = toxic.counters.get("acted", 1) - 1  # nothing was done, so nothing is counted
+                toxic.counters["unreadable"] = toxic.counters.get("unreadable", 0) + 1
+                continue
+            exchange.is_edited |= not is_hiding and toxic.number("error_code") > 0
+        return frame
+
+    def _try_take(self, kind: str, exchange: Exchange) -> Toxic | None:
+        """The first toxic of this kind that acts on the exchange."""
+        if exchange.scope is None:
+            return None
+        for toxic in self._settings.of_type(kind):
+            if self._acts_here(toxic) and matching.try_take(toxic, exchange.scope):
+                return toxic
+        return None
+
+    def _acts_here(self, toxic: Toxic) -> bool:
+        """Toxicity is drawn once for each connection."""
+        return self._draws.setdefault(id(toxic), self._rng.random() < toxic.toxicity)
+
+
+def count_late_answer(toxic: Toxic, header: produce.RequestHeader, frame: bytes) -> None:
+    """Counts the answer by its error code, if it has one for the whole request. What matters is whether the broker
+    accepted the request."""
+    name = "answered"
+    if header.api_key == END_TXN:
+        position = 12 + (header.api_version >= END_TXN_FLEXIBLE)  # length, correlation id, tags, throttle time
+        name = f"answered with error {int.from_bytes(frame[position : position + 2], 'big', signed=True)}"
+    toxic.counters[name] = toxic.counters.get(name, 0) + 1

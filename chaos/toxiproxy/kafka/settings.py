@@ -1,0 +1,30 @@
+"""What all connections of one proxy share on the Kafka side: its toxics, its wire log, names of topics, addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chaos.toxiproxy.kafka import addresses, produce
+from chaos.toxiproxy.kafka.wire_log import WireLog
+from chaos.toxiproxy.toxic import Toxic
+
+
+@dataclass(slots=True, kw_only=True)
+class KafkaSettings:
+    proxy: str
+    wire_log: WireLog
+    names: produce.TopicNames
+    is_logging_asked: bool = False
+    toxics: list[Toxic] = field(default_factory=list)  # the Kafka ones, in the order of their addition
+    rewrites: addresses.Mapped = field(default_factory=dict)  # the brokers' own addresses to those of their proxies
+
+    def wants_frames(self) -> bool:
+        """With a wire log, frames are read from the start, because it needs topic names from Metadata and earlier
+        attempts."""
+        return self.wire_log.is_open or bool(self.rewrites) or self.is_armed()
+
+    def is_armed(self) -> bool:
+        return self.is_logging_asked or bool(self.toxics)
+
+    def of_type(self, kind: str) -> list[Toxic]:
+        return [toxic for toxic in self.toxics if toxic.spec.type == kind]
