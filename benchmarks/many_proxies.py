@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from chaos.toxiproxy.client import ProxySpec
 from chaos.toxiproxy.lookup import RunningServer
+from chaos.toxiproxy.states import ProxySpec
 
 PROXIES: Final = 1_000
 CONNECTIONS: Final = 500

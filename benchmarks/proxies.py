@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.many_proxies import CONNECTIONS, crowd_samples, through_many
-from chaos.toxiproxy.client import ProxySpec
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real
 from chaos.toxiproxy.server import allow_descriptors
+from chaos.toxiproxy.states import ProxySpec
 from harness.clusters.kafka.jars import cache_directory
 
 RESULTS: Final = Path(__file__).with_name("results")

@@ -31,7 +31,8 @@ from chaos.process_identity import (
     read_identity,
     read_state,
 )
-from chaos.toxiproxy.client import NotFound, ToxiproxyClient, ToxiproxyError, Unreachable
+from chaos.toxiproxy.calls import NotFound, ToxiproxyError, Unreachable
+from chaos.toxiproxy.client import ToxiproxyClient
 from runlog.files.documents import write_json
 from runlog.files.place import Where, here
 

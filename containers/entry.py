@@ -15,7 +15,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from chaos.toxiproxy.client import ProxySpec, ToxiproxyClient, Unreachable
+from chaos.toxiproxy.calls import Unreachable
+from chaos.toxiproxy.client import ToxiproxyClient
+from chaos.toxiproxy.states import ProxySpec
 
 BROKERS: Final = (1, 2, 3)
 DATA: Final = Path("/var/lib/kafka-harness")

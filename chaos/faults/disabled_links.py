@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 
 from chaos.faults.base import FaultContext
-from chaos.toxiproxy.client import NotFound, ToxiproxyError
+from chaos.toxiproxy.calls import NotFound, ToxiproxyError
 
 
 class DisabledLinks:

@@ -9,7 +9,9 @@ from functools import partial
 from chaos.faults.base import FaultContext, Proof
 from chaos.faults.probes import probe_link
 from chaos.lease import Lease
-from chaos.toxiproxy.client import ToxicState, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.calls import ToxiproxyError
+from chaos.toxiproxy.client import ToxiproxyClient
+from chaos.toxiproxy.states import ToxicState
 from chaos.toxiproxy.toxic import AttributeValue
 
 SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here

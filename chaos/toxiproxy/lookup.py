@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.lease import Lease
-from chaos.toxiproxy.client import ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.calls import ToxiproxyError
+from chaos.toxiproxy.client import ToxiproxyClient
 
 BINARY_NAME = "toxiproxy-server"
 READY_TIMEOUT_MS = 30_000  # half a second on an idle machine

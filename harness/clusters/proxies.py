@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from chaos.lease import Lease
-from chaos.toxiproxy.client import NotFound, ProxySpec, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy.calls import NotFound, ToxiproxyError
+from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real, use_server
+from chaos.toxiproxy.states import ProxySpec
 from harness.clusters.base import Address, Link
 from harness.clusters.broker_process import popen_dying_with_us
 from harness.clusters.kafka.jars import cache_directory

@@ -18,7 +18,8 @@ from chaos.faults import FAULTS
 from chaos.faults.clients import NeverBetween
 from chaos.lease import Lease, read_state
 from chaos.targets import PartitionOfInterest
-from chaos.toxiproxy.client import NotFound, ProxySpec
+from chaos.toxiproxy.calls import NotFound
+from chaos.toxiproxy.states import ProxySpec
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from broker.wire import codec, messages
-from chaos.toxiproxy.client import InvalidRequest, ProxySpec
+from chaos.toxiproxy.calls import InvalidRequest
 from chaos.toxiproxy.kafka import addresses
 from chaos.toxiproxy.kafka.fields import MalformedFrame
+from chaos.toxiproxy.states import ProxySpec
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf

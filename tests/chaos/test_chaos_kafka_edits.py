@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from broker.wire import codec, messages
-from chaos.toxiproxy.client import InvalidRequest, ProxySpec
+from chaos.toxiproxy.calls import InvalidRequest
 from chaos.toxiproxy.kafka.apis import API_KEYS
 from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.messages import edited_response, partitions_of_request
+from chaos.toxiproxy.states import ProxySpec
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf

@@ -15,7 +15,6 @@ import pytest
 from broker.wire.apis import APIS, ApiKey
 from broker.wire.codec import encode_response
 from broker.wire.messages import response_type
-from chaos.toxiproxy.client import ProxySpec
 from chaos.toxiproxy.kafka import addresses, produce
 from chaos.toxiproxy.kafka.apis import API_NAMES
 from chaos.toxiproxy.kafka.fields import ITEMS_MAX, MalformedFrame, Reader, Writer
@@ -24,6 +23,7 @@ from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.kafka.tap import KafkaTap
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.lookup import start_embedded
+from chaos.toxiproxy.states import ProxySpec
 from chaos.toxiproxy.toxic import AttributeValue, Toxic
 from chaos.toxiproxy.toxics import (
     kafka_cut_frame,

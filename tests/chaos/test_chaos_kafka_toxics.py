@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from broker.wire import codec
-from chaos.toxiproxy.client import InvalidRequest, ProxySpec
+from chaos.toxiproxy.calls import InvalidRequest
 from chaos.toxiproxy.lookup import RunningServer, start_embedded
+from chaos.toxiproxy.states import ProxySpec
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf

@@ -18,7 +18,7 @@ from chaos.lease import TOKEN_VARIABLE, Lease, default_root, is_alive, read_iden
 from chaos.lease_file import read_lease
 from chaos.process_identity import read_token
 from chaos.reap import left_alone, reap, settle_topics, topics_left
-from chaos.toxiproxy.client import ProxySpec
+from chaos.toxiproxy.states import ProxySpec
 from runlog.files.place import Place, here
 
 pytestmark = pytest.mark.slow  # real processes

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.toxiproxy.client import ProxySpec, ToxiproxyClient
+from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import RunningServer, start_embedded
+from chaos.toxiproxy.states import ProxySpec
 from tests.chaos.conftest import Upstream, start_real_or_skip
 
 STALL = {"rate": 0}

@@ -11,16 +11,10 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from chaos.toxiproxy.client import (
-    AlreadyExists,
-    InvalidRequest,
-    NotFound,
-    ProxySpec,
-    ToxiproxyClient,
-    ToxiproxyError,
-    Unreachable,
-)
+from chaos.toxiproxy.calls import AlreadyExists, InvalidRequest, NotFound, ToxiproxyError, Unreachable
+from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import free_port
+from chaos.toxiproxy.states import ProxySpec
 
 pytestmark = pytest.mark.slow  # real processes
 
@@ -195,7 +189,7 @@ def test_a_call_after_a_long_rest_does_not_meet_the_end_of_its_connection(monkey
         assert client.proxies() == {}
         with pytest.raises(Unreachable):
             client.proxies()
-        monkeypatch.setattr("chaos.toxiproxy.client.REUSE_S_MAX", 0.0)
+        monkeypatch.setattr("chaos.toxiproxy.calls.REUSE_S_MAX", 0.0)
         assert client.proxies() == {}
         assert client.proxies() == {}
     finally:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from chaos.toxiproxy import client as client_module
-from chaos.toxiproxy.client import ProxySpec, ToxiproxyClient, ToxiproxyError
+from chaos.toxiproxy import calls as calls_module
+from chaos.toxiproxy.calls import ToxiproxyError
+from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import ServerUnavailable, use_server
+from chaos.toxiproxy.states import ProxySpec
 
 pytestmark = pytest.mark.slow  # waits out time-outs of real sockets
 
@@ -80,7 +82,7 @@ def listening(pieces: Callable[[], Iterator[bytes]]) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_whatever_answers_calls_end_in_time_with_the_clients_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "ANSWER_BYTES_MAX", 2 << 20)
+    monkeypatch.setattr(calls_module, "ANSWER_BYTES_MAX", 2 << 20)
     with listening(ANSWERS[name]) as url:
         client = ToxiproxyClient(url, timeout_ms=300)
         spec = ProxySpec(name="p", upstream="127.0.0.1:1")

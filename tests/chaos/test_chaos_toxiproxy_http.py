@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from chaos.toxiproxy import http
 from chaos.toxiproxy.api import Api
-from chaos.toxiproxy.client import ProxySpec
 from chaos.toxiproxy.http import NEWCOMER_MS, Caller, HttpServer, who_must_go
 from chaos.toxiproxy.http_message import HEADERS_MAX
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.lookup import RunningServer
+from chaos.toxiproxy.states import ProxySpec
 from tests.chaos.conftest import Upstream
 
 CROWD = 600

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.toxiproxy.client import ProxySpec, ToxiproxyError
+from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.lookup import start_embedded
+from chaos.toxiproxy.states import ProxySpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 PROXIES, CONNECTIONS = 1_000, 500
@@ -66,7 +67,7 @@ def test_a_thousand_proxies_are_made_by_one_call_and_all_work(server, echo_upstr
     assert [name for name, state in made.items() if not comes_back(state)] == []
     grown = resident_kib(server.process) - memory
     for name in made:
-        client.call("DELETE", f"/proxies/{name}")
+        client.delete(name)
     assert not [name for name in client.proxies() if name.startswith("many-")]
     deadline = time.monotonic() + 60
     while (left := descriptors_of(server.process)) > descriptors + 1 and time.monotonic() < deadline:

@@ -11,8 +11,10 @@ import time
 import pytest
 import requests
 
-from chaos.toxiproxy.client import InvalidRequest, ProxySpec, ToxiproxyClient, Unreachable
+from chaos.toxiproxy.calls import InvalidRequest, Unreachable
+from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, free_port, start_embedded, start_real, use_server
+from chaos.toxiproxy.states import ProxySpec
 
 pytestmark = pytest.mark.slow  # real processes
 

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from chaos.toxiproxy.client import ProxySpec
 from chaos.toxiproxy.lookup import find_binary, start_real
+from chaos.toxiproxy.states import ProxySpec
 from harness.clusters.kafka.jars import cache_directory
 from tests.broker_node.cluster_helper import Cluster
 from tests.compatibility.clients import CannotPrepare
