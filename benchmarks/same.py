@@ -29,7 +29,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.same_claims import TRIALS_MIN, Claim, Quietness, of_comparisons, of_sweeps, quietness_of, results_of
+from benchmarks.claims import TRIALS_MIN, Claim
+from benchmarks.same_claims import Quietness, of_comparisons, of_sweeps, quietness_of, results_of
 from reports.render.measurements import read_measurements
 from runlog.files.documents import read_json
 

@@ -5,45 +5,19 @@ Shown by tests/benchmarks/test_benchmarks_same.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from benchmarks.claims import Claim
 from reports.figures.measurements import Measurement
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 
 WRONG_MAX: Final = 0.05  # what is said with 95 % may be wrong so often
-TRIALS_MIN: Final = 10  # fewer cannot show that a claim holds: of two, even one wrong one may be chance
 _NAMED: Final = ("better", "worse")
 _CHOICES: Final = ("Clear choice", "Likely choice")
 # Other sentences of a recommendation that name a difference between configurations.
 _REMARKS: Final = ("counts most, ", "Worth a run: ", "is acceptable, ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    text: str
-    count: int  # of wrong statements
-    total: int
-    at_most: float
-
-    @property
-    def holds(self) -> bool:
-        """Within three standard errors of the bound, which is what so many trials can tell."""
-        error = 3 * math.sqrt(self.at_most * (1 - self.at_most) / self.total) if self.total else math.inf
-        return self.total > 0 and self.count / self.total <= self.at_most + error
-
-    @property
-    def is_told(self) -> bool:
-        """Whether these trials show that it holds, or that it does not."""
-        return self.total >= TRIALS_MIN or (self.total > 0 and not self.holds)
-
-    @property
-    def outcome(self) -> str:
-        if not self.is_told:
-            return "too few to tell"
-        return "holds" if self.holds else "**does not**"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_cli.py.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum
 from typing import Final
 
@@ -22,6 +23,17 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 4
     HARNESS_ERROR = 5
     INTERRUPTED = 130
+
+
+# When several runs end, the worst of their exit codes counts, in this order.
+_WORST_FIRST: Final = (
+    ExitCode.INTERRUPTED, ExitCode.HARNESS_ERROR, ExitCode.ENVIRONMENT, ExitCode.FAIL, ExitCode.INCONCLUSIVE,
+    ExitCode.PASS,
+)  # fmt: skip
+
+
+def worst_of(codes: Collection[ExitCode]) -> ExitCode:
+    return next(code for code in _WORST_FIRST if code in codes)
 
 
 class HarnessError(Exception):

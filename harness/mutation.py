@@ -28,7 +28,7 @@ from ruamel.yaml import YAML
 
 from broker.mutants import MUTANTS, description
 from chaos.lease import default_root
-from harness.cli.run import chaos_suite
+from harness.cli.chaos_suites import chaos_suite
 from harness.errors import ExitCode
 from harness.plan import PlannedCell, build_plan
 from harness.run.orchestrator import Run, RunRequest

@@ -21,9 +21,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from benchmarks.claims import Claim
 from benchmarks.host_facts import host_facts
 from benchmarks.known_server.relay import KnownServer
-from benchmarks.known_server.trials import Claim, effects, limits, percentiles
+from benchmarks.known_server.trials import effects, limits, percentiles
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 

@@ -6,20 +6,28 @@ run directory and compares it with the plan. The truth is computed without any c
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from benchmarks.known_server.plan import Plan, Times, seeded_stalls
+from benchmarks.claims import Claim
+from benchmarks.known_server.plan import Plan, seeded_stalls
 from benchmarks.known_server.relay import KnownServer
+from benchmarks.known_server.runs import (
+    RATE_PER_S,
+    cells_of,
+    latencies_of,
+    run_suite,
+    search_suite,
+    sweep_suite,
+    verdicts_of,
+)
 from reports.analyse.queries import LATENCY_BINS_PER_E_FOLD
 from reports.figures.compare.comparison import WORSE, compare
 from reports.figures.measurements import Measurement
@@ -28,59 +36,38 @@ from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.effects import estimate_effects
 from reports.figures.sweep.observations import SAFE, Observation
 from reports.render.measurements import read_measurements
-from runlog.streams.parquet import read_stream
-from runlog.streams.schema import SEND, SendStatus
+from runlog.records.documents import read_search_record
 
-RATE_PER_S: Final = 2_000
-WINDOW_MS: Final = 3_000
 GAP_S: Final = (0.03, 0.12)
 STALL_S: Final = (0.02, 0.10)
 DELAYS_S: Final = {1: 0.200, -1: 0.220}  # acks=1 and acks=all: 10 % apart
 SWEEP_ROUNDS: Final = 4
 COMPARED_ROUNDS: Final = 6  # of each side; with four, one figure of several cannot pass the false-discovery bound
 LONG_RUN_S: Final = 3_600.0
-HARNESS_TIMEOUT_S: Final = 3_600.0
 _NO_BEHAVIOUR: Final = Behaviour(**{each.name: None for each in fields(Behaviour)})
 BIN: Final = 1.0 / LATENCY_BINS_PER_E_FOLD  # relative width of a histogram's bin
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """`count` of `total` trials came out as said; at least or at most the bound is demanded."""
-
-    text: str
-    count: int
-    total: int
-    at_least: float = 0.0
-    at_most: float = 1.0
-
-    @property
-    def holds(self) -> bool:
-        """Within three standard errors of the bound, which is what `total` trials can tell."""
-        error = 3 * math.sqrt(0.05 * 0.95 / max(self.total, 1))
-        return self.total > 0 and self.at_least - error <= self.count / self.total <= self.at_most + error
 
 
 def percentiles(server: KnownServer, directory: Path, trials: int) -> Iterator[Claim]:
     """Stalls at random times: is each cell's figure that of its own records, and its interval that of the server?"""
     server.plan = Plan()
-    control = _run(server, directory / "control", _suite("control", repetitions=3, vary={}))
-    way_s = float(np.quantile(np.concatenate([_latencies(control, cell)[1] for cell in _cells(control)]), 0.999))
+    control = run_suite(server, directory / "control", sweep_suite("control", repetitions=3))
+    way_s = float(np.quantile(np.concatenate([latencies_of(control, cell)[1] for cell in cells_of(control)]), 0.999))
     started_s = time.monotonic()
     server.plan = Plan(
         stalls=seeded_stalls(1, from_s=started_s, for_s=trials * 30.0 + 120.0, gap_s=GAP_S, length_s=STALL_S)
     )
-    run = _run(server, directory / "stalls", _suite("stalls", repetitions=trials, vary={}))
-    reported = {cell["cell_id"]: cell["latency_us"]["corrected"] for cell in _verdicts(run)["cells"]}
+    run = run_suite(server, directory / "stalls", sweep_suite("stalls", repetitions=trials))
+    reported = {cell["cell_id"]: cell["latency_us"]["corrected"] for cell in verdicts_of(run)["cells"]}
     exact: dict[str, int] = {"p50": 0, "p90": 0, "p99": 0, "max": 0}
-    inside, cells = 0, _cells(run)
+    inside, cells = 0, cells_of(run)
     long_run = seeded_stalls(2, from_s=0.0, for_s=LONG_RUN_S, gap_s=GAP_S, length_s=STALL_S)
     every_ms = np.arange(0.0, LONG_RUN_S, 1e-3)
     forever = [
         float(np.quantile(Plan(stalls=long_run).latencies(every_ms, acks=1, way_s=way), 0.99)) for way in (0.0, way_s)
     ]
     for cell in cells:
-        intended_s, _ = _latencies(run, cell)
+        intended_s, _ = latencies_of(run, cell)
         bounds = [server.plan.latencies(intended_s, acks=1, way_s=way) for way in (0.0, way_s)]
         for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)):
             low, high = (float(np.quantile(each, share)) for each in bounds)
@@ -102,11 +89,11 @@ def percentiles(server: KnownServer, directory: Path, trials: int) -> Iterator[C
 def effects(server: KnownServer, directory: Path, rounds: int) -> Iterator[Claim]:
     """acks=all is answered 10 % later than acks=1: found as an effect, found by comparison, and not where it is not."""
     server.plan = Plan(delay_s_by_acks=DELAYS_S)
-    run = _run(server, directory / "delays", _suite("delays", repetitions=rounds, vary={"acks": ["all"]}))
+    run = run_suite(server, directory / "delays", sweep_suite("delays", repetitions=rounds, acks=("all",)))
     way_s = [
         float(np.quantile(latencies, 0.99)) - DELAYS_S[1 if "baseline" in cell else -1]
-        for cell in _cells(run)
-        for _, latencies in [_latencies(run, cell)]
+        for cell in cells_of(run)
+        for _, latencies in [latencies_of(run, cell)]
     ]
     truth = math.log((DELAYS_S[-1] + np.median(way_s)) / (DELAYS_S[1] + np.median(way_s)))
     observations = _observations(run)
@@ -128,84 +115,22 @@ def limits(server: KnownServer, directory: Path, trials: int) -> Iterator[Claim]
     for number in range(trials):
         limit = 1_500 * 4 ** (number / max(trials - 1, 1))
         server.plan = Plan(records_per_s=limit)
-        document = _suite("limit", repetitions=1, vary={})
-        document["search"] = {
-            "properties": document.pop("sweep")["baseline"], "low_per_s": 500, "high_per_s": 16_000,
-            "contract": {"p99_ms": 100}, "tolerance": 0.15, "probes_max": 20, "fractions": [0.5], "repetitions": 1,
-        }  # fmt: skip
-        run = _run(server, directory / f"limit-{number}", document)
-        found = json.loads((run / "search.json").read_text(encoding="utf-8"))
-        print(f"limit {limit:,.0f}/s: found {found['low_per_s']:,.0f} to {found['high_per_s']:,.0f}", file=sys.stderr)
-        inside += found["low_per_s"] <= limit <= found["high_per_s"]
+        run = run_suite(server, directory / f"limit-{number}", search_suite("limit"))
+        found = read_search_record(run)
+        if found is None:
+            raise RuntimeError(f"{run}: the search wrote no result")
+        print(f"limit {limit:,.0f}/s: found {found.low_per_s:,.0f} to {found.high_per_s:,.0f}", file=sys.stderr)
+        inside += found.low_per_s <= limit <= found.high_per_s
     yield Claim(
         text="the planned capacity lies within the search's interval", count=inside, total=trials, at_least=0.95
     )
-
-
-# -- runs and what they hold
-
-
-def _suite(name: str, *, repetitions: int, vary: dict[str, list[str]]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "topic": {"partitions": 1, "replication_factor": 1, "config": {}},
-        "workload": {
-            "rate_per_s": RATE_PER_S, "record_size_bytes": 100, "consumers": 0, "warmup_ms": 500,
-            "measure_ms": WINDOW_MS, "drain_ms": 5_000,
-        },
-        "sweep": {
-            "repetitions": repetitions,
-            "baseline": {
-                # All batches of a stall or a delay find room in flight and in the client's memory, of which each takes
-                # batch.size, so that nothing but the plan makes a record wait.
-                "acks": 1, "enable.idempotence": False, "retries": 0, "linger.ms": 5, "batch.size": 65_536,
-                "max.in.flight.requests.per.connection": 500,
-            },
-            "vary": vary,
-        },
-    }  # fmt: skip
-
-
-def _run(server: KnownServer, directory: Path, suite: dict[str, Any]) -> Path:
-    """One `harness run`. Its verdict does not matter here: only that it ended with figures."""
-    directory.mkdir(parents=True)
-    path = directory / "suite.yaml"
-    path.write_text(json.dumps(suite), encoding="utf-8")  # JSON is YAML
-    run_dir = directory / "run"
-    command = [
-        sys.executable, "-m", "harness", "run", str(path), "--cluster", "external",
-        "--bootstrap-server", server.bootstrap_servers, "--run-dir", str(run_dir),
-    ]  # fmt: skip
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, timeout=HARNESS_TIMEOUT_S, check=False)
-    if done.returncode not in (0, 1, 4):
-        raise RuntimeError(f"{' '.join(command)} ended with exit code {done.returncode}")
-    return run_dir
-
-
-def _verdicts(run: Path) -> Any:
-    return json.loads((run / "results" / "verdicts.json").read_text(encoding="utf-8"))
-
-
-def _cells(run: Path) -> list[str]:
-    return [cell["cell_id"] for cell in _verdicts(run)["cells"]]
-
-
-def _latencies(run: Path, cell: str) -> tuple[Times, Times]:
-    """Of the window's acknowledged records, from the rows alone: intended time (monotonic) and latency, in seconds."""
-    t0_s = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["t0_monotonic_ns"] / 1e9
-    outcome = json.loads((run / "cells" / cell / "cell.json").read_text(encoding="utf-8"))["outcome"]
-    rows = read_stream(run, SEND, cell)
-    intended, acked, status = (rows[name].to_numpy() for name in ("intended_us", "acked_us", "status"))
-    kept = (intended >= outcome["measure_start_us"]) & (intended < outcome["measure_end_us"])
-    kept &= status == int(SendStatus.ACKED)
-    return t0_s + intended[kept] / 1e6, (acked[kept] - intended[kept]) / 1e6
 
 
 def _observations(run: Path) -> list[Observation]:
     """What the analysis makes its estimates from, put together again from the files that it wrote."""
     errors = {
         cell["cell_id"]: math.log(high / low) / (2 * 1.96)
-        for cell in _verdicts(run)["cells"]
+        for cell in verdicts_of(run)["cells"]
         for low, high in [cell["latency_us"]["corrected"]["p99_interval"]]
     }
     return [

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from harness.cli.run import RunOptions, minutes, plan_of, seconds_of
+from harness.cli.options import RunOptions
+from harness.cli.plan_text import minutes, seconds_of
+from harness.cli.planning import plan_of
 from harness.suite import Suite
 
 

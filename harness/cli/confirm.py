@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from harness.cli.run import RUNS, RunOptions, run_suites
+from harness.cli.options import RunOptions
+from harness.cli.run import RUNS, run_suites
 from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
 from harness.run.rundir import check_run_directory, new_run_path

@@ -10,7 +10,7 @@ from typing import Any, Final
 from chaos.faults import FAULTS
 from chaos.model import Scenario, builtin_scenarios
 from harness.cli.fault_words import fault_lines
-from harness.cli.run import extra_cells
+from harness.cli.plan_text import extra_cells
 from harness.errors import ExitCode, UsageError
 from harness.lint import findings_of
 from harness.plan import build_plan, first_try

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.known_server.plan import Plan, seeded_stalls
 from benchmarks.known_server.relay import KnownServer
-from benchmarks.known_server.trials import Claim
 from broker.client import Admin, NewTopic, Producer
 
 
@@ -66,15 +65,6 @@ def test_stalls_are_those_of_their_seed_and_apart() -> None:
     assert edges == sorted(edges)
     assert edges[0] >= 10.1
     assert edges[-1] >= 15.0
-
-
-@pytest.mark.parametrize(("count", "holds"), [(100, True), (95, True), (89, True), (88, False), (0, False)])
-def test_a_claim_holds_within_what_its_trials_can_tell(count: int, holds: bool) -> None:
-    assert Claim(text="", count=count, total=100, at_least=0.95).holds is holds
-
-
-def test_a_claim_without_trials_does_not_hold() -> None:
-    assert not Claim(text="", count=0, total=0, at_most=0.05).holds
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from benchmarks.claims import Claim
 from benchmarks.same import SUITE, render
-from benchmarks.same_claims import Claim, Quietness, of_comparisons, of_sweeps, quietness_of, results_of
+from benchmarks.same_claims import Quietness, of_comparisons, of_sweeps, quietness_of, results_of
 from harness.plan import build_plan
 from harness.suite import load_suite
 from reports.figures.compare.comparison import compare, pair_up
@@ -59,22 +58,6 @@ def test_a_difference_that_is_named_is_counted_wherever_it_is_named() -> None:
     assert not worse.holds
     assert figures.count > 0
     assert results_of([compared(0.5), compared(0.0)])["worse"] == 1
-
-
-def test_a_share_holds_within_what_so_many_trials_can_tell() -> None:
-    assert Claim(text="", count=8, total=60, at_most=0.05).holds
-    assert not Claim(text="", count=9, total=60, at_most=0.05).holds
-    assert not Claim(text="", count=0, total=0, at_most=0.05).holds
-
-
-@pytest.mark.parametrize(("count", "total"), [(0, 0), (0, 1), (1, 2), (0, 9)])
-def test_a_few_trials_cannot_show_that_a_claim_holds(count: int, total: int) -> None:
-    claim = Claim(text="", count=count, total=total, at_most=0.05)
-    assert (claim.is_told, claim.outcome) == (False, "too few to tell")
-
-
-def test_a_few_trials_can_show_that_a_claim_does_not_hold() -> None:
-    assert Claim(text="", count=5, total=5, at_most=0.05).outcome == "**does not**"
 
 
 def test_the_cells_of_the_suite_differ_in_what_never_acts() -> None:

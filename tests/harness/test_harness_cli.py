@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.chaos_suites import chaos_suite
 from harness.cli.fitting import fitting
 from harness.cli.main import execute
-from harness.cli.run import chaos_suite
 from harness.errors import ExitCode
 from harness.plan import build_plan
 from harness.run.reporting import exit_code_of, print_verdicts

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chaos.lease import Lease
-from harness.cli.run import chaos_suite
+from harness.cli.chaos_suites import chaos_suite
 from harness.errors import CellError
 from harness.plan import PlannedCell, build_plan
 from harness.run.context import RunContext

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli import inspect
-from harness.cli import run as run_command
+from harness.cli import inspect, plan_text
 from harness.cli.main import execute
 from harness.run import reporting
 from harness.run.progress import Progress
@@ -88,7 +87,7 @@ def test_lists_fit_and_are_left_aligned(what: str, width: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_plan_fits(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(run_command, "stdout_width", lambda: width)
+    monkeypatch.setattr(plan_text, "stdout_width", lambda: width)
     assert execute(["run", "small-records", "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= width

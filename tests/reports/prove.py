@@ -10,8 +10,8 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from benchmarks.claims import Claim
 from harness.search import RateSearch
 from reports.figures.compare.comparison import WHOLE_RUN, WORSE
 from reports.figures.sweep.cell_means import cell_means
@@ -23,25 +23,6 @@ from tests.reports.sweep_facts import BASELINE, Factors, one_at_a_time, planted_
 
 FACTOR = {"4096": 1.5, "131072": 0.7, "0": 1.1, "50": 2.0, "lz4": 0.9}
 CHANGES = {"batch.size": ["4096", "131072"], "linger.ms": ["0", "50"], "compression.type": ["lz4"]}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    text: str
-    count: int
-    total: int
-    at_least: float = 0.0
-    at_most: float = 1.0
-
-    @property
-    def share(self) -> float:
-        return self.count / self.total
-
-    @property
-    def holds(self) -> bool:
-        """Within three standard errors of the bound: a sound claim fails once in a thousand runs of this table."""
-        error = 3 * math.sqrt(0.05 * 0.95 / self.total)
-        return self.at_least - error <= self.share <= self.at_most + error
 
 
 def _false_alarms(trials: int) -> Iterator[Claim]:

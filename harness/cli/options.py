@@ -1,0 +1,35 @@
+"""What the command line asks of a run, whichever command it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.suite import Suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    engine: str
+    bootstrap_server: str | None
+    client: str | None
+    seed: int | None
+    dry_run: bool
+    toxiproxy: str
+    spark_master: str | None
+    run_dir: Path | None
+    make_report: bool
+    argv: tuple[str, ...]
+    web_port: int | None = None
+    strict: bool = False
+    cells: tuple[str, ...] = ()  # empty: all of the plan
+    allow: Path | None = None
+    artifacts: Path | None = None
+    certify: bool = True
+    client_config: Path | None = None
+
+    def seed_of(self, suite: Suite) -> int:
+        return suite.seed if self.seed is None else self.seed
+
+    def client_of(self, suite: Suite) -> str:
+        return self.client or suite.client

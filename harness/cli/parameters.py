@@ -1,0 +1,44 @@
+"""Options that several commands of `harness` have, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a key of the suite; dots reach inside")
+]
+Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apache Kafka by Maven), docker or external")]
+Bootstrap = Annotated[
+    str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")
+]
+ClientConfig = Annotated[
+    Path | None,
+    typer.Option("--client-config", metavar="FILE", help="of an external cluster: security.protocol, ssl.*, sasl.*"),
+]
+Client = Annotated[str | None, typer.Option("--client", help="reference, confluent, ...: instead of the suite's")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="instead of the suite's")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="print the plan and do nothing")]
+Toxiproxy = Annotated[
+    str, typer.Option("--toxiproxy", metavar="URL|auto|embedded", help="which server carries the links")
+]
+Spark = Annotated[str | None, typer.Option("--spark-master", metavar="URL", help="of the analysis; default local")]
+RunDir = Annotated[Path | None, typer.Option("--run-dir", help="where the run goes; default runs/<time>-<suite>")]
+Web = Annotated[bool, typer.Option("--web", help="serve Locust's own view of the running cell on loopback")]
+WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65_535, help="of --web")]
+Strict = Annotated[bool, typer.Option("--strict", help="findings of the lint are errors")]
+Cell = Annotated[
+    list[str] | None, typer.Option("--cell", metavar="ID", help="only these cells of the plan (see --dry-run)")
+]
+Allow = Annotated[
+    Path | None, typer.Option("--allow", metavar="FILE", help="anomalies to live with for now, each until a day (YAML)")
+]
+Artifacts = Annotated[
+    Path | None, typer.Option("--artifacts", metavar="DIR", help="report, junit.xml, summary and logs of all runs here")
+]
+NoCertify = Annotated[
+    bool, typer.Option("--no-certify", help="do not measure first what the load generator itself can do")
+]
+NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]

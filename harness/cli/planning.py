@@ -1,0 +1,112 @@
+"""From suites and options to the cells that will run. What can never work is refused here, before anything starts.
+
+Shown by tests/harness/test_harness_cli.py and test_harness_setting_places.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from chaos.model import builtin_scenarios
+from harness.cli.fitting import fitting, property_problem
+from harness.cli.options import RunOptions
+from harness.clusters.base import IPV4_LOOPBACK
+from harness.clusters.external import parse_bootstrap
+from harness.clusters.proxies import check_proxy_choice
+from harness.clusters.security import read_properties
+from harness.errors import UsageError
+from harness.plan import PlannedCell, build_plan, first_try
+from harness.scenarios import cases_of, load_scenario, scenario_source
+from harness.setting_places import check_scenario_settings, check_settings
+from harness.suite import Suite
+from harness.suite_source import nearest
+from harness.unknown_settings import settings_problem
+from workloads.clients import client_names
+
+ENGINES: Final = ("reference", "kafka", "docker", "external")
+
+
+def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
+    if options.engine not in ENGINES:
+        raise UsageError(f"--cluster {options.engine}: no such cluster{nearest(options.engine, ENGINES)}")
+    if suite.cluster.host != IPV4_LOOPBACK and options.engine != "reference":
+        raise UsageError(f"cluster.host {suite.cluster.host} is for --cluster reference, not for {options.engine}")
+    check_proxy_choice(options.toxiproxy)
+    client = options.client_of(suite)
+    if client not in client_names():
+        place = f"{suite.source.place_of(('client',))}: " if suite.source is not None and not options.client else ""
+        raise UsageError(f"{place}client {client!r}: no such client{nearest(client, client_names())}")
+    cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client)
+    _check_settings(suite, client, cells, options.engine)
+    _check_place(suite, options)
+    wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
+    for cell in wanted:
+        _check_cell(suite, cell, options.engine)
+    return wanted
+
+
+def _check_place(suite: Suite, options: RunOptions) -> None:
+    """The options that only an external cluster has, and those that it has not."""
+    if options.engine == "external":
+        if not options.bootstrap_server:
+            raise UsageError("--cluster external needs --bootstrap-server host:port")
+        parse_bootstrap(options.bootstrap_server)
+        if suite.cluster.settings:
+            names = ", ".join(suite.cluster.settings)
+            print(f"without effect on an external cluster: the suite's cluster.settings ({names})", file=sys.stderr)
+    elif options.bootstrap_server:
+        raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
+    elif options.client_config:
+        raise UsageError(f"--client-config belongs to --cluster external, not to {options.engine}")
+    if options.client_config:
+        read_properties(options.client_config)  # the rest of the file is checked when the run begins
+
+
+def _check_cell(suite: Suite, cell: PlannedCell, engine: str) -> None:
+    if cell.kind != "chaos" and suite.source is None and (problem := property_problem(cell)):
+        raise UsageError(f"cell {cell.cell_id}: {problem}")
+    if engine == "external":
+        return
+    for scope, settings in (("topic", cell.topic_config), ("broker", cell.record.broker_settings)):
+        if problem := settings_problem(scope, settings):
+            raise UsageError(f"cell {cell.cell_id}: {problem}")
+
+
+def _check_settings(suite: Suite, client: str, cells: Sequence[PlannedCell], engine: str) -> None:
+    """Settings in the suite's file, and in scenarios that are not part of the package. UsageError with file
+    and line."""
+    for entry in suite.chaos:
+        if entry.scenario not in builtin_scenarios():
+            check_scenario_settings(scenario_source(entry.scenario), load_scenario(entry.scenario))
+    if suite.source is not None:
+        check_settings(
+            suite.source,
+            client,
+            [*cells, *first_try(suite, client)],
+            has_own_broker=engine != "external",
+            has_sweep=suite.sweep is not None or suite.search is not None,
+        )
+
+
+def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> tuple[PlannedCell, ...]:
+    """Somebody else's cluster cannot be started anew. Then all rounds belong to one fork, and the report says so."""
+    if engine != "external" or suite.sweep is None or suite.sweep.forks == 1:
+        return cells
+    print(
+        f"without effect on an external cluster: sweep.forks ({suite.sweep.forks}); it is not ours to start anew, so "
+        "all rounds run on it and the intervals hold its scatter alone",
+        file=sys.stderr,
+    )
+    return tuple(replace(cell, record=replace(cell.record, fork=1 if cell.record.fork else None)) for cell in cells)
+
+
+def _wanted(cells: tuple[PlannedCell, ...], ids: Sequence[str]) -> tuple[PlannedCell, ...]:
+    """The cells of `--cell`, in the order of the plan. Each keeps the seed that it has in the whole plan."""
+    known = [cell.cell_id for cell in cells]
+    for cell_id in ids:
+        if cell_id not in known:
+            raise UsageError(f"--cell {cell_id}: no such cell{nearest(cell_id, known)}")
+    return tuple(cell for cell in cells if not ids or cell.cell_id in ids)

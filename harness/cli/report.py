@@ -1,0 +1,53 @@
+"""`harness report`: the analysis of run directories, their verdicts, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.errors import ExitCode, HarnessError, Interrupted, worst_of
+from harness.run.artifacts import collect_artifacts
+from harness.run.progress import Progress
+from harness.run.recover import recover_run
+from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
+from harness.run.rundir import check_run_directory
+from harness.run.stop import StopFlag, signals_set
+
+
+def report_directories(
+    directories: Sequence[Path], spark_master: str | None, *, allow: Path | None, artifacts: Path | None
+) -> ExitCode:
+    """The worst exit code of all."""
+    check_allowances(allow)
+    codes = []
+    stop = StopFlag()
+    with signals_set(stop):
+        for directory in directories:
+            check_run_directory(directory)
+            for line in recover_run(directory):
+                print(line, file=sys.stderr)
+            codes.append(report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))
+    return worst_of(codes)
+
+
+def report_run(
+    run_dir: Path,
+    spark_master: str | None,
+    stop: StopFlag,
+    progress: Progress,
+    allow: Path | None,
+    artifacts: Path | None,
+) -> ExitCode:
+    verdicts = None
+    try:
+        verdicts = make_report(run_dir, spark_master=spark_master, allow=allow, stop=stop, progress=progress)
+    except HarnessError as error:
+        if stop.is_set():
+            raise Interrupted(str(error)) from error
+        raise
+    finally:
+        if artifacts is not None:
+            collect_artifacts(run_dir, artifacts, with_results=verdicts is not None)
+    print_verdicts(verdicts, run_dir / "report.html")
+    return exit_code_of(verdicts)
