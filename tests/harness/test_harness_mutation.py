@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,21 +12,9 @@ import pytest
 
 from broker.mutants import MUTANTS
 from chaos.model import builtin_scenarios, parse_scenario
-from harness.mutation import (
-    BROKER_TRIALS,
-    BUGGY_CLIENTS,
-    CLIENT_TRIALS,
-    MARKERS,
-    SIMULATED_ONLY,
-    TABLES,
-    Caught,
-    Trial,
-    read_run,
-    read_table,
-    scenario_text,
-    table,
-    with_table,
-)
+from harness.mutation.hunt import BUGGY_CLIENTS, Caught, make_buggy_clients_known, read_run, scenario_text
+from harness.mutation.page import MARKERS, TABLES, read_table, rewritten, table, with_table
+from harness.mutation.trials import BROKER_TRIALS, CLIENT_TRIALS, SIMULATED_ONLY, Trial
 
 ROOT = Path(__file__).parents[2]
 GAPS = Path("docs/gaps.md")
@@ -58,7 +48,7 @@ def test_the_table_is_replaced_between_its_markers_and_says_what_lives() -> None
     assert "lost: none expected" in made
     assert "**lives** (pass)" in made
     begin, end = MARKERS["brokers"]
-    assert with_table(f"# Head\n\n{begin}\nold\n{end}\n\ntail\n", "brokers", made) == f"# Head\n\n{made}tail\n"
+    assert with_table(f"# Head\n\n{begin}\nold\n{end}\n\ntail\n", "brokers", made) == f"# Head\n\n{made}\ntail\n"
     with pytest.raises(ValueError, match="has no"):
         with_table("# Head\n", "brokers", made)
 
@@ -88,3 +78,15 @@ def test_each_has_its_row_in_docs_and_what_lives_is_named_as_a_gap() -> None:
         its = [line for line in rows if line.startswith(f"| `{name}` |")]
         assert its, f"no trial of {name}: python -m harness.mutation"
         assert f"`{name}`" in gaps or not all("**lives**" in line for line in its)
+
+
+@pytest.mark.parametrize("kind", list(MARKERS))
+def test_the_page_says_what_the_mutants_say_of_themselves(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    make_buggy_clients_known(tmp_path)
+    page = TABLES.read_text(encoding="utf-8")
+    assert rewritten(page, kind) == page, f"python -m harness.mutation {kind} --texts"
