@@ -81,7 +81,7 @@ def command(arguments: list[str]) -> list[str]:
         return kafka(write(properties("kafka", *ids(arguments))))
     if arguments == ["toxiproxy"]:
         start_populating()
-        return [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "0.0.0.0"]
+        return [sys.executable, "-m", "chaos.toxiproxy.server", "--strict", "--host", "0.0.0.0"]
     require_runs()
     if arguments == ["report-latest"]:
         return [sys.executable, "-m", "harness", "report", str(latest_run())]

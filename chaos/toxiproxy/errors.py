@@ -24,8 +24,8 @@ def invalid_stream() -> ApiError:
     return ApiError(400, "stream was invalid, can be either upstream or downstream")
 
 
-def invalid_toxic_type(type_name: str, known: list[str]) -> ApiError:
-    return ApiError(400, f"invalid toxic type: {type_name!r}, known are {', '.join(known)}")
+def invalid_toxic_type() -> ApiError:
+    return ApiError(400, "invalid toxic type")
 
 
 def proxy_not_found() -> ApiError:

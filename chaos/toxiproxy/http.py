@@ -26,18 +26,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from chaos.toxiproxy.api import Answer, Api
+from chaos.toxiproxy.answer import BROWSER_REFUSED, Answer, error_answer
+from chaos.toxiproxy.api import Api
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.http_message import (
     BODY_BYTES_MAX,
     Request,
     body_size,
-    error_answer,
+    check_body_size,
+    chunk_size,
     format_answer,
+    is_chunked,
     parse_head,
 )
 
 HEAD_BYTES_MAX: Final = 32 << 10
+TRAILERS_MAX: Final = 20
 IDLE_TIMEOUT_MS: Final = 60_000
 HEAD_TIMEOUT_MS: Final = 5_000  # from its first byte; callers send it in one piece
 BODY_TIMEOUT_MS: Final = 15_000
@@ -152,7 +156,7 @@ class HttpServer:
     async def _serve_one(self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; False ends the connection."""
         try:
-            request = await self._read_request(caller, reader)
+            request = await self._read_request(caller, reader, writer)
             if request is None:
                 return False
             caller.is_worked_on = True
@@ -171,7 +175,9 @@ class HttpServer:
             await _linger(reader, writer)
         return keeps
 
-    async def _read_request(self, caller: Caller, reader: asyncio.StreamReader) -> Request | None:
+    async def _read_request(
+        self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Request | None:
         """None at the end of the connection. Raises ApiError for what is no request."""
         first = b""
         with contextlib.suppress(TimeoutError):
@@ -186,22 +192,44 @@ class HttpServer:
             raise ApiError(431, f"headers above {HEAD_BYTES_MAX} bytes") from error
         except TimeoutError as error:
             raise ApiError(408, f"head of the request not complete after {HEAD_TIMEOUT_MS} ms") from error
-        size = body_size(headers)
-        self._hold(caller, size)
         try:
             async with asyncio.timeout(BODY_TIMEOUT_MS / 1000):
-                body = await reader.readexactly(size)
+                if headers.get("expect", "").lower() == "100-continue":
+                    writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                body = await self._read_body(caller, reader, headers)
         except TimeoutError as error:
             raise ApiError(408, f"body of the request not complete after {BODY_TIMEOUT_MS} ms") from error
         return Request(method=method, path=path, headers=headers, body=body)
 
+    async def _read_body(self, caller: Caller, reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
+        if not is_chunked(headers):
+            size = body_size(headers)
+            self._hold(caller, size)
+            return await reader.readexactly(size)
+        body = bytearray()
+        while size := chunk_size(await _line(reader)):
+            check_body_size(len(body) + size)
+            self._hold(caller, len(body) + size)
+            body += await reader.readexactly(size)
+            if await _line(reader):
+                raise ApiError(400, "a chunk is longer than its size")
+        for _ in range(TRAILERS_MAX):
+            if not await _line(reader):
+                return bytes(body)
+        raise ApiError(431, f"more than {TRAILERS_MAX} trailers")
+
     async def _answer(self, request: Request) -> Answer:
         if request.headers.get("user-agent", "").startswith("Mozilla/"):
-            return error_answer(ApiError(403, "User agent not allowed"))
-        try:
-            return await self._api.handle(request.method, request.path, request.body)
-        except ApiError as error:
-            return error_answer(error)
+            return BROWSER_REFUSED
+        return await self._api.handle(request.method, request.path, request.body)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """Without its end."""
+    try:
+        return (await reader.readuntil(b"\r\n"))[:-2]
+    except asyncio.LimitOverrunError as error:
+        raise ApiError(431, f"a line above {HEAD_BYTES_MAX} bytes") from error
 
 
 async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,16 +1,18 @@
 """HTTP/1.1 messages of the embedded server's API: one request from its bytes, one answer to bytes. Pure.
 
-Left out: chunked request bodies (411). Shown by tests/chaos/test_chaos_toxiproxy_server.py.
+Shown by tests/chaos/test_chaos_toxiproxy_server.py.
 """
 
 from __future__ import annotations
 
-import json
+import base64
+import email.utils
+import os
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from chaos.toxiproxy.api import Answer
+from chaos.toxiproxy.answer import Answer
 from chaos.toxiproxy.errors import ApiError
 
 BODY_BYTES_MAX: Final = 4 << 20
@@ -56,25 +58,55 @@ def parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     return words[0], words[1], headers
 
 
+def is_chunked(headers: dict[str, str]) -> bool:
+    """Raises ApiError for another coding."""
+    coding = headers.get("transfer-encoding")
+    if coding is None:
+        return False
+    if coding.lower() != "chunked":
+        raise ApiError(501, f"Transfer-Encoding {coding[:40]!r} is not known")
+    if "content-length" in headers:
+        raise ApiError(400, "both Content-Length and Transfer-Encoding")
+    return True
+
+
+def chunk_size(line: bytes) -> int:
+    """Of the line before a chunk; 0 is the last one."""
+    text = line.partition(b";")[0].strip().decode("latin-1")
+    if not text or len(text) > 16 or not all(letter in "0123456789abcdefABCDEF" for letter in text):
+        raise ApiError(400, f"size of a chunk is no number: {text[:40]!r}")
+    return int(text, 16)
+
+
 def body_size(headers: dict[str, str]) -> int:
-    if "transfer-encoding" in headers:
-        raise ApiError(411, "send a Content-Length: chunked bodies are not read")
     text = headers.get("content-length", "0")
     if not (text.isascii() and text.isdigit()) or len(text) > 18:
         raise ApiError(400, f"Content-Length is no size: {text[:40]!r}")
-    if int(text) > BODY_BYTES_MAX:
-        raise ApiError(413, f"body above {BODY_BYTES_MAX} bytes")
+    check_body_size(int(text))
     return int(text)
 
 
-def error_answer(error: ApiError) -> Answer:
-    return Answer(status=error.status, body={"error": error.message, "status": error.status})
+def check_body_size(size: int) -> None:
+    if size > BODY_BYTES_MAX:
+        raise ApiError(413, f"body above {BODY_BYTES_MAX} bytes")
+
+
+def request_id() -> str:
+    """20 letters of base32hex, as the original's are."""
+    return base64.b32hexencode(os.urandom(12)).decode().rstrip("=").lower()
 
 
 def format_answer(answer: Answer, *, keeps: bool) -> bytes:
-    body = b"" if answer.body is None else json.dumps(answer.body).encode() + b"\n"
+    content = answer.content()
     head = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
+    if answer.is_routed:
+        head.append(f"X-Toxiproxy-Request-Id: {request_id()}")
+    head += [f"{name}: {value}" for name, value in answer.headers]
+    if content:
+        head.append(f"Content-Type: {answer.content_type}")
     if answer.status != HTTPStatus.NO_CONTENT:
-        head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-    head.append(f"Connection: {'keep-alive' if keeps else 'close'}")
-    return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1") + body
+        head.append(f"Content-Length: {len(content)}")
+    head.append(f"Date: {email.utils.formatdate(usegmt=True)}")
+    if not keeps:
+        head.append("Connection: close")
+    return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1") + content

@@ -307,7 +307,7 @@ class Connection:
         server.begin(self.downstream)
 
     def direction(self, toxic: Toxic) -> Direction:
-        return self.upstream if toxic.stream == UPSTREAM else self.downstream
+        return self.upstream if toxic.is_upstream else self.downstream
 
     def close(self) -> None:
         """Send what was written, then close both sides."""

@@ -122,9 +122,12 @@ def start_embedded(
     log_path: Path | None = None,
     seed: int | None = None,
     starter: Starter | None = None,
+    is_strict: bool = True,
 ) -> RunningServer:
-    """`starter`: how the process is made; without it, a child in a session of its own that outlives this process."""
+    """`starter`: how the process is made; without it, a child in a session of its own that outlives this process.
+    Without `is_strict`, it takes what the original takes."""
     extra = (["--wire-log", str(wire_log)] if wire_log else []) + (["--seed", str(seed)] if seed is not None else [])
+    extra += ["--strict"] if is_strict else []
     module = [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "127.0.0.1", "--port"]
     return _start(
         lambda port: [*module, str(port), *extra],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import random
 import resource
 import socket
@@ -16,7 +17,8 @@ from typing import Any
 from broker.wire.addresses import AddressError, format_address, parse_address
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.settings import KafkaSettings
-from chaos.toxiproxy.link import UPSTREAM, Connection, Endpoint
+from chaos.toxiproxy.link import Connection, Endpoint
+from chaos.toxiproxy.listen_address import ListenAddressError, bind, resolve
 from chaos.toxiproxy.tls import UpstreamTls
 from chaos.toxiproxy.toxic import Toxic
 
@@ -65,7 +67,7 @@ class Proxy:
             "upstream": self.upstream,
             "enabled": self.is_enabled,
             # Toxiproxy lists one stream after the other.
-            "toxics": [toxic.to_json() for toxic in sorted(self.toxics, key=lambda toxic: toxic.stream != UPSTREAM)],
+            "toxics": [toxic.to_json() for toxic in sorted(self.toxics, key=lambda toxic: not toxic.is_upstream)],
         }
         if self.kafka.is_logging_asked:
             shown["kafka_log"] = True
@@ -78,16 +80,17 @@ class Proxy:
         return shown
 
     async def start(self) -> None:
-        """Listen. Raises ApiError 400 for a wrong address, 500 for an address that is not available."""
+        """Listen. Raises ApiError 500 for an address that is none or is not available."""
         if self._listener is not None:
             return
-        host, port = split_address("listen", self.listen)
         try:
-            listener = _bind(host, port)
-        except socket.gaierror as error:
-            raise ApiError(400, f"listen tcp {self.listen}: {error.strerror}") from error
+            address = await resolve(self.listen)
+        except ListenAddressError as error:
+            raise ApiError(500, f"listen tcp: {error}") from error
+        try:
+            listener = bind(address)
         except OSError as error:
-            raise ApiError(500, f"listen tcp {self.listen}: {_why_not(error)}") from error
+            raise ApiError(500, f"listen tcp {address}: {_why_not(error)}") from error
         asked, self.listen = self.listen, format_address(*listener.getsockname()[:2])
         self._listener = listener
         try:
@@ -96,6 +99,13 @@ class Proxy:
             self.stop()
             self.listen = asked
             raise
+
+    async def differs(self, *, listen: str, upstream: str) -> bool:
+        """From what it is now. Raises ApiError 500 for an address that is none."""
+        try:
+            return str(await resolve(listen)) != self.listen or upstream != self.upstream
+        except ListenAddressError as error:
+            raise ApiError(500, str(error)) from error
 
     async def settle(self) -> None:
         """Accept, or stop accepting, as the toxics want it. Raises ApiError 500 if there are no descriptors left."""
@@ -196,13 +206,16 @@ class Proxy:
 
     async def _dial(self, client: Endpoint) -> None:
         server = Endpoint(is_tls=self.tls is not None)
-        host, port = split_address("upstream", self.upstream)
         secured: dict[str, Any] = {}  # Any: asyncio's own keyword arguments
-        if self.tls is not None:
-            secured = {"ssl": self.tls.context(), "server_hostname": self.tls.server_name or host}
         try:
+            host, port = parse_address(self.upstream, allow_zero=True)
+            if self.tls is not None:
+                secured = {"ssl": self.tls.context(), "server_hostname": self.tls.server_name or host}
             async with asyncio.timeout(DIAL_TIMEOUT_MS / 1000):
                 await asyncio.get_running_loop().create_connection(lambda: server, host, port, **secured)
+        except AddressError:  # any text may be the upstream; nobody answers there
+            client.abort(with_reset=False)
+            return
         except OSError as error:  # TimeoutError and ssl.SSLError are such
             # Otherwise a certificate that is not trusted would look like a dead broker, and so would too few
             # descriptors.
@@ -238,35 +251,13 @@ def _has_descriptors(client: Endpoint) -> bool:
 
 
 def _why_not(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "bind: address already in use"
     if error.errno in _NO_DESCRIPTORS:
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return (
             f"too many open files: this server may have {limit} (ulimit -n); each proxy takes {DESCRIPTORS_PER_PROXY}, "
             "each connection through one another 2"
         )
+    if error.errno is not None:  # as Go says it
+        text = os.strerror(error.errno)
+        return f"bind: {text[:1].lower()}{text[1:]}"
     return str(error)
-
-
-def split_address(field: str, address: str) -> tuple[str, int]:
-    """host:port; raises ApiError 400 for anything else."""
-    try:
-        return parse_address(address, allow_zero=True)
-    except AddressError as error:
-        raise ApiError(400, f"{field} must be host:port, got {address!r}") from error
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host or "127.0.0.1", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.setblocking(False)
-    except OSError:
-        listener.close()
-        raise
-    return listener

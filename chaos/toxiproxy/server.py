@@ -1,6 +1,8 @@
-"""The embedded Toxiproxy server: `python -m chaos.toxiproxy.server --host 127.0.0.1 --port 8474 [--wire-log FILE]`.
+"""The embedded Toxiproxy server: `python -m chaos.toxiproxy.server -host 127.0.0.1 -port 8474 [--wire-log FILE]`.
 
-Speaks Toxiproxy's HTTP API, adds the Kafka toxics. Prints nothing on stdout; SIGTERM and SIGINT end it with exit 0.
+It takes the place of `toxiproxy-server`: the same HTTP API and options, and Kafka toxics beside the others. With
+`--strict`, as the harness starts it, it refuses what the original takes and cannot mean (`inputs.py`). Prints nothing
+on stdout; SIGTERM and SIGINT end it with exit 0.
 """
 
 from __future__ import annotations
@@ -14,16 +16,28 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from http import HTTPStatus
 from pathlib import Path
 
 from chaos.toxiproxy.api import VERSION, Api
 from chaos.toxiproxy.http import HttpServer
+from chaos.toxiproxy.inputs import Strictness
 from chaos.toxiproxy.kafka.wire_log import WireLog
 
 
-async def serve(*, host: str, port: int, wire_log: WireLog, seed: int | None) -> None:
-    """Until SIGTERM or SIGINT."""
-    api = Api(wire_log=wire_log, rng=random.Random(seed))
+async def serve(
+    *,
+    host: str,
+    port: int,
+    wire_log: WireLog,
+    seed: int | None,
+    strictness: Strictness = Strictness.ORIGINAL,
+    config: Path | None = None,
+) -> None:
+    """Until SIGTERM or SIGINT. `config` holds proxies as `/populate` takes them."""
+    api = Api(wire_log=wire_log, rng=random.Random(seed), strictness=strictness)
+    if config is not None:
+        await _populate(api, config)
     http = HttpServer(api)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -38,20 +52,42 @@ async def serve(*, host: str, port: int, wire_log: WireLog, seed: int | None) ->
     wire_log.close()
 
 
+async def _populate(api: Api, config: Path) -> None:
+    """A file that cannot be used is told of, and the server starts all the same, as the original does."""
+    try:
+        answer = await api.handle("POST", "/populate", config.read_bytes())
+    except OSError as error:
+        print(f"event=config_failed file={config} cause={error}", file=sys.stderr, flush=True)
+        return
+    if answer.status != HTTPStatus.CREATED:
+        print(f"event=config_failed file={config} cause={answer.content().decode()}", file=sys.stderr, flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="chaos.toxiproxy.server", description="Toxiproxy's HTTP API, with Kafka toxics"
+        prog="chaos.toxiproxy.server", description="Toxiproxy's HTTP API, with Kafka toxics", allow_abbrev=False
     )
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8474, help="0 takes a free one and names it on stderr")
+    # Go's programs take one dash or two.
+    parser.add_argument("-host", "--host", default="localhost")
+    parser.add_argument("-port", "--port", type=int, default=8474, help="0 takes a free one and names it on stderr")
+    parser.add_argument("-config", "--config", type=Path, help="JSON file with proxies to make at the start")
+    parser.add_argument("-seed", "--seed", type=int, help="of toxicity, jitter and slices")
+    parser.add_argument("-version", "--version", action="version", version=f"toxiproxy-server version {VERSION}")
+    parser.add_argument("--strict", action="store_true", help="refuse attributes and addresses that cannot be meant")
     parser.add_argument("--wire-log", type=Path, help="append one JSON line per Produce exchange to this file")
-    parser.add_argument("--seed", type=int, help="of toxicity, jitter and slices")
-    parser.add_argument("--version", action="version", version=VERSION)
     options = parser.parse_args(arguments)
     allow_descriptors()
     try:
         wire_log = WireLog(options.wire_log)
-        _runner()(serve(host=options.host, port=options.port, wire_log=wire_log, seed=options.seed))
+        serving = serve(
+            host=options.host,
+            port=options.port,
+            wire_log=wire_log,
+            seed=options.seed,
+            strictness=Strictness.STRICT if options.strict else Strictness.ORIGINAL,
+            config=options.config,
+        )
+        _runner()(serving)
     except OSError as error:
         print(f"event=failed host={options.host} port={options.port} cause={error}", file=sys.stderr)
         return 3

@@ -132,11 +132,15 @@ class Toxic:
 
     name: str
     spec: ToxicSpec
-    stream: str
+    stream: str  # as it was asked for: the original takes and shows "Upstream" as well
     toxicity: float
     attributes: dict[str, AttributeValue]
     # Only Kafka toxics count: the requests that they looked at, and those that they acted on.
     counters: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_upstream(self) -> bool:
+        return self.stream.lower() == "upstream"
 
     def number(self, name: str) -> int:
         value = self.attributes[name]
@@ -154,7 +158,8 @@ class Toxic:
             "name": self.name,
             "type": self.spec.type,
             "stream": self.stream,
-            "toxicity": self.toxicity,
+            # Go writes 1 and not 1.0.
+            "toxicity": int(self.toxicity) if self.toxicity.is_integer() else self.toxicity,
         }
         if self.spec.is_kafka:
             shown["counters"] = self.counters
@@ -233,12 +238,12 @@ class Slot:
             self._behaviour.changed()
 
     async def sleep_ms(self, duration_ms: float) -> bool:
-        """Sleep; True if a change of the toxic cut it short."""
+        """Sleep, a day at most; True if a change of the toxic cut it short."""
         if duration_ms <= 0:
             return False
         self._wake.clear()
         try:
-            async with asyncio.timeout(duration_ms / 1000):
+            async with asyncio.timeout(min(duration_ms, MILLISECONDS_MAX) / 1000):
                 await self._wake.wait()
         except TimeoutError:
             return False

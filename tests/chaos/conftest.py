@@ -83,6 +83,16 @@ def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
     assert "Traceback" not in (directory / "log.txt").read_text()
 
 
+@pytest.fixture(scope="session")
+def drop_in_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """The embedded one, which takes what the original takes."""
+    directory = tmp_path_factory.mktemp("drop-in")
+    server = start_embedded(log_path=directory / "log.txt", seed=7, is_strict=False)
+    yield server
+    server.stop()
+    assert "Traceback" not in (directory / "log.txt").read_text()
+
+
 def start_real_or_skip() -> RunningServer:
     binary = find_binary(os.environ.get("HARNESS_TOXIPROXY_SERVER"), [REPOSITORY / ".cache" / "bin"])
     if binary is None:

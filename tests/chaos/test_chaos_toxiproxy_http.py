@@ -23,6 +23,7 @@ from chaos.toxiproxy import http
 from chaos.toxiproxy.api import Api
 from chaos.toxiproxy.http import NEWCOMER_MS, Caller, HttpServer, who_must_go
 from chaos.toxiproxy.http_message import HEADERS_MAX
+from chaos.toxiproxy.inputs import Strictness
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.lookup import RunningServer
 from chaos.toxiproxy.states import ProxySpec
@@ -37,7 +38,7 @@ Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @contextlib.asynccontextmanager
 async def serving() -> AsyncIterator[tuple[HttpServer, int]]:
-    server = HttpServer(Api(wire_log=WireLog(None), rng=random.Random(1)))
+    server = HttpServer(Api(wire_log=WireLog(None), rng=random.Random(1), strictness=Strictness.STRICT))
     port = await server.start("127.0.0.1", 0)
     try:
         yield server, port

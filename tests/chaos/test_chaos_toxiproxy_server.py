@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import statistics
+import subprocess
+import sys
 import threading
 import time
 
@@ -58,11 +61,13 @@ def exchange(url: str, data: bytes) -> bytes:
         (b"POST /proxies HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
         (b"POST /proxies HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 413),
         (b"POST /proxies HTTP/1.1\r\nContent-Length: " + b"9" * 400 + b"\r\n\r\n", 400),
-        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
+        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", 400),
+        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n", 400),
+        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", 413),
+        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n0\r\n\r\n", 400),
+        (b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"a: b\r\n" * 30 + b"\r\n", 431),
         (b"GET /version HTTP/1.1\r\nx: " + b"a" * 200_000 + b"\r\n\r\n", 431),
-        (b"PUT /proxies HTTP/1.1\r\nConnection: close\r\n\r\n", 405),
-        (b"GET /%ff%00 HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
-        (b"GET /proxies/../version HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
     ],
 )
 def test_hostile_requests_get_an_answer_and_the_server_lives(client, data, status):
@@ -71,6 +76,68 @@ def test_hostile_requests_get_an_answer_and_the_server_lives(client, data, statu
     body = json.loads(received.partition(b"\r\n\r\n")[2])
     assert body["status"] == status
     assert client.version()
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"PUT /proxies HTTP/1.1\r\nConnection: close\r\n\r\n", 405),
+        (b"GET /%ff%00 HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
+        (b"GET /proxies/../version HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
+    ],
+)
+def test_what_is_not_routed_gets_no_json(client, data, status):
+    assert exchange(client.url, data).startswith(b"HTTP/1.1 %d " % status)
+
+
+def test_a_caller_that_waits_to_be_told_may_send_its_body(client):
+    """As curl does before a body of more than a megabyte."""
+    with socket.create_connection(("127.0.0.1", port_of(client.url)), timeout=60) as connection:
+        connection.sendall(b"POST /populate HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        assert connection.recv(1024) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"[]")
+        assert connection.recv(1024).startswith(b"HTTP/1.1 201 Created\r\n")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "attributes"),
+    [
+        ("slicer", {}),
+        ("slicer", {"average_size": 2, "size_variation": 9}),
+        ("latency", {"latency": -1, "jitter": -1}),
+        ("slow_close", {"delay": -1}),
+        ("timeout", {"timeout": (1 << 63) - 1}),
+        ("limit_data", {"bytes": (1 << 63) - 1}),
+    ],
+)
+def test_without_strict_what_kills_toxiproxy_does_no_harm(drop_in_server, echo_upstream, type_name, attributes):
+    url = drop_in_server.url
+    body = {"name": "p", "listen": "127.0.0.1:0", "upstream": echo_upstream.address}
+    try:
+        listen = requests.post(f"{url}/proxies", json=body, timeout=60).json()["listen"]
+        with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=60) as connection:
+            connection.sendall(b"before")
+            assert connection.recv(6, socket.MSG_WAITALL) == b"before"
+            asked = {"type": type_name, "attributes": attributes}
+            assert requests.post(f"{url}/proxies/p/toxics", json=asked, timeout=60).status_code == 200
+            if type_name != "timeout":
+                connection.sendall(b"after")
+                assert connection.recv(5, socket.MSG_WAITALL) == b"after"
+    finally:
+        assert requests.delete(f"{url}/proxies/p", timeout=60).status_code == 204
+
+
+def test_the_options_of_the_original_and_its_config_file(tmp_path, echo_upstream):
+    config = tmp_path / "proxies.json"
+    config.write_text(json.dumps([{"name": "p", "listen": "127.0.0.1:0", "upstream": echo_upstream.address}]))
+    command = [sys.executable, "-m", "chaos.toxiproxy.server", "-host", "127.0.0.1", "-port", "0"]
+    with subprocess.Popen([*command, "-config", str(config)], stderr=subprocess.PIPE, text=True) as server:
+        try:
+            port = re.search(r"port=(\d+)", server.stderr.readline())[1]
+            listen = requests.get(f"http://127.0.0.1:{port}/proxies/p", timeout=60).json()["listen"]
+            assert exchange(listen, b"hi") == b"hi"
+        finally:
+            server.terminate()
 
 
 def test_a_request_that_never_ends_is_no_answer_but_does_no_harm(client):

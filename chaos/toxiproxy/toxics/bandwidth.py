@@ -24,7 +24,7 @@ class Bandwidth(PassThrough):
         rest = memoryview(data)
         while rest and not self._slot.is_removed:
             rate = self._slot.number("rate")
-            if rate == 0:
+            if rate <= 0:
                 await self._slot.wait_changed()
                 continue
             piece = rest[: max(1, rate * PIECE_MS)]  # rate KB/s is rate bytes per ms
@@ -40,7 +40,7 @@ class Bandwidth(PassThrough):
         self._is_holding = False
 
     async def finish(self) -> None:
-        while self._slot.number("rate") == 0 and not self._slot.is_removed:
+        while self._slot.number("rate") <= 0 and not self._slot.is_removed:
             await self._slot.wait_changed()
         await self._slot.next.finish()
 

@@ -70,7 +70,7 @@ class Latency:
 
     async def _wait_due(self, arrival: float, share: float) -> None:
         while not self._slot.is_removed:
-            delay_ms = self._slot.number("latency") + share * self._slot.number("jitter")
+            delay_ms = self._slot.number("latency") + share * max(0, self._slot.number("jitter"))
             left_ms = delay_ms - (time.monotonic() - arrival) * 1000
             if left_ms <= 0:
                 return

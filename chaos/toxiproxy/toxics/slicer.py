@@ -41,7 +41,8 @@ class Slicer(PassThrough):
 
 
 def _check(attributes: Mapping[str, AttributeValue]) -> str | None:
-    """Toxiproxy crashes with such values when data comes; here they are refused."""
+    """Toxiproxy crashes with such values when data comes. A strict server refuses them; another one sends single
+    bytes."""
     average, variation = attributes["average_size"], attributes["size_variation"]
     assert isinstance(average, int)
     assert isinstance(variation, int)

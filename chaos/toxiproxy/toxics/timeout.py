@@ -24,8 +24,9 @@ class Timeout:
     def started(self) -> None:
         self.stop()
         timeout_ms = self._slot.number("timeout")
-        if timeout_ms:
-            self._timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._slot.connection.close)
+        if timeout_ms > 0:
+            delay_s = min(timeout_ms, MILLISECONDS_MAX) / 1000
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._slot.connection.close)
 
     def changed(self) -> None:
         if self._slot.is_removed:

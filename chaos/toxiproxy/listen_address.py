@@ -1,0 +1,120 @@
+"""What a proxy listens on: any text, as the original takes it, and what Go's `net` makes of it.
+
+`resolve` gives the address as the original shows and compares it: `localhost:8474` and `127.0.0.1:8474` are the same.
+Its errors are Go's to the letter. Shown by tests/chaos/test_chaos_toxiproxy_differential.py and
+tests/chaos/test_chaos_toxiproxy_go.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from typing import Final
+
+from broker.wire.addresses import PORT_MAX, format_address
+
+LOOKUP_TIMEOUT_MS: Final = 5_000
+_PORT_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+class ListenAddressError(ValueError):
+    """What Go says of such an address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenAddress:
+    """`host` is an IP address; empty for all addresses of this machine."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return format_address(self.host, self.port)
+
+
+async def resolve(text: str) -> ListenAddress:
+    """Raises ListenAddressError. An IPv4 address is preferred."""
+    host, service = split(text)
+    port = _port(service)
+    if not host:
+        return ListenAddress(host="", port=port)
+    try:
+        async with asyncio.timeout(LOOKUP_TIMEOUT_MS / 1000):
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
+        raise ListenAddressError(f"lookup {host}: no such host") from error
+    *_, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return ListenAddress(host=str(address[0]), port=port)
+
+
+def split(text: str) -> tuple[str, str]:
+    """Host without brackets, and port. Raises ListenAddressError."""
+
+    def wrong(why: str) -> ListenAddressError:
+        return ListenAddressError(f"address {text}: {why}")
+
+    if not text:
+        return "", ""
+    host, colon, service = text.rpartition(":")
+    if not colon:
+        raise wrong("missing port in address")
+    after = 0  # where brackets are not expected any more
+    if text.startswith("["):
+        end = text.find("]")
+        if end < 0:
+            raise wrong("missing ']' in address")
+        if end + 1 == len(text):
+            raise wrong("missing port in address")
+        if end + 1 != len(host):
+            raise wrong("too many colons in address" if text[end + 1] == ":" else "missing port in address")
+        host, after = text[1:end], end + 1
+    elif ":" in host:
+        raise wrong("too many colons in address")
+    if "[" in text[1 if after else 0 :]:
+        raise wrong("unexpected '[' in address")
+    if "]" in text[after:]:
+        raise wrong("unexpected ']' in address")
+    return host, service
+
+
+def _port(service: str) -> int:
+    if not service:
+        return 0
+    if _PORT_NUMBER.fullmatch(service) and service.isascii():
+        port = int(service[:8])
+        if not 0 <= port <= PORT_MAX or len(service) > 8:
+            raise ListenAddressError(f"address {service}: invalid port")
+        return port
+    try:
+        return socket.getservbyname(service, "tcp")
+    except (OSError, UnicodeError) as error:
+        raise ListenAddressError(f"lookup tcp/{service}: unknown port") from error
+
+
+def bind(address: ListenAddress) -> socket.socket:
+    """A socket that has the address and does not listen yet. Raises OSError.
+
+    All addresses means IPv4 and IPv6 with one socket, as in Go, where the machine has both.
+    """
+    is_everywhere = not address.host or ipaddress.ip_address(address.host.partition("%")[0]).is_unspecified
+    if is_everywhere and socket.has_dualstack_ipv6():
+        listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+        target: tuple[object, ...] = ("::", address.port)
+    else:
+        family, kind, protocol, _, target = socket.getaddrinfo(
+            address.host or "0.0.0.0", address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    try:
+        if is_everywhere and listener.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(target)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
