@@ -21,6 +21,9 @@ pins = sed -n '/^$(1)==/,/[^\\]$$/p' requirements.lock
 # The whole runs of `make test-all` judge how quiet the host was and get no third one.
 workers = $(or $(TEST_WORKERS),$(1))
 export HARNESS_CACHE_DIR := $(CACHE)
+# Bytecode is kept, also where the environment says otherwise (images of containers do): without it each process that a
+# test starts compiles what it imports, and pytest rewrites all tests anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help:  ## this list
@@ -86,7 +89,7 @@ pytest_in_parallel = $(BIN)/python -m pytest -n $(call workers,$(1)) --dist load
 
 .PHONY: test-fast
 test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
-	$(call pytest_in_parallel,2) -m "$(ELSEWHERE) and not slow and not thorough and not spark and not kafka \
+	TEST_AMOUNT=fast $(call pytest_in_parallel,2) -m "$(ELSEWHERE) and not slow and not thorough and not spark and not kafka \
 	  and not chromium and not toxiproxy"
 
 .PHONY: test

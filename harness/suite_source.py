@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,6 +27,7 @@ from runlog.files.user_files import UserFileError, load_yaml, read_text
 _ERRORS_SHOWN_MAX: Final = 12
 _SHOWN_CHARACTERS_MAX: Final = 200  # of a value in a message
 _FILES_LOOKED_AT_MAX: Final = 1_000  # in a directory with more files, a misspelt name gets no suggestion
+_PARSED_MAX: Final = 100  # texts: more than the suites and scenarios that come with the package
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 _Location = tuple[str | int, ...]
 
@@ -80,14 +83,21 @@ def file_problem(path: Path) -> str:
 
 def parse_source(text: str, name: str) -> Source:
     try:
-        document = load_yaml(text, YAML(typ="rt", pure=True))
+        data, lines = _parsed(text)
     except UserFileError as error:
         raise UsageError(error.at(name)) from error
+    return Source(name=name, data=deepcopy(data), lines=dict(lines))
+
+
+@lru_cache(maxsize=_PARSED_MAX)
+def _parsed(text: str) -> tuple[dict[str, Any], dict[_Location, int]]:
+    """Data and lines. Kept, because the parser takes up to 0.1 s for a text that one command may need several times.
+    Whoever gets them gets a copy: `--set` writes into them."""
+    document = load_yaml(text, YAML(typ="rt", pure=True))
     if not isinstance(document, CommentedMap):
-        raise UsageError(f"{name}:1: expected a mapping of keys, got {_kind(document)}")
+        raise UserFileError(f"expected a mapping of keys, got {_kind(document)}", 1)
     lines: dict[_Location, int] = {(): 1}
-    data = _plain(document, (), lines)
-    return Source(name=name, data=data, lines=lines)
+    return _plain(document, (), lines), lines
 
 
 def _plain(node: Any, location: _Location, lines: dict[_Location, int]) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests.amount import examples
+
 # A shared machine may take any single example away for a second; time is bounded by the tests' own limits.
-settings.register_profile("shared-machine", deadline=None)
+settings.register_profile("shared-machine", deadline=None, max_examples=examples(100))
 settings.load_profile("shared-machine")
 
 _MUST_RUN_IN_CI = {"slow", "spark", "kafka", "chromium", "toxiproxy"}
@@ -75,6 +79,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = Path(__file__).parent
     items.sort(key=lambda item: rank.get(os.path.relpath(item.path, tests), len(rank)))
     _check_that_one_worker_has_the_session(items)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Imports make nearly no garbage, and what they make stays until the process ends. No collector looks at it."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 def _check_that_one_worker_has_the_session(items: list[pytest.Item]) -> None:

@@ -21,6 +21,7 @@ from broker.client.core.groups.assignors import (
     rebalance_protocol,
 )
 from broker.client.core.groups.encodings import Subscription, encode_sticky_user_data
+from tests.amount import examples
 
 TOPICS = ("a", "b", "c")
 counts = st.fixed_dictionaries({topic: st.integers(0, 6) for topic in TOPICS})
@@ -77,7 +78,7 @@ def wanted(members: tuple[Member, ...], partition_counts: dict[str, int]) -> set
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
 @given(members=groups(), partition_counts=counts)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @pytest.mark.thorough
 def test_no_partition_has_two_readers_and_each_reader_subscribes(
     name: str, members: tuple[Member, ...], partition_counts: dict[str, int]
@@ -93,7 +94,7 @@ def test_no_partition_has_two_readers_and_each_reader_subscribes(
 
 
 @given(members=groups(same_topics=True), partition_counts=counts)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_with_equal_subscriptions_nobody_has_two_more_than_another(
     members: tuple[Member, ...], partition_counts: dict[str, int]
 ) -> None:
@@ -103,7 +104,7 @@ def test_with_equal_subscriptions_nobody_has_two_more_than_another(
 
 
 @given(members=groups(), partition_counts=counts)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_no_single_move_makes_a_sticky_assignment_more_even(
     members: tuple[Member, ...], partition_counts: dict[str, int]
 ) -> None:
@@ -116,7 +117,7 @@ def test_no_single_move_makes_a_sticky_assignment_more_even(
 
 
 @given(members=groups(), partition_counts=counts)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_an_assignment_that_nothing_happened_to_stays(
     members: tuple[Member, ...], partition_counts: dict[str, int]
 ) -> None:
@@ -125,7 +126,7 @@ def test_an_assignment_that_nothing_happened_to_stays(
 
 
 @given(members=groups(same_topics=True), partition_counts=counts)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @pytest.mark.thorough
 def test_when_a_member_leaves_the_others_keep_all_they_have(
     members: tuple[Member, ...], partition_counts: dict[str, int]
@@ -138,7 +139,7 @@ def test_when_a_member_leaves_the_others_keep_all_they_have(
 
 
 @given(members=groups(same_topics=True), partition_counts=counts)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @pytest.mark.thorough
 def test_a_new_member_costs_the_others_only_its_share(
     members: tuple[Member, ...], partition_counts: dict[str, int]
@@ -151,7 +152,7 @@ def test_a_new_member_costs_the_others_only_its_share(
 
 
 @given(members=groups(), partition_counts=counts)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @pytest.mark.thorough
 def test_what_moves_is_given_up_in_one_generation_and_taken_in_a_later_one(
     members: tuple[Member, ...], partition_counts: dict[str, int]

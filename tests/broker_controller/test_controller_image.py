@@ -32,6 +32,8 @@ from broker.controller.types import DeleteTopics, DeleteTopicsResponse
 sys.path.insert(0, str(Path(__file__).parent))
 from controller_world import SESSION_MS, ControllerWorld, cluster
 
+from tests.amount import examples
+
 TOPIC_ID = UUID(int=12)
 RECORDS: tuple[MetadataRecord, ...] = (
     FeatureLevelRecord(name="metadata.version", level=1),
@@ -204,7 +206,7 @@ def test_the_same_image_has_an_empty_diff() -> None:
     assert delta.fenced == delta.unfenced == ()
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.sampled_from(["retention.ms", "segment.bytes"]), max_size=10), st.integers(0, 9))
 def test_the_last_config_record_of_a_name_counts(names: list[str], removed_at: int) -> None:
     image = replay(MetadataImage(), (TopicRecord(name="t", topic_id=TOPIC_ID),), offset=0, epoch=1)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec, Result, assign_range, assign_uniform
+from tests.amount import examples
 
 IDS = [UUID(int=number) for number in range(1, 5)]
 
@@ -42,7 +43,7 @@ def groups(draw: st.DrawFn) -> tuple[tuple[MemberSpec, ...], dict[UUID, int]]:
 
 
 @pytest.mark.parametrize("name", sorted(ASSIGNORS))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(group=groups())
 def test_every_partition_with_a_subscriber_has_one_owner_who_subscribes(
     name: str, group: tuple[tuple[MemberSpec, ...], dict[UUID, int]]
@@ -61,7 +62,7 @@ def test_every_partition_with_a_subscriber_has_one_owner_who_subscribes(
     assert result == ASSIGNORS[name](tuple(reversed(members)), topics), "the order of members does not matter"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(group=groups())
 def test_uniform_is_even_and_leaves_an_even_assignment_alone(
     group: tuple[tuple[MemberSpec, ...], dict[UUID, int]],

@@ -29,6 +29,7 @@ from broker.coordinator.groups.events import (
 )
 from broker.coordinator.groups.reconcile import subtract
 from broker.wire.errors import ErrorCode
+from tests.amount import examples
 
 CONFIG = GroupConfig(group_initial_rebalance_delay_ms=100, group_max_size=4, group_consumer_session_timeout_ms=10_000)
 
@@ -219,14 +220,14 @@ def run(actions: list[tuple[Any, ...]]) -> GroupWorld:
     return world
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(ACTION, max_size=70))
 @pytest.mark.thorough
 def test_promises_hold_for_any_clients_and_any_time(actions: list[tuple[Any, ...]]) -> None:
     run(actions)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(ACTION, max_size=40), st.sampled_from(["classic", "consumer"]))
 def test_a_group_that_is_left_alone_settles(actions: list[tuple[Any, ...]], protocol: str) -> None:
     """Whatever came before: clients that keep to the protocol reach a stable group with all partitions assigned."""

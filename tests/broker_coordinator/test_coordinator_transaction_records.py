@@ -10,6 +10,7 @@ from broker.coordinator.schema import SchemaError
 from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.records import decode_key, decode_value, encode, encode_key, tombstone
 from broker.coordinator.transactions.types import TransactionState
+from tests.amount import examples
 
 ONGOING = Transaction(
     transactional_id="x",
@@ -91,7 +92,7 @@ def test_unknown_state_is_an_error() -> None:
 int64 = st.integers(-(2**63), 2**63 - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     producer_id=st.integers(0, 2**63 - 1),
     epoch=st.integers(0, 2**15 - 1),

@@ -26,6 +26,8 @@ from broker.wire.records import CodecId, decode_records, encode_batch, iter_batc
 sys.path.insert(0, str(Path(__file__).parent))
 from crashing_filesystem import Crash, CrashingFileSystem, FailingFileSystem
 
+from tests.amount import examples
+
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150, is_compacted=True, delete_retention_ms=1000)
 MAP_BYTES = 1 << 20
 Rows = list[tuple[int, bytes | None, bytes | None]]
@@ -91,7 +93,7 @@ pairs = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     batches=st.lists(pairs, min_size=1, max_size=25),
     rounds=st.lists(pairs, max_size=6),

@@ -12,6 +12,7 @@ from broker.log import damage
 from broker.log.damage import next_whole_batch
 from broker.log.filesystem import LocalFile
 from broker.wire.records import encode_batch
+from tests.amount import examples
 
 
 class Bytes(LocalFile):
@@ -33,7 +34,7 @@ def batch(offset: int, size: int = 40) -> bytes:
     return encode_batch([b"\x02" * size], timestamps_ms=1, base_offset=offset)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(junk=st.binary(max_size=300), more=st.binary(max_size=100), chunk=st.integers(70, 400), size=st.integers(0, 300))
 def test_a_whole_batch_is_found_behind_any_junk(junk: bytes, more: bytes, chunk: int, size: int) -> None:
     content = Bytes(junk + batch(7, size) + more)

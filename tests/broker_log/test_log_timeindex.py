@@ -14,6 +14,7 @@ from broker.log.filesystem import LOCAL
 from broker.log.partition_log import LogConfig, PartitionLog
 from broker.log.timeindex import TimeIndex
 from broker.wire.records import encode_batch
+from tests.amount import examples
 
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=200)
 
@@ -26,7 +27,7 @@ def expected(records: list[tuple[int, int]], timestamp: int) -> tuple[int, int] 
     return next(((time, offset) for offset, time in records if time >= timestamp), None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     batches=st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=4), min_size=1, max_size=40),
     cut_at=st.integers(0, 160),

@@ -35,6 +35,7 @@ from broker.replication import (
     diverging_epoch,
     truncation_offset,
 )
+from tests.amount import examples
 
 BROKERS = (1, 2, 3)
 LAG_MS = 50
@@ -202,7 +203,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(STEP, max_size=120))
 @example([("produce", 1, 0), ("elect", 1, 1), ("produce", 2, 0), ("elect", 1, 0), ("publish", 2, 0), ("fetch", 2, 0)])
 @pytest.mark.thorough
@@ -233,7 +234,7 @@ SESSION_STEP = st.tuples(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(SESSION_STEP, max_size=80))
 @pytest.mark.thorough
 def test_a_session_that_leaves_partitions_out_is_as_good_as_fetches_that_name_them(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from broker.wire.errors import CorruptBatchError
 from broker.wire.record_check import _check_record, walk_records
 from broker.wire.varints import encode_varint
+from tests.amount import examples
 
 SOURCE = Path(__file__).resolve().parents[2] / "broker" / "wire" / "_record_check.c"
 EXTREMES = (0, -1, 1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63))
@@ -115,13 +116,13 @@ def bodies(draw: st.DrawFn) -> tuple[bytes, int]:
 
 
 @pytest.mark.thorough
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(bodies())
 def test_both_say_the_same_of_records_with_any_varints(case: tuple[bytes, int]) -> None:
     assert_all_agree(*case)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.binary(max_size=60), st.integers(-2, 9))
 @example(b"", 0)
 @example(b"", -1)

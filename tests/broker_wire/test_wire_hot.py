@@ -24,6 +24,7 @@ from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.hot_fetch import FetchPartition, PartitionData, ReplicaState
 from broker.wire.hot_produce import PartitionAnswer
 from broker.wire.messages import request, response, to_ms
+from tests.amount import examples
 
 INT16, INT32, INT64 = (
     st.integers(-(2**15), 2**15 - 1),
@@ -34,7 +35,7 @@ NAMES = st.text("abcé€", max_size=150)
 IDS = st.one_of(st.none(), st.uuids().filter(lambda value: value.int != 0))
 RECORDS = st.one_of(st.none(), st.sampled_from((0, 1, 126, 127, 128, 511, 512, 16_383, 16_384, 70_000)).map(bytes))
 ERRORS = st.sampled_from(list(ErrorCode))
-FRAMES = settings(max_examples=80, deadline=None)
+FRAMES = settings(max_examples=examples(80), deadline=None)
 
 
 def lists(element: Any) -> Any:
@@ -260,7 +261,7 @@ def test_follower_request_has_the_bytes_of_the_general_encoder(version: int, sta
     assert int.from_bytes(frame[:4], "big") == len(expected)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(lists(st.tuples(st.uuids(), lists(INT32))))
 def test_follower_request_forgets_as_the_general_encoder_does(topics: Any) -> None:
     frame = hot_fetch.encode_follower_fetch(
@@ -303,7 +304,7 @@ def general_fetch_response(version: int, session_id: int, topics: Any) -> Any:
     )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(12, 17), INT32, INT32, TOLD_TOPICS)
 def test_fetch_response_has_the_bytes_of_the_general_encoder_and_a_follower_reads_them(
     version: int, correlation_id: int, session_id: int, topics: Any

@@ -17,6 +17,7 @@ from broker.wire import quick_codecs
 from broker.wire.compression import CodecId, compress, decompress
 from broker.wire.errors import CorruptBatchError, UnpackedTooBigError
 from broker.wire.quick_codecs import pack_lz4, pack_zstd, unpack_lz4, unpack_zstd
+from tests.amount import examples
 
 ROOM_BYTES = 1 << 20
 SIZES = (0, 1, 100, 65_535, 65_536, 65_537, 300_000)
@@ -173,7 +174,7 @@ def test_the_bound_holds_whatever_a_zstd_frame_says_of_its_size() -> None:
         decompress(CodecId.ZSTD, bytes(packed))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     data=st.data(),
     size=st.sampled_from((1, 30, 500, 70_000)),

@@ -16,6 +16,7 @@ from chaos.lease_file import FILE_BYTES_MAX, LeaseProblem, parse_lease, read_lea
 from chaos.reap import left_alone, reap, settle_topics
 from runlog.files.documents import write_json
 from runlog.files.place import Place, here
+from tests.amount import examples
 
 SCALARS = (
     st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers()
@@ -33,7 +34,7 @@ LEASE = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(content=st.binary(max_size=60) | (JSON | LEASE).map(lambda document: json.dumps(document).encode()))
 @pytest.mark.thorough
 def test_no_content_of_a_lease_blocks_a_start(content: bytes) -> None:

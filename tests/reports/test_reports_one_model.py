@@ -27,6 +27,7 @@ from reports.figures.measurements import Measurement
 from reports.figures.statistics.discoveries import FALSE_DISCOVERIES, benjamini_hochberg, comparisons_of
 from reports.figures.statistics.distributions import t_cdf
 from reports.figures.statistics.variance import interval
+from tests.amount import examples
 from tests.reports.comparison_trials import forked_run, made_run
 
 MARGIN = math.log1p(RELEVANT)
@@ -34,7 +35,7 @@ LESS_IS_BETTER = ("p99", "broker_cpu", "wire_bytes", "gap")
 NEARLY = 1e-9  # two roads to one number
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     tests=st.lists(
         st.tuples(
@@ -78,7 +79,7 @@ def made(rng: random.Random) -> tuple[list[Measurement], list[Measurement]]:
     return sides[0], sides[1]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(seed=st.integers(min_value=0, max_value=10**9))
 def test_a_row_says_what_its_interval_says(seed: int) -> None:
     for row in compare(pair_up(*made(random.Random(seed)))).rows:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.amount import examples
 from workloads import schedule
 from workloads.model import Workload
 
@@ -46,7 +47,7 @@ def test_times_ascend_and_stay_within_warmup_and_window(shape: dict[str, Any]) -
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["kind"])
 @given(t_ns=st.integers(-1_000, 2_600_000_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_count_until_a_time_is_the_number_of_times_up_to_it(shape: dict[str, Any], t_ns: int) -> None:
     built = _build(shape)
     expected = int(np.searchsorted(np.array(_all_times(built)), t_ns, side="right"))
@@ -54,7 +55,7 @@ def test_the_count_until_a_time_is_the_number_of_times_up_to_it(shape: dict[str,
 
 
 @given(rate=st.floats(0.5, 5_000), warmup_ms=st.integers(0, 1_000), measure_ms=st.integers(1, 3_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_constant_rate_sends_rate_times_duration(rate: float, warmup_ms: int, measure_ms: int) -> None:
     built = _build({"kind": "constant"}, rate_per_s=rate, warmup_ms=warmup_ms, measure_ms=measure_ms)
     assert built.total == pytest.approx(rate * (warmup_ms + measure_ms) / 1e3, abs=1.001)
