@@ -1,72 +1,67 @@
-"""A channel when its connection goes away at the worst moment: requests fail, the broker lives."""
+"""The connection to a peer: what its time limits count, and that a peer that is back is reached again."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import struct
+import time
 
 import pytest
-import uvloop
 
-from broker.node.net import channel as module
-from broker.node.net.channel import Channel
+from broker.node.net.channel import BACKOFF_MS_MAX, Channel, ChannelError
+from broker.node.process.logs import Logger
 from broker.node.settings.config import Address
-from broker.wire.messages import Message
+from harness.clusters.ports import PortAllocator
 
-SILENT: Any = type("Silent", (), {"warning": lambda *_, **__: None})()
+pytestmark = pytest.mark.slow  # sockets, and seconds of backoff
+TIMEOUT_MS = 300  # shorter than the longest backoff
+ANSWERS_AFTER_S = 0.1
 
 
-@pytest.mark.parametrize("is_a_turn_later", [False, True])
-def test_a_request_in_the_turn_in_which_a_late_dial_is_given_up_fails_and_does_not_raise(
-    is_a_turn_later: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The connection stands, its time limit strikes before the dial has returned. Whoever writes to a connection that
-    uvloop has closed gets a RuntimeError, which ended a broker under load: the channel must have let go of it by then.
-    """
-    answers: list[Message | None] = []
-    was_written: list[bool] = []
-    raised: list[RuntimeError] = []
+def frame(correlation_id: int, client_id: str) -> list[bytes | bytearray | memoryview]:
+    return [struct.pack(">ii", 4, correlation_id)]
 
-    class Late(Channel):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            super().connection_made(transport)
-            loop = asyncio.get_running_loop()
-            limits[-1].reschedule(loop.time())
-            if is_a_turn_later:
-                loop.call_soon(self.ask)
-            else:
-                self.ask()
 
-        def ask(self) -> None:
-            was_written.append(self._transport is not None)
-            try:
-                self.exchange(lambda number, client: [b"x"], _never, timeout_ms=5_000, answer=answers.append)
-            except RuntimeError as error:
-                raised.append(error)
+async def answer_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while True:
+            asked = await reader.readexactly(8)
+            await asyncio.sleep(ANSWERS_AFTER_S)
+            writer.write(asked)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
 
-    def _never(frame: memoryview) -> Message:
-        raise AssertionError("nobody answers")
 
-    def limit(seconds: float) -> asyncio.Timeout:
-        limits.append(own_timeout(seconds))
-        return limits[-1]
+async def succeeds(channel: Channel) -> bool:
+    try:
+        await channel.request_encoded(frame, lambda _: object(), timeout_ms=TIMEOUT_MS)
+    except ChannelError:
+        return False
+    return True
 
-    async def scene() -> None:
-        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        channel = Late(name="peer", address=lambda: Address(host="127.0.0.1", port=port), client_id="us", logger=SILENT)
-        channel.exchange(lambda number, client: [b"x"], _never, timeout_ms=5_000, answer=answers.append)
-        async with own_timeout(5):
-            while len(answers) < 2:
-                await asyncio.sleep(0.01)
-        channel.close()
-        server.close()
 
-    limits: list[asyncio.Timeout] = []
-    own_timeout = asyncio.timeout
-    monkeypatch.setattr(module.asyncio, "timeout", limit)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(scene())
-    assert was_written == [True], "the second request met a connection"
-    assert raised == []
-    assert answers == [None, None]
+def test_a_request_has_its_whole_time_after_the_backoff() -> None:
+    """Steps: the peer is away until the backoff is longer than a request may take. It comes back. If the backoff
+    counted in the time of a request, each request would be over before the dial, and its end would begin the next
+    backoff. The peer would never be reached again (seed 7222: a follower that never fetched)."""
+
+    async def body() -> None:
+        port = PortAllocator().take()
+        channel = Channel(
+            name="test", address=lambda: Address(host="127.0.0.1", port=port), client_id="test", logger=Logger(1)
+        )
+        began = time.monotonic()
+        while time.monotonic() - began < 5 * BACKOFF_MS_MAX / 1000:  # 50, 100, 200, 400 and 500 ms
+            assert not await succeeds(channel)
+        server = await asyncio.start_server(answer_late, "127.0.0.1", port)
+        try:
+            assert await succeeds(channel) or await succeeds(channel) or await succeeds(channel)
+        finally:
+            channel.close()
+            server.close()
+
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await body()
+
+    asyncio.run(bounded())

@@ -1,7 +1,9 @@
 """A connection to a peer: requests out, answers matched by correlation id, with a time limit for each.
 
 A silent cut is noticed by the time limit of the oldest request; the connection is then dropped, all its requests fail,
-and the next request dials again (not sooner than the backoff after a failure). Versions are the highest that both sides
+and the next request dials again (not sooner than the backoff after a failure). The backoff does not count in a request's
+time, as in Kafka's NetworkClient. A request that may take less time than it would be over before the dial, and its
+end would begin the next backoff, for ever. Versions are the highest that both sides
 of this project speak, so there is no ApiVersions exchange between brokers.
 """
 
@@ -67,7 +69,8 @@ class Channel(asyncio.BufferedProtocol):
     # -- use ---------------------------------------------------------------------------------------------------------
 
     def send(self, api_key: int, version: int, message: Message, *, timeout_ms: int, answer: Answer) -> None:
-        """`answer` is called exactly once, from the event loop, never from within `send`.
+        """`answer` is called exactly once, from the event loop, never from within `send`, and within `timeout_ms` and
+        the backoff (BACKOFF_MS_MAX at most).
 
         Fetched records in the message are memoryviews of the receive buffer: use them before returning.
         """
@@ -88,7 +91,7 @@ class Channel(asyncio.BufferedProtocol):
             return
         self._next_correlation_id = correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
         buffers = encode(correlation_id, self._client_id)
-        deadline_s = loop.time() + timeout_ms / 1000
+        deadline_s = max(loop.time(), self._not_before_s) + timeout_ms / 1000
         self._waiting[correlation_id] = _Waiting(decode, answer, deadline_s)
         if self._timer is None or deadline_s < self._timer_s:
             self._set_timer(deadline_s)
