@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +14,14 @@ from reports.figures.compare.likeness import Likeness
 from reports.figures.sweep.recommend import change as change_text
 from reports.figures.sweep.recommend import significant
 from reports.read.cell import Json
-from reports.render.files import replace_text
+from reports.render.files import replace_text, write_csv
 from reports.render.page import environment, vega
 from reports.render.sweep_charts import specifications
 
 SCHEMA_VERSION: Final = 1
 _SIGNS: Final = {"better": "▲", "worse": "▼", "same": "=", UNDECIDED: "?"}
 _JUDGEMENT: Final = {"better": "better", "worse": "worse"}
-_HEADER: Final = (
+HEADER: Final = (
     "cell", "measure", "unit", "base", "new", "ratio", "low", "high", "repetitions_base", "repetitions_new", "p", "q",
     "result", "reason",
 )  # fmt: skip
@@ -59,7 +57,7 @@ def as_json(compared: Compared) -> Json:
         "warnings": list(compared.likeness.warnings),
         "only_base": list(compared.only_base),
         "only_new": list(compared.only_new),
-        "rows": [dict(zip(_HEADER, _cells(row), strict=True)) for row in comparison.rows],
+        "rows": [dict(zip(HEADER, _cells(row), strict=True)) for row in comparison.rows],
     }
 
 
@@ -127,11 +125,7 @@ def write(directory: Path, compared: Compared) -> Path:
     results.mkdir(parents=True, exist_ok=True)
     name = f"compare-{compared.base}"
     replace_text(results / f"{name}.json", json.dumps(as_json(compared), indent=1, allow_nan=False) + "\n")
-    table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(_HEADER)
-    writer.writerows(_cells(row) for row in compared.comparison.rows)
-    replace_text(results / f"{name}.csv", table.getvalue())
+    write_csv(results / f"{name}.csv", HEADER, (_cells(row) for row in compared.comparison.rows))
     page = results / f"{name}.html"
     replace_text(page, render(compared))
     return page
@@ -162,7 +156,7 @@ def render(compared: Compared) -> str:
 
 
 def _table_row(row: Row) -> Json:
-    return {**dict(zip(_HEADER, _cells(row), strict=True)), "title": row.title, "text": _change(row)}
+    return {**dict(zip(HEADER, _cells(row), strict=True)), "title": row.title, "text": _change(row)}
 
 
 def _limits(rows: Sequence[Row]) -> tuple[float, float]:

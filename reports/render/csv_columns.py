@@ -64,6 +64,7 @@ TABLES: Final[Mapping[str, str]] = {
     "behaviour.csv": "One row a sweep cell: batches, requests, CPU, and what the client did.",
     "search.csv": "A rate search: each try and the interval of the limit after it.",
     "load_curve.csv": "A rate search: latency at fractions of the limit.",
+    "compare-BASE.csv": "`harness compare BASE RUN` writes it: what changed from BASE to this run.",
 }  # fmt: skip
 
 _MEASURE = "throughput, p99, broker_cpu or wire_bytes"
@@ -228,6 +229,18 @@ OWN: Final[Mapping[tuple[str, str], str]] = {
     ("sets.csv", "kind"): "lost, duplicated or reordered",
     ("effects.csv", "value"): "the setting's value",
     ("forks.csv", "cluster"): "number of the cluster, from 1",
+    ("compare-BASE.csv", "cell"): "the cell, or `whole run`",
+    ("compare-BASE.csv", "measure"): "the figure that is compared",
+    ("compare-BASE.csv", "unit"): "unit of `base` and `new`",
+    ("compare-BASE.csv", "base"): "the figure in BASE, over its repetitions",
+    ("compare-BASE.csv", "new"): "the figure in this run, over its repetitions",
+    ("compare-BASE.csv", "ratio"): "new over base",
+    ("compare-BASE.csv", "repetitions_base"): "repetitions in BASE",
+    ("compare-BASE.csv", "repetitions_new"): "repetitions in this run",
+    ("compare-BASE.csv", "p"): "probability of a change as large as this one between equals",
+    ("compare-BASE.csv", "q"): "p, adjusted for all tests of its kind",
+    ("compare-BASE.csv", "result"): "better, worse, same or undecided",
+    ("compare-BASE.csv", "reason"): "why it is that",
 }
 
 
@@ -248,6 +261,7 @@ def columns_page(headers: Mapping[str, Sequence[str]]) -> str:
     lines = [
         "# Tables of the results", "",
         "Each analysis writes these CSV files below `results/` of the run, and leaves out those without rows.",
+        "`harness compare` adds the last one.",
         "Units stand in the names. An empty field means that the run does not show the figure. How to read them with",
         "pandas, DuckDB and Spark: [The analysis](../guide/analysis.md#ask-the-run-log-yourself).", "",
         "Written by `python -m tests.reports.csv_headers > docs/reference/results-tables.md`.",

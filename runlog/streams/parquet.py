@@ -29,14 +29,14 @@ _ARROW_TYPES = {
 
 
 def arrow_schema(stream: Stream) -> pa.Schema:
-    """The stream's columns as an Arrow schema; no column is nullable. Each carries its description, and so does the
-    file, so that whoever finds one alone can read it."""
+    """The stream's columns as an Arrow schema; no column is nullable. Each carries its description and its unit. So
+    does the file its description, so that whoever finds one alone can read it."""
     fields = [
         pa.field(
             column.name,
             _ARROW_TYPES[column.arrow_type],
             nullable=False,
-            metadata={"description": column.meaning},
+            metadata={"description": column.meaning, **({"unit": column.unit} if column.unit else {})},
         )
         for column in stream.columns
     ]

@@ -35,6 +35,14 @@ class Column:
         None  # what a part holds that was written without this column, by an older version; else needed
     )
 
+    @property
+    def unit(self) -> str:
+        """Empty for what is a number of something, a code or a name."""
+        return next((unit for ending, unit in _UNITS.items() if self.name.endswith(ending)), "")
+
+
+_UNITS = {"_us": "microseconds since the run's start, -1 if it did not happen", "_bytes": "bytes"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from reports.figures.knobs import KnobRow
 from reports.figures.search import LoadPoint, SearchFigures, Try
+from reports.render import comparison
 from reports.render.csv_columns import columns_page, written_name
 from reports.render.csv_tables import write_tables
 from tests.reports.test_reports_reading import swept
@@ -24,7 +25,11 @@ def headers() -> dict[str, list[str]]:
         write_tables(Path(directory), replace(swept(), search=SEARCH))
         found = {path.name: next(csv.reader(path.open())) for path in sorted(Path(directory).glob("*.csv"))}
     knobs = ["knob", *(field.name for field in fields(KnobRow))]  # of five settings that the made sweep does not have
-    return {**found, "knobs.csv": [written_name("knobs.csv", name) for name in knobs]}
+    return {
+        **found,
+        "knobs.csv": [written_name("knobs.csv", name) for name in knobs],
+        "compare-BASE.csv": list(comparison.HEADER),
+    }
 
 
 if __name__ == "__main__":

@@ -56,3 +56,35 @@ def test_parquet_carries_the_descriptions(tmp_path: Path) -> None:
     assert found.metadata[b"description"] == b"kafka-harness run log, stream log"
     for column in STREAMS["log"].columns:
         assert found.field(column.name).metadata[b"description"].decode() == column.meaning
+        assert found.field(column.name).metadata.get(b"unit", b"").decode() == column.unit
+
+
+def test_columns_of_the_run_log_that_have_no_unit_are_numbers_codes_and_positions() -> None:
+    """A new column with a unit in its name has one. One without must be named here."""
+    bare = {column.name for stream in STREAMS.values() for column in stream.columns if not column.unit}
+    assert bare == {
+        *(
+            "producer",
+            "incarnation",
+            "seq",
+            "partition",
+            "status",
+            "error",
+            "offset",
+            "consumer",
+            "generation",
+            "crc_ok",
+        ),
+        *(
+            "reader",
+            "leader_epoch",
+            "batch_base_offset",
+            "base_offset",
+            "last_offset",
+            "records",
+            "codec",
+            "producer_id",
+        ),
+        *("producer_epoch", "base_sequence", "crc", "copier", "copier_incarnation", "txn", "outcome"),
+    }
+    assert all(column.meaning for stream in STREAMS.values() for column in stream.columns)
