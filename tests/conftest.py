@@ -32,6 +32,7 @@ _LONGEST_FIRST = (
     "harness/test_harness_own_topics.py",
     "benchmarks/test_benchmarks_analysis.py",
     "compatibility/test_compatibility_tools.py",
+    "reports/test_reports_sweep.py",  # and with it all that make pages
     "broker_node/test_node_admin.py",
     "broker_node/test_node_faults.py",
     "reports/test_reports_anywhere.py",
@@ -58,13 +59,21 @@ _ONE_SPARK_SESSION: Final = frozenset(
     )
 )
 
+# These make whole pages. What all pages have in common (Vega, templates, specifications) takes 3 s and is made once.
+_ONE_PAGE_MAKER: Final = frozenset(
+    f"tests/reports/test_reports_{name}.py"
+    for name in ("folding", "front_page", "limits", "overview", "reading", "sweep", "telling", "verdict")
+)
+
 
 class _SharedSessionScheduling(LoadFileScheduling):
-    """As `--dist loadfile`: a file is one worker's. The files that share the Spark session count as one."""
+    """As `--dist loadfile`: a file is one worker's. The files that share something expensive count as one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return "one Spark session" if file in _ONE_SPARK_SESSION else file
+        if file in _ONE_SPARK_SESSION:
+            return "one Spark session"
+        return "one page maker" if file in _ONE_PAGE_MAKER else file
 
 
 @pytest.hookimpl(optionalhook=True)

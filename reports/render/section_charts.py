@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import altair as alt
@@ -15,8 +17,9 @@ Chart = Any  # Altair's chart classes share no useful base type
 _LABELS = {"data": "stages", "field": "label", "limit": 260}
 
 
-def specifications(*, with_search: bool) -> dict[str, Json]:
-    """Name -> specification."""
+@cache
+def specifications(*, with_search: bool) -> Mapping[str, Json]:
+    """Name -> specification. They are the same for all runs and made once in a process."""
     charts = {"generator": _generator(), "waterfall": _waterfall()}
     if with_search:
         charts |= {"search_trace": _trace(), "search_curve": _curve()}

@@ -3,6 +3,8 @@ page's theme. No information is in the colour alone: shape or place shows it too
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import altair as alt
@@ -23,14 +25,23 @@ _FRONT = ["on the front", "beaten by another"]
 
 def specifications(*, ratio_low: float, ratio_high: float) -> dict[str, Json]:
     """Name -> specification. The limits give all effect charts one scale."""
+    return _with_labels({"effects": _effects(ratio_low, ratio_high)}) | _same_for_all_runs()
+
+
+@cache
+def _same_for_all_runs() -> dict[str, Json]:
+    """Made once in a process: Altair is slow."""
     charts = {
-        "effects": _effects(ratio_low, ratio_high),
         "interactions": _interactions(),
         "surface_throughput": _surface("throughput, records/s", log=False),
         "surface_p99": _surface("p99, ms (log)", log=True),
         "surface_broker_cpu": _surface("broker CPU, µs a record (log)", log=True),
         "surface_wire_bytes": _surface("bytes on the wire a record (log)", log=True),
     }
+    return _with_labels(charts)
+
+
+def _with_labels(charts: Mapping[str, Chart]) -> dict[str, Json]:
     specifications = {
         name: {**chart.to_dict(validate=False), "usermeta": _LABELS[name.split("_")[0]]}
         for name, chart in charts.items()

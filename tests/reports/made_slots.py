@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 _COUNTS = ("intended", "sent", "acked", "received")
@@ -14,5 +15,6 @@ _LATENCIES = tuple(
 
 def made_slots(end_us: int, slot_us: int, count: float) -> pd.DataFrame:
     """From 0 to `end_us`, with so many records in each; nobody measured their latencies."""
-    slots = pd.DataFrame({"t_us": range(0, end_us, slot_us)})
-    return slots.assign(**dict.fromkeys(_COUNTS, count), **dict.fromkeys(_LATENCIES, float("nan")))
+    times = range(0, end_us, slot_us)
+    counts, latencies = np.full(len(times), count), np.full(len(times), np.nan)
+    return pd.DataFrame({"t_us": times, **dict.fromkeys(_COUNTS, counts), **dict.fromkeys(_LATENCIES, latencies)})
