@@ -224,6 +224,7 @@ def confirm(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="directory of a run with a sweep")],
     repetitions: Annotated[int, typer.Option("--repetitions", min=2, max=100, help="of the recommended cell")] = 4,
     bootstrap_server: Bootstrap = None,
+    client_config: ClientConfig = None,
     toxiproxy: Toxiproxy = "auto",
     spark_master: Spark = None,
     run_dir: RunDir = None,
@@ -239,6 +240,7 @@ def confirm(
     options = RunOptions(
         engine="", bootstrap_server=bootstrap_server, client=None, seed=None, dry_run=False, toxiproxy=toxiproxy,
         spark_master=spark_master, run_dir=run_dir, make_report=True, argv=tuple(sys.argv[1:]),
+        client_config=client_config,
     )  # fmt: skip
     raise typer.Exit(confirm_run(directory, options, repetitions))
 

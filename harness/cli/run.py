@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
@@ -20,6 +21,7 @@ from harness.clusters.base import Engine
 from harness.errors import EnvironmentFault, ExitCode, UsageError, worst_of
 from harness.lint import findings_of
 from harness.plan import PlannedCell
+from harness.run.again import of_one_suite
 from harness.run.orchestrator import Run, RunRequest
 from harness.run.progress import Progress
 from harness.run.reporting import check_allowances, start_check
@@ -67,8 +69,9 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     codes = []
     stop = StopFlag()
     with signals_set(stop):
-        for suite, cells in requests:
-            codes.append(_run_one(suite, cells, options, stop))
+        for number, (suite, cells) in enumerate(requests):
+            own = options if len(requests) == 1 else replace(options, argv=tuple(of_one_suite(options.argv, number)))
+            codes.append(_run_one(suite, cells, own, stop))
             if stop.is_set():
                 break
     return worst_of(codes)

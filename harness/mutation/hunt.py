@@ -84,7 +84,7 @@ def hunt(trials: Sequence[Trial], run_dir: Path, directory: Path) -> list[Caught
         proxy_choice="auto",
         bootstrap_servers=None,
         run_dir=run_dir,
-        argv=("mutation",),
+        argv=(),  # no command of `harness` does this
         certify=False,  # no figure of these cells is looked at
     )
     run_dir.mkdir(parents=True)

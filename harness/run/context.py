@@ -27,7 +27,8 @@ class RunContext:
     stop: StopFlag
     progress: Progress
     lease: Lease
-    command: str
+    argv: tuple[str, ...]  # the command line, without secrets; empty if none began the run
+    seed: int
     engine: str
     redactor: Redactor = field(default_factory=Redactor)  # everything that is written or shown goes through it
     web_port: int | None = None  # where Locust's own view of each cell is served

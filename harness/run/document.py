@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from harness.clusters.cluster import Cluster
 from harness.plan import PlannedCell
+from harness.run.again import cell_command
 from harness.run.context import RunContext
 from runlog.records.cell import CellRecord, FilesRecord, OutcomeRecord
 from runlog.records.codec import from_document
@@ -31,7 +32,7 @@ def cell_record(
         workload=from_document(WorkloadRecord, planned.workload.model_dump(mode="json")),
         proxied=cluster.proxied,
         path=cluster.path_description,
-        command=f"{context.command} --cell {planned.cell_id}",
+        command=cell_command(context.argv, context.seed, cell_id=planned.cell_id, kind=planned.record.kind),
         certificate=context.certification.of(planned),
         outcome=outcome,
         files=files,

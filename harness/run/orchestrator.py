@@ -28,7 +28,7 @@ from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext, new_mark
 from harness.run.progress import Progress
-from harness.run.rundir import new_run_record, reproduce_command, without_options
+from harness.run.rundir import new_run_record
 from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
 from harness.run.stop import StopFlag
@@ -95,7 +95,8 @@ class Run:
             stop=stop,
             progress=progress,
             lease=Lease(lease_root),
-            command=reproduce_command(redactor.arguments(without_options(request.argv)), request.seed),
+            argv=tuple(redactor.arguments(request.argv)),
+            seed=request.seed,
             engine=request.engine,
             redactor=redactor,
             web_port=request.web_port,

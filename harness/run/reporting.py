@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from harness.run.stop import StopFlag
 from harness.run.terminal_tables import Column, table_lines, wrapped_line
 from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
+from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
 from reports.render.publication import BEFORE, new_analysis_id
 from runlog.files.documents import read_json
 from runlog.files.redaction import hidden_text
@@ -186,7 +188,7 @@ def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
     rows = [_row(cell) for cell in verdicts.get("cells", [])]
     for line in table_lines(_SUMMARY, rows, width):
         console.print(_coloured(line), soft_wrap=True)
-    for text in [*_reasons(verdicts), *reading_lines(verdicts)]:
+    for text in [*_reasons(verdicts), *reading_lines(verdicts, told=_told_as_reasons(verdicts))]:
         for line in wrapped_line(text, width):
             print(line)
     print(f"verdict: {verdicts.get('verdict', 'unknown')}")
@@ -204,8 +206,19 @@ def _reasons(verdicts: dict[str, Any]) -> list[str]:
     return [*told, *(f"run: {problem}" for problem in (run.get("problems", ()) if isinstance(run, dict) else ()))]
 
 
-def reading_lines(verdicts: dict[str, Any]) -> list[str]:
-    """Limits, what to doubt, and what to run; the same as in summary.md."""
+def _told_as_reasons(verdicts: dict[str, Any]) -> set[str]:
+    """Doubts that only say again what `_reasons` prints."""
+    run = verdicts.get("run")
+    told = {of_problem(str(problem)) for problem in (run.get("problems", ()) if isinstance(run, dict) else ())}
+    undecided = [
+        cell for cell in verdicts.get("cells", []) if cell.get("verdict") == "inconclusive" and cell.get("reasons")
+    ]
+    told |= {of_inconclusive(str(cell.get("title")), str(cell["reasons"][0])) for cell in undecided}
+    return told | {of_more_inconclusive(number) for number in range(1, len(undecided))}
+
+
+def reading_lines(verdicts: dict[str, Any], *, told: AbstractSet[str] = frozenset()) -> list[str]:
+    """Limits, what to doubt, and what to run; the same as in summary.md. Doubts in `told` are left out."""
     reading = verdicts.get("reading")
     if not isinstance(reading, dict):
         return []
@@ -213,7 +226,7 @@ def reading_lines(verdicts: dict[str, Any]) -> list[str]:
         f"limit {one['limit']}: held {one['held']}, broken {one['broken']}, undecided {one['undecided']}"
         for one in reading.get("limits", ())
     ]
-    warnings = [str(warning) for warning in reading.get("warnings", ())]
+    warnings = [str(warning) for warning in reading.get("warnings", ()) if str(warning) not in told]
     if warnings:
         more = len(warnings) - _WARNINGS_SHOWN
         lines += ["before you read a figure:", *(f"  - {warning}" for warning in warnings[:_WARNINGS_SHOWN])]

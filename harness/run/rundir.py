@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-import shlex
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import Final
 from harness import VERSION
 from harness.clusters.broker_process import start_ticks
 from harness.errors import UsageError
+from harness.run.again import reproduce_command
 from harness.suite import Suite
 from runlog.files.clock import RunClock
 from runlog.files.place import here
@@ -37,7 +37,6 @@ _DISTRIBUTIONS: Final = (
 # A run belongs to the user who ran it. Nobody else on this host can enter the directory, whatever the modes of its
 # files.
 PRIVATE_DIRECTORY: Final = 0o700
-_OF_ONE_EXECUTION: Final = frozenset({"--run-dir", "--artifacts", "--cell", "--allow"})
 
 
 def new_run_path(parent: Path, name: str) -> Path:
@@ -113,29 +112,6 @@ def own_identity() -> OwnerRecord:
     """Who writes this directory. It includes the start time, so that a later process with the same pid is not taken for
     it."""
     return OwnerRecord(pid=os.getpid(), start_ticks=start_ticks(os.getpid()) or 0, place=here())
-
-
-def reproduce_command(argv: Sequence[str], seed: int) -> str:
-    """The command line again, with the seed that was used, even if nobody chose it. Quoted for a POSIX shell."""
-    words = ["harness", *argv]
-    if not any(word == "--seed" or word.startswith("--seed=") for word in words):
-        words += ["--seed", str(seed)]
-    return shlex.join(words)
-
-
-def without_options(argv: Sequence[str]) -> list[str]:
-    """The command line without options that belong to one execution: where its results go, which cells it was about."""
-    kept: list[str] = []
-    argv = [word for word in argv if word != "--no-report"]
-    skip = False
-    for word in argv:
-        if skip:
-            skip = False
-        elif word in _OF_ONE_EXECUTION:
-            skip = True
-        elif word.partition("=")[0] not in _OF_ONE_EXECUTION:
-            kept.append(word)
-    return kept
 
 
 def versions() -> dict[str, str]:

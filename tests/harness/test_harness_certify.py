@@ -107,7 +107,7 @@ def test_a_try_of_a_search_near_the_ceiling_is_the_clients_limit() -> None:
 def test_real_load_processes_against_a_broker_that_stores_nothing(tmp_path: Path) -> None:
     context = RunContext(
         run_dir=tmp_path, clock=RunClock.starting_now(), stop=StopFlag(), progress=Progress(0),
-        lease=Lease(tmp_path / "leases"), command="x", engine="reference",
+        lease=Lease(tmp_path / "leases"), argv=(), seed=1, engine="reference",
     )  # fmt: skip
     refused = recorded(cell(batch_size="none at all", rate_per_s=1_000_000), baseline=False)
     found = Certification()

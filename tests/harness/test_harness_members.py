@@ -43,7 +43,7 @@ def planned(scenario: str, client: str, workload: Workload | None = None) -> Pla
 def context_of(directory: Path) -> RunContext:
     return RunContext(
         run_dir=directory, clock=RunClock.starting_now(), stop=StopFlag(), progress=Progress(1),
-        lease=Lease(directory / "leases"), command="harness", engine="reference",
+        lease=Lease(directory / "leases"), argv=(), seed=1, engine="reference",
     )  # fmt: skip
 
 

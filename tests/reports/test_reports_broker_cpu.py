@@ -74,7 +74,8 @@ def test_a_cell_whose_brokers_still_compile_is_marked_and_keeps_its_figures() ->
     assert [bool(item.warming) for item in found.observations] == [False, True]
     assert found.observations[1].values["broker_cpu"] == pytest.approx(60)
     assert "p99" in found.observations[1].values
-    assert any(line.startswith("1 of 2 cells ran on brokers that were still warming") for line in found.warnings)
+    warming = "1 of 2 cells of the sweep ran on brokers that were still warming"
+    assert any(line.startswith(warming) for line in found.warnings)
     assert "brokers still warming: their just-in-time compilers took 50% of" in items[1].verdict.notes[0]
     assert items[0].verdict.notes == ()
     assert "brokers still warming" in generator.mark(items[1])

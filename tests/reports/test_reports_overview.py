@@ -12,6 +12,7 @@ from reports.figures.overview.choice import choice_of
 from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
 from reports.figures.overview.head import HostState
 from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
+from reports.judge.verdict import INCONCLUSIVE
 from reports.read.cell import Json
 from reports.read.model import CellFacts
 from reports.render.page import render
@@ -256,6 +257,30 @@ def test_the_host_carries_a_warning_only_where_speed_was_measured_on_it() -> Non
 
     assert "others took up to 40%" in host("sweep").text
     assert [host(kind).is_warning for kind in ("sweep", "chaos")] == [True, False]
+
+
+def test_the_head_and_the_doubts_count_the_same_disturbed_cells() -> None:
+    """The head counts all cells and those of the sweep, the doubt only the latter: each says so."""
+    noise = {"t_us": 5_000_000, "source": "host", "name": "resources", "values": {"foreign_share": 0.4}}
+    items = [*swept(repetitions=1), *judged(faulty())]
+    struck = [0, len(items) - 2, len(items) - 1]
+    for place in struck:
+        item = items[place]
+        items[place] = replace(item, facts=replace(item.facts, cell=changed(item.facts.cell, stats=(noise,))))
+    own = figures(items).overview
+    number = len(swept(repetitions=1))
+    assert f"host disturbed in 3 of {len(items)} cells (1 of the {number} of the sweep)" in own.head.host.text
+    assert any(doubt.text.startswith(f"1 of {number} cells of the sweep were disturbed") for doubt in own.doubts)
+
+
+def test_a_cell_of_the_sweep_that_decides_nothing_is_doubted_once() -> None:
+    one = cell_facts({"acks": "all"}, p99_us=9_000)
+    items = judged([replace(one, steady_ratio=0.2), cell_facts({"acks": "1"}, p99_us=9_000, cell_id="other")])
+    assert items[0].verdict.result == INCONCLUSIVE
+    own = figures(items).overview
+    assert [doubt.text for doubt in own.doubts if items[0].verdict.reasons[0] in doubt.text] == [
+        f"{items[0].facts.cell.title} says nothing either way: {items[0].verdict.reasons[0]}"
+    ]
 
 
 def test_the_copy_is_a_whole_file_for_a_producer() -> None:

@@ -83,6 +83,24 @@ def test_the_terminal_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.endswith("/r/report.html\n"), "the last line is the path alone"
 
 
+@pytest.mark.parametrize("cells", [1, 5])
+def test_the_terminal_tells_a_problem_once(cells: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the line of the cell, or of the run, that it concerns, and not among the doubts as well."""
+    bad = facts(complete=False)
+    items = [
+        Judged(facts=one, verdict=judge(one))
+        for one in (replace(bad, cell=changed(bad.cell, cell_id=f"c{number}")) for number in range(cells))
+    ]
+    run = replace(make_run("r", manifest={"run_id": "r"}), problems=("it did not come to its end",))
+    figures = figures_of(run, items)
+    assert "## Before you read a figure\n\n- it did not come to its end" in summary(figures)
+    print_verdicts(verdicts_document(figures), Path("/r/report.html"))
+    out = capsys.readouterr().out
+    assert out.count("it did not come to its end") == 1
+    assert out.count(items[0].verdict.reasons[0]) == cells, "once for each cell"
+    assert "more cells are inconclusive" not in out, "each has a line"
+
+
 def test_disturbed_cells_without_a_sweep_are_told_where_their_speed_counts() -> None:
     def warnings(kind: str) -> tuple[str, ...]:
         one = cell_facts({"acks": "all"}, p99_us=9_000, kind=kind)

@@ -444,7 +444,7 @@ def test_a_cell_whose_host_was_taken_is_marked_and_keeps_its_figures() -> None:
     found = analysed(items)
     assert [bool(item.disturbed) for item in found.observations] == [False, True]
     assert "p99" in found.observations[1].values
-    assert any(line.startswith("1 of 2 cells were disturbed by the host") for line in found.warnings)
+    assert any(line.startswith("1 of 2 cells of the sweep were disturbed by the host") for line in found.warnings)
     assert "other programs took 40% of all cores" in items[1].verdict.notes[0]
     header, rows = generator_table(generator.generator_figures(items, None))
     assert rows[1][header.index("foreign_share")] == 0.4

@@ -10,7 +10,7 @@ from typing import Final
 from reports.figures.sweep.figures import RecommendationText
 from reports.figures.sweep.recommend import DECIDE, HOW_SURE, WOULD_CHANGE
 
-_RUN_DIR: Final = "--run-dir"
+_OF_ONE_EXECUTION: Final = frozenset({"--run-dir", "--cell"})  # with --cell there would be no other repetition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,13 @@ def _after(beginning: str, own: RecommendationText) -> tuple[str, ...]:
 
 
 def _command(argv: Sequence[str]) -> str:
-    """Without the directory of this run, which exists already. Only `harness run` has a suite to repeat."""
+    """Without the directory of this run, which exists already, and for all of its cells. Only `harness run` has a suite
+    to repeat."""
     if argv[:1] != ("run",):
         return ""
     words = [
         word
         for before, word in zip(("", *argv), argv, strict=False)
-        if word != _RUN_DIR and before != _RUN_DIR and not word.startswith(f"{_RUN_DIR}=")
+        if before not in _OF_ONE_EXECUTION and word.partition("=")[0] not in _OF_ONE_EXECUTION
     ]
     return f"harness {shlex.join(words)} {DECIDE}"

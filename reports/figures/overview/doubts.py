@@ -8,6 +8,7 @@ from typing import Final
 
 from reports.figures.generator import GeneratorFigures
 from reports.figures.sweep.analysis import SweepAnalysis
+from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance
 from reports.judge.verdict import INCONCLUSIVE
@@ -32,12 +33,12 @@ def doubts_of(
     notes: Sequence[str],
 ) -> tuple[Doubt, ...]:
     """In the order of weight: what makes the run no pass comes first."""
-    found = [Doubt(text=f"{problem}: this run is no pass", target=RUN) for problem in problems]
+    found = [Doubt(text=of_problem(problem), target=RUN) for problem in problems]
     found += [Doubt(text=note, target=RUN) for note in notes]
     found += [] if judged else [Doubt(text="the run has no cell: nothing was measured", target=RUN)]
     found += _undecided(judged)
     if analysis is not None:
-        found += [Doubt(text=warning, target=SPEED) for warning in analysis.warnings]
+        found += [Doubt(text=warning, target=SPEED) for warning in _of_others(analysis.warnings, judged)]
         found += _seen_once(analysis)
     found += _disturbed(judged, is_swept=analysis is not None)
     found += [Doubt(text=problem, target=GENERATOR) for problem in generator.problems]
@@ -53,13 +54,28 @@ def _undecided(judged: Sequence[Judged]) -> list[Doubt]:
     own = [item for item in judged if item.verdict.result == INCONCLUSIVE]
     told = [
         Doubt(
-            text=f"{item.facts.cell.title} says nothing either way: {next(iter(item.verdict.reasons), 'no reason')}",
+            text=of_inconclusive(item.facts.cell.title, next(iter(item.verdict.reasons), "no reason")),
             target=f"cell-{item.facts.cell.cell_id}",
         )
         for item in own[:_TOLD_MAX]
     ]
     more = len(own) - len(told)
-    return told + ([Doubt(text=f"{more} more cells are inconclusive", target=CELLS)] if more > 0 else [])
+    return told + ([Doubt(text=of_more_inconclusive(more), target=CELLS)] if more > 0 else [])
+
+
+def _of_others(warnings: Sequence[str], judged: Sequence[Judged]) -> list[str]:
+    """Without those that only say again why a cell is inconclusive: it is named above, or counted there."""
+    told = [
+        (item.facts.cell.title, reason)
+        for item in judged
+        if item.verdict.result == INCONCLUSIVE
+        for reason in item.verdict.reasons
+    ]
+    return [
+        one
+        for one in warnings
+        if not any(one.startswith((f"{title}: ", f"{title}, ")) and one.endswith(why) for title, why in told)
+    ]
 
 
 def _seen_once(analysis: SweepAnalysis) -> list[Doubt]:

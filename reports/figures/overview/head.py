@@ -111,9 +111,18 @@ def _host(judged: Sequence[Judged]) -> HostState:
     if not struck:
         return HostState(text=f"quiet host (others took at most {max(shares):.0%})", is_warning=False)
     return HostState(
-        text=f"host disturbed in {len(struck)} of {_counted(len(judged), 'cell')}, others took up to {max(shares):.0%}",
+        text=f"host disturbed in {len(struck)} of {_counted(len(judged), 'cell')}{_of_sweep(struck, judged)}, "
+        f"others took up to {max(shares):.0%}",
         is_warning=any(item.facts.cell.kind is not CellKind.CHAOS for item in struck),
     )
+
+
+def _of_sweep(struck: Sequence[Judged], judged: Sequence[Judged]) -> str:
+    """How many of the cells that the doubts count, where that is not all: figures of speed come from the sweep."""
+    swept = [item for item in judged if item.facts.cell.kind is CellKind.SWEEP]
+    if len(swept) in (0, len(judged)):
+        return ""
+    return f" ({sum(item.facts.cell.kind is CellKind.SWEEP for item in struck)} of the {len(swept)} of the sweep)"
 
 
 def _share_of_others(item: Judged) -> float | None:

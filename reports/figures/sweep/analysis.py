@@ -161,14 +161,14 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
     disturbed = [item for item in observations if item.disturbed]
     if disturbed:
         lines.append(
-            f"{len(disturbed)} of {len(observations)} cells were disturbed by the host (first {name(disturbed[0])}: "
+            f"{len(disturbed)} of {len(observations)} cells of the sweep were disturbed by the host (first {name(disturbed[0])}: "
             f"{disturbed[0].disturbed}); "
             + ("their scatter is in the intervals" if repeated else "how far that moved their figures is not known")
         )
     warming = [item for item in observations if item.warming]
     if warming:
         lines.append(
-            f"{len(warming)} of {len(observations)} cells ran on brokers that were still warming (first "
+            f"{len(warming)} of {len(observations)} cells of the sweep ran on brokers that were still warming (first "
             f"{name(warming[0])}: {warming[0].warming}); CPU per record is compared without it, p99 with it"
         )
     if any(item.compiler_unknown for item in observations):
