@@ -204,3 +204,15 @@ def test_chromium_draws_every_chart_without_a_console_message(
     assert int(seen["overflow"]) <= 0, "the page is wider than the window"
     assert (seen["ground"] == "rgb(255, 255, 255)") is not dark
     assert int(seen["width"]) == width
+
+
+def test_what_is_for_a_screen_alone_does_not_reach_paper() -> None:
+    """Neither the dark colours nor the layout of a narrow window, and the headings of a table are no buttons there."""
+    style = (Path(__file__).resolve().parents[2] / "reports" / "render" / "templates" / "style.css").read_text()
+    assert "@media (prefers-color-scheme" not in style
+    assert "@media (max-width:1099px)" not in style
+    printed = style.partition("@media print{")[2]
+    for rule in ("button:not(th button)", "table-layout:fixed", ".chart svg{max-width:100%", "tr,li,figure"):
+        assert rule in printed
+    script = (Path(__file__).resolve().parents[2] / "reports" / "render" / "templates" / "page.js").read_text()
+    assert '"beforeprint", () => document.querySelectorAll("details.cell, .card details")' in script

@@ -131,7 +131,7 @@
   dark.addEventListener("change", () => redraw(true));
   let timer;
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => redraw(false), 200); });
-  addEventListener("beforeprint", () => document.querySelectorAll("details.cell").forEach(d => { d.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll("details.cell, .card details").forEach(d => { d.open = true; }));
 
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
