@@ -13,8 +13,10 @@ from typing import Final, Protocol
 from harness.errors import UsageError
 from harness.suite import LimitEntry, Suite
 from harness.suite_source import nearest
+from reports.judge.limit_figures import RUN_FIGURES
+from reports.judge.limit_grammar import TRY_PREFIX, parse_limit
+from runlog.records.run import RunLimitRecord
 
-TRY_PREFIX: Final = "search-probe-"
 _OF_SEARCH: Final = "search-"  # its cells are planned while it runs
 
 
@@ -30,7 +32,18 @@ class CellIdentity(Protocol):
 
 
 def limits_of(suite: Suite, cell: CellIdentity) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(entry.limit for entry in suite.limits if _is_of(entry, cell)))
+    """Those by which the cell is judged alone."""
+    own = [entry for entry in suite.limits if parse_limit(entry.limit).is_of_cell]
+    return tuple(dict.fromkeys(entry.limit for entry in own if _is_of(entry, cell)))
+
+
+def run_limits_of(suite: Suite) -> tuple[RunLimitRecord, ...]:
+    """Those by which several cells are judged together, or the run."""
+    return tuple(
+        RunLimitRecord(limit=entry.limit, cells=tuple(entry.cells))
+        for entry in suite.limits
+        if not parse_limit(entry.limit).is_of_cell
+    )
 
 
 def _is_of(entry: LimitEntry, cell: CellIdentity) -> bool:
@@ -51,6 +64,11 @@ def check_limits(suite: Suite, cells: Sequence[CellIdentity]) -> None:
             is_of_search = suite.search is not None and pattern.startswith(_OF_SEARCH)
             if not is_of_search and not any(fnmatchcase(one, pattern) for one in ids):
                 raise UsageError(f"{head}: no cell is named {pattern!r}{nearest(pattern, ids)}")
+        if parse_limit(entry.limit).figure.name in RUN_FIGURES:
+            if suite.search is None:
+                raise UsageError(f"{head}: the suite has no search that could find a rate")
+            if entry.cells:
+                raise UsageError(f"{head}: it is about the run itself: leave `cells` out")
         if not entry.is_relative:
             continue
         if not any(cell.kind == "sweep" and cell.baseline for cell in cells):

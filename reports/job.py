@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reports.judge.judged import Judged
+    from reports.judge.run_limits import RunLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +73,12 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> 
         facts = facts_of_all(run.cells, of_cells)
     _say(f"analysed after {time.monotonic() - started:.1f} s")
     judged = _all_judged(facts, allowances)
+    _limits_of(run, judged, allowances)  # before the allowances say which of them matched nothing
     run = replace(run, notes=(*run.notes, *allowances.notes()))
-    judged = _write(run, judged, into)
+    judged = _write(run, judged, into, allowances)
+    limits = _limits_of(run, judged, allowances)
     _say(f"page written after {time.monotonic() - started:.1f} s")
-    return exit_code(judged, run.problems)
+    return exit_code(judged, run.problems, [one.check for one in limits])
 
 
 def is_answering(spark: SparkSession, master: str) -> bool:
@@ -95,6 +98,16 @@ def _all_judged(facts: Sequence[CellFacts], allowances: Allowances) -> list[Judg
 
     judged = with_limits([_judged(item) for item in facts])
     return [replace(item, verdict=allowances.apply(item.facts.cell.cell_id, item.verdict)) for item in judged]
+
+
+def _limits_of(run: Run, judged: Sequence[Judged], allowances: Allowances) -> tuple[RunLimit, ...]:
+    """Limits for several cells, or for the run itself, with what is allowed for now."""
+    from reports.judge.run_limits import run_limits
+
+    return tuple(
+        replace(one, check=allowances.apply_to_check(one.subject, one.check))
+        for one in run_limits(run.record.limits, judged, run.search)
+    )
 
 
 def _judged(facts: CellFacts) -> Judged:
@@ -118,10 +131,11 @@ def _unusable(facts: CellFacts, error: Exception) -> Judged:
     return Judged(facts=nothing, verdict=judge(nothing))
 
 
-def _write(run: Run, judged: list[Judged], into: Path) -> list[Judged]:
+def _write(run: Run, judged: list[Judged], into: Path, allowances: Allowances | None = None) -> list[Judged]:
     """All results; cells that alone cannot be written are replaced by what can be said of them."""
+    allowances = allowances or Allowances()
     try:
-        _write_all(run, judged, into)
+        _write_all(run, judged, into, allowances)
         return judged
     except OSError:
         raise
@@ -131,21 +145,21 @@ def _write(run: Run, judged: list[Judged], into: Path) -> list[Judged]:
     for item in judged:
         with tempfile.TemporaryDirectory(dir=into, prefix="alone-") as alone:
             try:
-                _write_all(run, [item], Path(alone))
+                _write_all(run, [item], Path(alone), allowances)
                 sound.append(item)
             except OSError:
                 raise
             except Exception as error:
                 sound.append(_unusable(item.facts, error))
-    _write_all(run, sound, into)
+    _write_all(run, sound, into, allowances)
     return sound
 
 
-def _write_all(run: Run, judged: list[Judged], into: Path) -> None:
+def _write_all(run: Run, judged: list[Judged], into: Path, allowances: Allowances) -> None:
     from reports.figures.figures import figures_of
     from reports.render.results import write_all
 
-    write_all(figures_of(run, judged), into)
+    write_all(figures_of(run, judged, _limits_of(run, judged, allowances)), into)
 
 
 def _first_line(error: Exception) -> str:

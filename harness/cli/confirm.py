@@ -68,7 +68,8 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
             f"{directory}: the run's settings held a secret, which no run directory keeps: run the suite's file again "
             f"with --cell {name}-r1 and --cell {name}-r2 instead"
         )
-    document.update(chaos=[], search=None, name=f"{document['name']}-confirm")
+    # Its limits may name cells that do not run here; what is judged here is the prediction.
+    document.update(chaos=[], search=None, limits=[], name=f"{document['name']}-confirm")
     document["sweep"] = {**document["sweep"], "repetitions": repetitions, "forks": 1}
     return Recommended(
         suite=Suite.model_validate(document),

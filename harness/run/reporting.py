@@ -202,6 +202,11 @@ def _reasons(verdicts: dict[str, Any]) -> list[str]:
         for cell in verdicts.get("cells", [])
         if cell.get("verdict") != "pass" and cell.get("reasons")
     ]
+    told += [
+        f"{one.get('subject')}: {one.get('allowed') or one.get('reason')}"
+        for one in verdicts.get("limits", ())
+        if one.get("result") != "pass" or one.get("allowed")
+    ]
     run = verdicts.get("run")
     return [*told, *(f"run: {problem}" for problem in (run.get("problems", ()) if isinstance(run, dict) else ()))]
 

@@ -20,6 +20,7 @@ from typing import Final
 from harness import VERSION
 from harness.clusters.broker_process import start_ticks
 from harness.errors import UsageError
+from harness.limit_cells import run_limits_of
 from harness.run.again import reproduce_command
 from harness.suite import Suite
 from runlog.files.clock import RunClock
@@ -103,6 +104,7 @@ def new_run_record(
         host=host_facts(),
         suite_document=redactor.document(suite.model_dump(mode="json", by_alias=True)),
         status=RunStatus.RUNNING,
+        limits=run_limits_of(suite),
         owner=own_identity(),
         mark=mark,
     )

@@ -24,6 +24,7 @@ from reports.figures.sweep.observations import observe
 from reports.figures.sweep.telling import carried_all
 from reports.figures.waterfall import WaterfallFigures, waterfall_figures
 from reports.judge.judged import Judged, exit_code, overall
+from reports.judge.run_limits import RunLimit, run_limits
 from reports.read.cell import Run
 from runlog.records.codec import to_json
 
@@ -44,6 +45,8 @@ class RunFigures:
     command: str
     notes: tuple[str, ...]
     problems: tuple[str, ...]
+    again: str  # the command that carries it out again, with its seed
+    limits: tuple[RunLimit, ...]  # for several cells, or for the run itself
     verdict: str
     exit_code: int
 
@@ -67,7 +70,10 @@ class Figures:
     slots: pd.DataFrame  # of all cells, results/time.csv; empty where nothing was measured
 
 
-def figures_of(run: Run, judged: Sequence[Judged]) -> Figures:
+def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | None = None) -> Figures:
+    """`limits` are those of the run, where somebody judged them already (some may be broken and allowed)."""
+    if limits is None:
+        limits = run_limits(run.record.limits, judged, run.search)
     observations = observe(judged)
     analysis = analyse_sweep(judged, observations)
     sweep = _with_all_properties(sweep_figures(analysis), judged) if analysis else None
@@ -76,9 +82,11 @@ def figures_of(run: Run, judged: Sequence[Judged]) -> Figures:
     generator = generator_figures(judged, run.record.certification)
     found = search_figures(run.search, judged) if run.search else None
     return Figures(
-        run=_run(run, judged),
+        run=_run(run, judged, limits),
         cells=cells,
-        overview=overview_of(run, judged, cells, sweep=sweep, generator=generator, search=found),
+        overview=overview_of(
+            run, judged, cells, sweep=sweep, generator=generator, search=found, limits=[one.check for one in limits]
+        ),
         price=price_of_safety(judged),
         throughput_tells=not carried_all(observations),
         knobs=knobs,
@@ -103,8 +111,9 @@ def _with_all_properties(sweep: SweepFigures, judged: Sequence[Judged]) -> Sweep
     return replace(sweep, recommendation=replace(sweep.recommendation, properties=client_properties(chosen)))
 
 
-def _run(run: Run, judged: Sequence[Judged]) -> RunFigures:
+def _run(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit]) -> RunFigures:
     record, directory = run.record, Path(run.directory).name
+    checks = [one.check for one in limits]
     return RunFigures(
         analysis_id=run.analysis_id,
         title=record.suite or record.run_id or directory,
@@ -118,8 +127,10 @@ def _run(run: Run, judged: Sequence[Judged]) -> RunFigures:
         command=shlex.join(record.argv),
         notes=tuple(run.notes),
         problems=tuple(run.problems),
-        verdict=overall(judged, run.problems),
-        exit_code=exit_code(judged, run.problems),
+        again=record.command,
+        limits=tuple(limits),
+        verdict=overall(judged, run.problems, checks),
+        exit_code=exit_code(judged, run.problems, checks),
     )
 
 

@@ -81,6 +81,10 @@ class Allowances:
             return verdict
         return replace(verdict, result=worst([check.result for check in checks]), checks=checks)
 
+    def apply_to_check(self, subject: str, check: Check) -> Check:
+        """Of a limit of the run: `subject` stands where the id of a cell does."""
+        return self._judge(subject, check)
+
     def notes(self) -> Iterator[str]:
         for entry in self.entries:
             if entry not in self._used:

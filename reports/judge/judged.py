@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.judge.verdict import EXIT_CODES, INCONCLUSIVE, Verdict, worst
+from reports.judge.verdict import EXIT_CODES, INCONCLUSIVE, Check, Verdict, worst
 from reports.read.model import CellFacts
 
 
@@ -15,10 +15,17 @@ class Judged:
     verdict: Verdict
 
 
-def overall(judged: Sequence[Judged], problems: Sequence[str] = ()) -> str:
-    """The verdict of the cells and of the run as a whole. A problem of the run itself keeps it from being a pass."""
-    return worst([*(item.verdict.result for item in judged), *(INCONCLUSIVE for _ in problems)])
+def overall(judged: Sequence[Judged], problems: Sequence[str] = (), limits: Sequence[Check] = ()) -> str:
+    """The verdict of the cells and of the run as a whole. A problem of the run itself keeps it from being a pass. So
+    does a limit of the run (`limits`) that is not held."""
+    return worst(
+        [
+            *(item.verdict.result for item in judged),
+            *(INCONCLUSIVE for _ in problems),
+            *(check.result for check in limits),
+        ]
+    )
 
 
-def exit_code(judged: Sequence[Judged], problems: Sequence[str] = ()) -> int:
-    return EXIT_CODES[overall(judged, problems)]
+def exit_code(judged: Sequence[Judged], problems: Sequence[str] = (), limits: Sequence[Check] = ()) -> int:
+    return EXIT_CODES[overall(judged, problems, limits)]

@@ -90,3 +90,10 @@ def _figures() -> Iterator[LimitFigure]:
 
 
 FIGURES: Final[Mapping[str, LimitFigure]] = {figure.name: figure for figure in _figures()}
+COUNTED: Final = (*_COUNTS, "log_bytes", *(anomaly.name for anomaly in ANOMALIES))  # they can be added up
+FOUND_RATE: Final = "found_rate_per_s"
+RUN_FIGURES: Final[Mapping[str, LimitFigure]] = {
+    FOUND_RATE: LimitFigure(
+        name=FOUND_RATE, unit="records/s", better=Better.HIGH, about="the highest rate that the run's search found"
+    )
+}

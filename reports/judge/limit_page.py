@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.judge.limit_figures import FIGURES, SYNONYMS, Better
+from reports.judge.limit_figures import FIGURES, RUN_FIGURES, SYNONYMS, Better
 
 _WORDS = {Better.LOW: "less is better", Better.HIGH: "more is better", Better.NEITHER: ""}
 _HEAD = """# Figures for limits
@@ -24,7 +24,8 @@ def page() -> str:
         for one in FIGURES.values()
     ]
     synonyms = ", ".join(f"`{short}` means `{name}`" for short, name in SYNONYMS.items())
-    return _HEAD + "\n".join(rows) + f"\n\nShort names: {synonyms}.\n"
+    of_run = "\n".join(f"- `{one.name}` ({one.unit}): {one.about}." for one in RUN_FIGURES.values())
+    return _HEAD + "\n".join(rows) + f"\n\nShort names: {synonyms}.\n\nOf the run itself, not of a cell:\n\n{of_run}\n"
 
 
 if __name__ == "__main__":

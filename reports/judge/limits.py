@@ -25,7 +25,7 @@ CHECK_PREFIX: Final = "limit "
 _QUANTILES: Final = dict(QUANTILES)
 
 
-_RESULTS: Final[Mapping[Outcome, str]] = {
+RESULTS: Final[Mapping[Outcome, str]] = {
     Outcome.HELD: PASS,
     Outcome.BROKEN: FAIL,
     Outcome.UNDECIDED: INCONCLUSIVE,
@@ -56,7 +56,7 @@ def _with_own(item: Judged, judged: Sequence[Judged]) -> Judged:
 
 
 def _check(one: Held) -> Check:
-    return Check(name=f"{CHECK_PREFIX}{one.limit}", result=_RESULTS[one.outcome], reason=one.reason)
+    return Check(name=f"{CHECK_PREFIX}{one.limit}", result=RESULTS[one.outcome], reason=one.reason)
 
 
 def _held(text: str, item: Judged, judged: Sequence[Judged]) -> Held:
@@ -78,8 +78,8 @@ def _held(text: str, item: Judged, judged: Sequence[Judged]) -> Held:
     return Held(
         limit=limit.text,
         figure=limit.figure.name,
-        value=_finite(value),
-        bound=_finite(bound),
+        value=finite(value),
+        bound=finite(bound),
         outcome=outcome,
         reason=_reason(limit, value, bound, outcome, why),
     )
@@ -87,7 +87,7 @@ def _held(text: str, item: Judged, judged: Sequence[Judged]) -> Held:
 
 def _outcome(limit: Limit, value: float | None, item: Judged, baseline: _Baseline | None) -> tuple[Outcome, str]:
     """With why it is undecided."""
-    if why := _inconclusive(item):
+    if why := why_inconclusive(item):
         return Outcome.UNDECIDED, f"the cell is inconclusive: {why}"
     if value is None:
         return Outcome.UNDECIDED, "the run does not show this figure"
@@ -108,9 +108,10 @@ def _outcome(limit: Limit, value: float | None, item: Judged, baseline: _Baselin
     return (Outcome.HELD if is_held else Outcome.BROKEN), ""
 
 
-def _inconclusive(item: Judged) -> str:
+def why_inconclusive(item: Judged) -> str:
     """The first thing that the cell could not show, else empty. Limits are not among it."""
-    return next((check.reason for check in item.verdict.checks if check.result == INCONCLUSIVE), "")
+    checks = (check for check in item.verdict.checks if not check.name.startswith(CHECK_PREFIX))
+    return next((check.reason for check in checks if check.result == INCONCLUSIVE), "")
 
 
 def _is_held_against_noise(limit: Limit) -> bool:
@@ -127,7 +128,7 @@ def _baseline_of(item: Judged, judged: Sequence[Judged]) -> _Baseline:
     for other in judged:
         record = other.facts.cell.record
         if record.baseline and record.kind == own.kind and (record.repetition or 1) == number:
-            if why := _inconclusive(other):
+            if why := why_inconclusive(other):
                 return _Baseline(facts=None, why_not=f"the baseline's cell is inconclusive: {why}")
             return _Baseline(facts=other.facts)
     return _Baseline(facts=None, why_not=f"this run has no baseline cell of repetition {number}")
@@ -142,18 +143,18 @@ def _bound(limit: Limit, baseline: _Baseline | None) -> float | None:
 
 def _reason(limit: Limit, value: float | None, bound: float | None, outcome: Outcome, why: str) -> str:
     unit = f" {limit.figure.unit}" if limit.figure.unit and limit.figure.unit != "records or cases" else ""
-    told = "not known" if value is None else f"{_shown(value)}{unit if math.isfinite(value) else ''}"
-    against = f", bound {_shown(bound)}{unit}" if limit.is_relative and bound is not None else ""
+    told = "not known" if value is None else f"{shown(value)}{unit if math.isfinite(value) else ''}"
+    against = f", bound {shown(bound)}{unit}" if limit.is_relative and bound is not None else ""
     return f"{CHECK_PREFIX}{limit.text}: {outcome}, {told}{against}" + (f"; {why}" if why else "")
 
 
-def _shown(value: float) -> str:
+def shown(value: float) -> str:
     if not math.isfinite(value):
         return "without an end (more sends than that never were acknowledged)"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -9,9 +9,12 @@ from datetime import datetime, timedelta
 
 from reports.figures.cell import CellFigures
 from reports.figures.figures import Figures
+from reports.judge.run_limits import RunLimit
 from reports.judge.verdict import FAIL, INCONCLUSIVE, Check
 from runlog.files.strangers import clean_text
 from runlog.records.cell import Expectation
+
+NO_COMMAND = "no command recorded"
 
 
 def junit(figures: Figures) -> str:
@@ -20,6 +23,8 @@ def junit(figures: Figures) -> str:
     root = ElementTree.Element("testsuites", name=str(run.run_id or "run"))
     if run.problems:
         root.append(_problems(run.problems))
+    if run.limits:
+        root.append(_run_limits(run.limits, run.seed, run.again))
     for cell in figures.cells:
         root.append(_suite(cell, figures.cells, run.t0_wall))
     _sum_up(root)
@@ -40,6 +45,20 @@ def _problems(problems: Sequence[str]) -> ElementTree.Element:
     for number, problem in enumerate(problems, start=1):
         case = ElementTree.SubElement(suite, "testcase", classname="run", name=f"run is whole ({number})", time="0.000")
         ElementTree.SubElement(case, "error", message=problem, type="inconclusive")
+    return suite
+
+
+def _run_limits(limits: Sequence[RunLimit], seed: int | None, command: str) -> ElementTree.Element:
+    """One case for each configuration that a limit is about, or for the run."""
+    results = [one.check.result for one in limits]
+    suite = ElementTree.Element(
+        "testsuite", name="limits of the run", tests=str(len(limits)), failures=str(results.count(FAIL)),
+        errors=str(results.count(INCONCLUSIVE)), skipped=str(sum(bool(one.check.allowed) for one in limits)),
+        time="0.000",
+    )  # fmt: skip
+    for one in limits:
+        case = ElementTree.SubElement(suite, "testcase", classname=one.subject, name=one.check.name, time="0.000")
+        _outcome(case, one.check, f"seed {'unknown' if seed is None else seed}; again by: {command or NO_COMMAND}")
     return suite
 
 
@@ -66,15 +85,21 @@ def _suite(cell: CellFigures, cells: Sequence[CellFigures], t0_wall: str | None)
 
 
 def _tell(case: ElementTree.Element, check: Check, cell: CellFigures) -> None:
-    again = reproduction(cell)
+    if _outcome(case, check, reproduction(cell)):
+        return
+    if check.name in [f"{kind}: {Expectation.ANY} expected" for kind in cell.damage]:
+        ElementTree.SubElement(case, "system-out").text = check.reason
+
+
+def _outcome(case: ElementTree.Element, check: Check, again: str) -> bool:
+    """Whether there was something to tell: anything but a plain pass."""
     if check.result == FAIL:
         ElementTree.SubElement(case, "failure", message=check.reason, type="fail").text = again
     elif check.result == INCONCLUSIVE:
         ElementTree.SubElement(case, "error", message=check.reason, type="inconclusive").text = again
     elif check.allowed:
         ElementTree.SubElement(case, "skipped", message=check.allowed)
-    elif check.name in [f"{kind}: {Expectation.ANY} expected" for kind in cell.damage]:
-        ElementTree.SubElement(case, "system-out").text = check.reason
+    return check.result in (FAIL, INCONCLUSIVE) or bool(check.allowed)
 
 
 def title_of(cell: CellFigures, cells: Sequence[CellFigures]) -> str:
@@ -104,4 +129,4 @@ def _sum_up(root: ElementTree.Element) -> None:
 
 def reproduction(cell: CellFigures) -> str:
     """Seed and command that carry out this cell alone, as it was."""
-    return f"seed {'unknown' if cell.seed is None else cell.seed}; again by: {cell.command or 'no command recorded'}"
+    return f"seed {'unknown' if cell.seed is None else cell.seed}; again by: {cell.command or NO_COMMAND}"

@@ -11,6 +11,7 @@ from typing import Final
 from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.figures import Figures
+from reports.judge.run_limits import RunLimit
 from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check
 from reports.read.model import CORRECTED
 from reports.render.junit import reproduction, title_of
@@ -29,6 +30,7 @@ def summary(figures: Figures) -> str:
         *_warnings(reading),
         *_recommendation(reading),
         *_limits(reading.limits),
+        *_run_limits(run.limits),
         _table(figures.cells),
     ]
     for cell in figures.cells:
@@ -62,6 +64,16 @@ def _limits(limits: tuple[LimitTally, ...]) -> list[Block]:
     rows = ["| limit | held | broken | undecided |", "|---|---:|---:|---:|"]
     rows += [f"| {markdown(one.limit)} | {one.held} | {one.broken} | {one.undecided} |" for one in limits]
     return [["## Limits"], rows]
+
+
+def _run_limits(limits: tuple[RunLimit, ...]) -> list[Block]:
+    """Those of the run that are broken or undecided, each with its reason; those of cells stand with their cells."""
+    told = [f"{one.subject}: {one.check.allowed or one.check.reason}" for one in limits if _is_worth_telling(one)]
+    return [_list(told)] if told else []
+
+
+def _is_worth_telling(one: RunLimit) -> bool:
+    return one.check.result != PASS or bool(one.check.allowed)
 
 
 def _table(cells: tuple[CellFigures, ...]) -> Block:

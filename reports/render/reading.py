@@ -15,7 +15,7 @@ from reports.judge.limit_grammar import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitTally:
-    """One limit over all cells that it holds for."""
+    """One limit over all cells, configurations or the run that it holds for."""
 
     limit: str
     held: int
@@ -43,9 +43,10 @@ def reading_of(figures: Figures) -> Reading:
 
 def _tallies(figures: Figures) -> tuple[LimitTally, ...]:
     counts: dict[str, Counter[Outcome]] = {}
-    for cell in figures.cells:
-        for one in cell.verdict.limits:
-            counts.setdefault(one.limit, Counter())[one.outcome] += 1
+    for one in (held for cell in figures.cells for held in cell.verdict.limits):
+        counts.setdefault(one.limit, Counter())[one.outcome] += 1
+    for of_run in figures.run.limits:
+        counts.setdefault(of_run.held.limit, Counter())[of_run.held.outcome] += 1
     return tuple(
         LimitTally(
             limit=limit,

@@ -12,7 +12,8 @@ from reports.judge.anomalies import BY_NAME
 from reports.judge.limit_grammar import Outcome
 from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
 
-VERDICTS_VERSION: Final = 3  # 2: analysis, the id of the one that wrote the file; 3: limits of cells
+# 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run
+VERDICTS_VERSION: Final = 4
 Schema = dict[str, Any]  # a JSON Schema is any JSON
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 _TEXT: Final[Schema] = {"type": "string"}
@@ -40,6 +41,7 @@ def verdicts_schema() -> Schema:
                 "analysis": _closed({"id": _about(_TEXT, "which analysis wrote this"), "written_at": _TEXT}),
                 "run": _closed(run),
                 "reading": _reading(),
+                "limits": {"type": "array", "items": _run_limit()},
                 "cells": {"type": "array", "items": {"$ref": "#/$defs/cell"}},
                 "verdict": _RESULT,
                 "exit_code": {"enum": [0, 1, 4]},
@@ -113,6 +115,13 @@ def _reading() -> Schema:
             "limits": {"type": "array", "items": _closed(tally)},
         }
     )
+
+
+def _run_limit() -> Schema:
+    """A limit for several cells, or for the run itself."""
+    about = "the configuration (the id of its cells without the repetition), or run"
+    allowed = _about(_TEXT, "by which allowance a broken limit is a pass for now; empty: by none")
+    return _closed({"subject": _about(_TEXT, about), **_limit()["properties"], "result": _RESULT, "allowed": allowed})
 
 
 def _limit() -> Schema:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from reports.figures.cell import CellFigures
 from reports.figures.figures import Figures
+from reports.judge.run_limits import RunLimit
 from reports.read.cell import Json
 from reports.render.reading import reading_of
 from reports.render.results_schema import VERDICTS_VERSION
@@ -27,10 +28,15 @@ def verdicts_document(figures: Figures) -> Json:
             "problems": list(run.problems),
         },
         "reading": asdict(reading_of(figures)),
+        "limits": [_run_limit(one) for one in run.limits],
         "cells": [cell_document(cell) for cell in figures.cells],
         "verdict": run.verdict,
         "exit_code": run.exit_code,
     }
+
+
+def _run_limit(one: RunLimit) -> Json:
+    return {"subject": one.subject, **asdict(one.held), "result": one.check.result, "allowed": one.check.allowed}
 
 
 def cell_document(cell: CellFigures) -> Json:

@@ -81,6 +81,14 @@ class CertificationRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimitRecord:
+    """A limit of the suite for a figure of several cells, or of the run itself."""
+
+    limit: str  # as text: `median(p99_ms) <= 50`
+    cells: tuple[str, ...] = ()  # shell patterns of cell ids; empty: all but the tries of a rate search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     schema_version: int | None  # of the run log (runlog/streams/schema.py)
     run_id: str | None  # name of the directory when it was made
@@ -99,6 +107,7 @@ class RunRecord:
     host: HostRecord
     suite_document: Mapping[str, Any]  # the suite as it was run (`harness schema suite`), without secrets
     status: RunStatus
+    limits: tuple[RunLimitRecord, ...] = ()  # those that no cell has alone
     owner: OwnerRecord | None = None
     mark: str | None = None  # begins every topic, group and transactional id of the run
     certification: CertificationRecord | None = None

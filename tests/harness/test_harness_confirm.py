@@ -49,6 +49,15 @@ def test_the_recommended_cell_alone_runs_as_often_as_asked(tmp_path: Path) -> No
     assert (found.suite.name, found.suite.chaos, found.seed) == ("two-confirm", [], 5)
 
 
+def test_limits_for_cells_that_are_not_confirmed_do_not_matter(tmp_path: Path) -> None:
+    directory = run_directory(tmp_path, {"cell_id": "sweep-100_all-r2", "predicted": {}})
+    manifest = json.loads((directory / "manifest.json").read_text())
+    manifest["suite_document"]["limits"] = [{"limit": "gap_ms <= 4000", "cells": ["chaos-*"]}]
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    suite = read_recommended(directory, 2).suite
+    assert len(build_plan(suite, cases_of, seed=1, client="reference")) == 4
+
+
 def test_a_sweep_without_repetitions_has_no_number_to_take_off(tmp_path: Path) -> None:
     found = read_recommended(run_directory(tmp_path, {"cell_id": "sweep-baseline", "predicted": {}}), 2)
     assert found.cells == ("sweep-baseline-r1", "sweep-baseline-r2")

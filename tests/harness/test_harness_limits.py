@@ -8,9 +8,15 @@ import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
+from harness.limit_cells import run_limits_of
 from harness.plan import PlannedCell, build_plan, first_try
+from harness.run.rundir import new_run_record
 from harness.scenarios import cases_of
 from harness.suite import Suite, load_suite
+from runlog.files.clock import RunClock
+from runlog.files.redaction import Redactor
+from runlog.records.codec import from_document, to_json
+from runlog.records.run import RunLimitRecord, RunRecord
 
 HEAD = """\
 name: x
@@ -52,6 +58,30 @@ def test_cells_are_chosen_by_patterns(tmp_path: Path) -> None:
     assert found["sweep-baseline-r2"] == ("p99_ms <= 50",)
 
 
+def test_a_limit_of_several_cells_is_of_the_run_and_of_no_cell(tmp_path: Path) -> None:
+    text = (
+        SWEEP
+        + CHAOS
+        + "limits:\n  - {limit: median(p99_ms) <= 50, cells: sweep-*}\n  - total_lost == 0\n  - lost == 0\n"
+    )
+    suite = suite_of(tmp_path, text)
+    assert {cell.record.limits for cell in plan(suite)} == {("lost == 0",)}
+    assert run_limits_of(suite) == (
+        RunLimitRecord(limit="median(p99_ms) <= 50", cells=("sweep-*",)),
+        RunLimitRecord(limit="total(lost) == 0"),
+    )
+
+
+def test_the_manifest_has_the_limits_of_the_run(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, SEARCH + "limits: [found_rate_per_s >= 500]\n")
+    record = new_run_record(
+        run_dir=tmp_path, clock=RunClock.starting_now(), argv=["run", "x.yaml"], engine="reference",
+        client="reference", seed=1, suite=suite, cells=[], redactor=Redactor(), mark="m",
+    )  # fmt: skip
+    assert record.limits == (RunLimitRecord(limit="found_rate_per_s >= 500"),)
+    assert from_document(RunRecord, to_json(record)).limits == record.limits
+
+
 def test_the_tries_of_a_search_have_limits_only_if_they_are_named(tmp_path: Path) -> None:
     (trial,) = first_try(suite_of(tmp_path, SEARCH + "limits: [p99_ms <= 50]\n"), "reference")
     assert trial.record.limits == ()
@@ -70,6 +100,10 @@ def test_the_tries_of_a_search_have_limits_only_if_they_are_named(tmp_path: Path
             "sweep: {baseline: {linger.ms: 5}, vary: {}}\nlimits: [throughput >= 0.9 * baseline]\n",
             "it holds for no cell: only sweep cells beside the baseline have a baseline",
         ),
+        (SWEEP + "limits: [med(p99_ms) <= 50]\n", "did you mean median(p99_ms)?"),
+        (SWEEP + "limits: [{limit: total(lost) == 0, cells: chaos-*}]\n", "no cell is named 'chaos-*'"),
+        (SWEEP + "limits: [found_rate_per_s >= 500]\n", "the suite has no search that could find a rate"),
+        (SEARCH + "limits: [{limit: found_rate_per_s >= 500, cells: search-*}]\n", "leave `cells` out"),
         (SWEEP + "thresholds: [p99_ms <= 50]\n", "no such key; here it is limits"),
     ],
 )
@@ -88,5 +122,9 @@ def test_validate_tells_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_bench_takes_limits(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["bench", "--limit", "p99_ms <= 50", "--dry-run"]) == ExitCode.PASS
+    assert (
+        execute(["bench", "--limit", "median(p99_ms) <= 50", "--limit", "total_lost == 0", "--dry-run"])
+        == ExitCode.PASS
+    )
     assert execute(["bench", "--limit", "p99 <= 50", "--dry-run"]) == ExitCode.USAGE
     assert "did you mean 'p99_ms'?" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reports.judge.judged import Judged, overall
 from reports.judge.noise import disturbance, host_noise
-from reports.judge.verdict import FAIL, PASS
+from reports.judge.verdict import FAIL, PASS, Check
 from runlog.records.cell import CellKind
 
 
@@ -40,7 +40,7 @@ class Head:
     host: HostState
 
 
-def head_of(judged: Sequence[Judged], problems: Sequence[str] = ()) -> Head:
+def head_of(judged: Sequence[Judged], problems: Sequence[str] = (), limits: Sequence[Check] = ()) -> Head:
     culprits = [
         Culprit(
             cell_id=item.facts.cell.cell_id,
@@ -52,7 +52,7 @@ def head_of(judged: Sequence[Judged], problems: Sequence[str] = ()) -> Head:
         if item.verdict.result != PASS
     ]
     return Head(
-        result=overall(judged, problems),
+        result=overall(judged, problems, limits),
         cells=_cells(judged),
         records=_records(judged),
         culprits=tuple(culprits),

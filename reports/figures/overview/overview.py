@@ -18,6 +18,7 @@ from reports.figures.overview.table import CellTable, cell_table
 from reports.figures.search import SearchFigures
 from reports.figures.sweep.figures import SweepFigures
 from reports.judge.judged import Judged
+from reports.judge.verdict import Check
 from reports.read.cell import Run
 from reports.read.model import CORRECTED
 
@@ -59,12 +60,13 @@ def overview_of(
     sweep: SweepFigures | None,
     generator: GeneratorFigures,
     search: SearchFigures | None,
+    limits: Sequence[Check] = (),
 ) -> Overview:
     """`cells` are the figures of `judged`, in its order."""
     analysis = sweep.analysis if sweep is not None else None
     forest = forest_of(analysis) if analysis is not None else None
     return Overview(
-        head=head_of(judged, run.problems),
+        head=head_of(judged, run.problems, limits),
         damage=damage_matrix(judged, cells),
         forest=forest,
         safety=safety_cost(analysis) if analysis is not None else None,

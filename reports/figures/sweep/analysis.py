@@ -161,8 +161,8 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
     disturbed = [item for item in observations if item.disturbed]
     if disturbed:
         lines.append(
-            f"{len(disturbed)} of {len(observations)} cells of the sweep were disturbed by the host (first {name(disturbed[0])}: "
-            f"{disturbed[0].disturbed}); "
+            f"{len(disturbed)} of {len(observations)} cells of the sweep were disturbed by the host (first "
+            f"{name(disturbed[0])}: {disturbed[0].disturbed}); "
             + ("their scatter is in the intervals" if repeated else "how far that moved their figures is not known")
         )
     warming = [item for item in observations if item.warming]

@@ -1,0 +1,202 @@
+"""Limits for a figure of several cells, or of the run itself: held, broken or undecided, each with its reason. Pure.
+
+A cell that is inconclusive, disturbed, or does not show the figure leaves a range in which its figure may lie. The
+limit is broken if no value in that range could hold it. It is held only if every cell shows its figure, and if every
+value that a quiet host might have given holds it. Shown by tests/reports/test_reports_run_limits.py.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from reports.judge.judged import Judged
+from reports.judge.limit_figures import FOUND_RATE, Better, LimitFigure
+from reports.judge.limit_grammar import TRY_PREFIX, Aggregate, Held, Limit, LimitError, Outcome, parse_limit
+from reports.judge.limits import CHECK_PREFIX, RESULTS, figures_of_cell, finite, shown, why_inconclusive
+from reports.judge.noise import disturbance
+from reports.judge.verdict import Check
+from runlog.records.cell import CellKind
+from runlog.records.run import RunLimitRecord
+from runlog.records.search import Clause, SearchEnd, SearchRecord
+
+RUN: Final = "run"  # what a limit of the whole run is about
+_TOLD_MAX: Final = 8  # figures of repetitions
+_ENDLESS: Final = (0.0, math.inf)
+_AGGREGATES: Final[Mapping[Aggregate, Callable[[Sequence[float]], float]]] = {
+    Aggregate.MEDIAN: statistics.median, Aggregate.MEAN: statistics.fmean, Aggregate.MIN: min, Aggregate.MAX: max,
+    Aggregate.TOTAL: math.fsum,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimit:
+    """`subject` is a configuration (the id of its cells without the repetition) or `run`."""
+
+    subject: str
+    held: Held
+    check: Check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figure:
+    """`low` and `high` are where it may lie; `value` is None if it is not known."""
+
+    low: float
+    high: float
+    value: float | None
+    told: str  # from what it was made
+    is_known: bool = True
+    why: str = ""  # it is not known, or is a range
+
+
+def run_limits(
+    records: Sequence[RunLimitRecord], judged: Sequence[Judged], search: SearchRecord | None = None
+) -> tuple[RunLimit, ...]:
+    """One for each limit of the run, and for each configuration that a limit is about."""
+    return tuple(one for record in records for one in _of_record(record, judged, search))
+
+
+def _of_record(record: RunLimitRecord, judged: Sequence[Judged], search: SearchRecord | None) -> list[RunLimit]:
+    try:
+        limit = parse_limit(record.limit)
+    except LimitError as error:  # written by another version, or by hand
+        return [_told(record.limit, "", RUN, Outcome.UNDECIDED, None, None, str(error))]
+    if limit.figure.name == FOUND_RATE:
+        return [_judged(limit, RUN, _found_rate(search), None)]
+    cells = [item for item in judged if _is_of(record, item)]
+    if not limit.is_of_configuration:
+        return [_judged(limit, RUN, _figure_of(limit, cells), None)]
+    baseline = [item for item in judged if item.facts.cell.record.baseline]
+    groups: dict[str, list[Judged]] = {}
+    for item in cells:
+        groups.setdefault(_configuration(item), []).append(item)
+    if limit.is_relative:
+        groups = {name: group for name, group in groups.items() if _is_beside_baseline(group)}
+    against = _figure_of(limit, baseline) if limit.is_relative else None
+    if not groups:
+        return [_told(limit.text, limit.figure.name, RUN, Outcome.UNDECIDED, None, None, "no cell that it is about")]
+    return [_judged(limit, name, _figure_of(limit, group), against) for name, group in groups.items()]
+
+
+def _is_of(record: RunLimitRecord, item: Judged) -> bool:
+    cell_id = item.facts.cell.cell_id
+    if not record.cells:
+        return not cell_id.startswith(TRY_PREFIX)
+    return any(fnmatchcase(cell_id, pattern) for pattern in record.cells)
+
+
+def _configuration(item: Judged) -> str:
+    """A cell that left nothing has its id alone."""
+    cell = item.facts.cell
+    number = cell.record.repetition
+    return re.sub(r"-r\d+$", "", cell.cell_id) if number is None else cell.cell_id.removesuffix(f"-r{number}")
+
+
+def _is_beside_baseline(group: Sequence[Judged]) -> bool:
+    """A cell that left nothing does not say what it was: it must not take its configuration away."""
+    records = [item.facts.cell.record for item in group]
+    return any(record.kind == CellKind.SWEEP and not record.baseline for record in records)
+
+
+def _figure_of(limit: Limit, cells: Sequence[Judged]) -> _Figure:
+    assert limit.aggregate is not None
+    if not cells:
+        return _Figure(low=0, high=math.inf, value=None, told="no cell", is_known=False, why="no cell shows it")
+    ranges = [_range(item, limit.figure) for item in cells]
+    combine = _AGGREGATES[limit.aggregate]
+    known = [value for _, _, value, _ in ranges if value is not None]
+    why = next((f"{item.facts.cell.cell_id}: {one[3]}" for item, one in zip(cells, ranges, strict=True) if one[3]), "")
+    unknown = len(cells) - len(known)
+    told = f"over {len(cells)} cell{'s' if len(cells) != 1 else ''}"
+    if limit.aggregate is not Aggregate.TOTAL and 1 < len(known) <= _TOLD_MAX:
+        told += f" ({', '.join(shown(value) for value in known)})"
+    if unknown:
+        told += f", not known in {unknown}"
+    return _Figure(
+        low=combine([low for low, _, _, _ in ranges]),
+        high=combine([high for _, high, _, _ in ranges]),
+        value=None if unknown else combine(known),
+        told=told,
+        is_known=not unknown,
+        why=why,
+    )
+
+
+def _range(item: Judged, figure: LimitFigure) -> tuple[float, float, float | None, str]:
+    """Where the figure of this cell may lie, the figure, and why it is not certain."""
+    if why := why_inconclusive(item):
+        return *_ENDLESS, None, f"the cell is inconclusive: {why}"
+    value = figures_of_cell(item.facts).get(figure.name)
+    if value is None:
+        return *_ENDLESS, None, "the cell does not show this figure"
+    noise = "" if figure.better is Better.NEITHER else disturbance(item.facts)
+    if not noise:
+        return value, value, value, ""
+    return (0.0, value, value, noise) if figure.better is Better.LOW else (value, math.inf, value, noise)
+
+
+def _found_rate(search: SearchRecord | None) -> _Figure:
+    if search is None or not search.probes:
+        return _Figure(low=0, high=math.inf, value=None, told="", is_known=False, why="the search found no rate")
+    rate, low, high = search.rate_per_s, search.low_per_s, search.high_per_s
+    told = f"by {len(search.probes)} tries (95 %: {shown(low)} to {shown(high)})"
+    if search.ended_at is SearchEnd.LOW:
+        return _Figure(low=0, high=high, value=None, told=told, is_known=False, why="no rate of the range was kept")
+    if search.ended_at is SearchEnd.HIGH:
+        return _Figure(low=low, high=math.inf, value=rate, told=told, why="the highest rate of the range was kept")
+    if Clause.GENERATOR in search.limited_by:
+        return _Figure(low=low, high=math.inf, value=rate, told=told, why="the load generator itself was the limit")
+    return _Figure(low=low, high=high, value=rate, told=told, why="the bound lies within the interval")
+
+
+def _judged(limit: Limit, subject: str, figure: _Figure, baseline: _Figure | None) -> RunLimit:
+    outcome, bound, why = _outcome(limit, figure, baseline)
+    unit = f" {limit.figure.unit}" if limit.figure.unit and limit.figure.unit != "records or cases" else ""
+    value = "" if figure.value is None else f"{shown(figure.value)}{unit if math.isfinite(figure.value) else ''} "
+    against = f", bound {shown(bound)}{unit}" if limit.is_relative and bound is not None else ""
+    text = f"{value}{figure.told}{against}" + (f"; {why}" if why else "")
+    return _told(limit.text, limit.figure.name, subject, outcome, figure.value, bound, text)
+
+
+def _outcome(limit: Limit, figure: _Figure, baseline: _Figure | None) -> tuple[Outcome, float | None, str]:
+    bound = limit.bound
+    if baseline is not None:
+        if baseline.value is None or baseline.low != baseline.high or not math.isfinite(baseline.value):
+            return Outcome.UNDECIDED, None, f"the baseline: {baseline.why or 'it does not show this figure'}"
+        bound = limit.bound * baseline.value
+    certain = _certain(limit.comparison, figure.low, figure.high, bound)
+    if certain is False:
+        return Outcome.BROKEN, bound, ""
+    if certain and figure.is_known:
+        return Outcome.HELD, bound, ""
+    return Outcome.UNDECIDED, bound, figure.why
+
+
+def _certain(comparison: str, low: float, high: float, bound: float) -> bool | None:
+    """Whether it holds wherever the figure lies from low to high; None if that depends on where."""
+    held, broken = {
+        "<=": (high <= bound, low > bound),
+        "<": (high < bound, low >= bound),
+        ">=": (low >= bound, high < bound),
+        ">": (low > bound, high <= bound),
+        "==": (low == high == bound, not low <= bound <= high),
+        "!=": (not low <= bound <= high, low == high == bound),
+    }[comparison]
+    return True if held else False if broken else None
+
+
+def _told(
+    limit: str, figure: str, subject: str, outcome: Outcome, value: float | None, bound: float | None, why: str
+) -> RunLimit:
+    reason = f"{CHECK_PREFIX}{limit}: {outcome}, {why}"
+    return RunLimit(
+        subject=subject,
+        held=Held(limit=limit, figure=figure, value=finite(value), bound=finite(bound), outcome=outcome, reason=reason),
+        check=Check(name=f"{CHECK_PREFIX}{limit}", result=RESULTS[outcome], reason=reason),
+    )
