@@ -1,7 +1,8 @@
 """Which limits of a suite hold for which cell. Pure.
 
-A limit without `cells` holds for every cell but the tries of a rate search, which go too far on purpose. One that
-compares with the baseline holds for the other cells of the sweep. Shown by tests/harness/test_harness_limits.py.
+A limit without `cells` holds for every cell but the tries of a rate search and the ceilings of a sweep, which go too
+far on purpose. One that compares with the baseline holds for the other cells of the sweep. Shown by
+tests/harness/test_harness_limits.py.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _is_of(entry: LimitEntry, cell: CellIdentity) -> bool:
     if entry.is_relative and (cell.kind != "sweep" or cell.baseline):
         return False
     if not entry.cells:
-        return not cell.cell_id.startswith(TRY_PREFIX)
+        return not cell.cell_id.startswith(TRY_PREFIX) and cell.kind != "ceiling"
     return any(fnmatchcase(cell.cell_id, pattern) for pattern in entry.cells)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from chaos.model import Expect, Scenario
 from harness.designs import ONE_AT_A_TIME
 from harness.limit_cells import check_limits, limits_of
-from harness.suite import BASELINE, KAFKA_DEFAULTS, KNOBS, ChaosEntry, Search, Suite, Sweep
+from harness.suite import BASELINE, KAFKA_DEFAULTS, KNOBS, Ceiling, ChaosEntry, Search, Suite, Sweep
 from harness.sweep_plan import SweepConfiguration, sweep_configurations
 from runlog.records.cell import (
     CellKind,
@@ -32,10 +32,12 @@ from runlog.records.cell import (
     not_begun,
 )
 from runlog.records.workload import WorkloadRecord
-from workloads.model import Workload, copy_topic, topic_names
+from workloads.model import RATE_MAX_PER_S, Closed, Workload, copy_topic, topic_names
 
 # Kafka allows 249 characters. This leaves room for what is appended (-copy, -t12, a group's name).
 _TOPIC_NAME_MAX: Final = 200
+SWEEP_PREFIX: Final = "sweep-"
+CEILING_PREFIX: Final = "ceiling-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,11 @@ class PlannedCell:
     @property
     def kind(self) -> CellKind:
         return self.record.kind
+
+    @property
+    def is_of_sweep(self) -> bool:
+        """At the sweep's rate, or at its ceiling."""
+        return self.kind in (CellKind.SWEEP, CellKind.CEILING)
 
     @property
     def title(self) -> str:
@@ -215,11 +222,13 @@ def knobs_of(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: properties.get(name, KAFKA_DEFAULTS[name]) for name in KNOBS}
 
 
-def build_plan(suite: Suite, cases_of: CasesOf, *, seed: int, client: str) -> tuple[PlannedCell, ...]:
-    """All cells in the order of execution. The ids are unique."""
+def build_plan(
+    suite: Suite, cases_of: CasesOf, *, seed: int, client: str, sweep_client: str | None = None
+) -> tuple[PlannedCell, ...]:
+    """All cells in the order of execution. The ids are unique. `sweep_client`: of the sweep, if it has another one."""
     cells: list[PlannedCell] = []
     if suite.sweep is not None:
-        cells += _sweep_cells(suite, suite.sweep, seed=seed, client=client)
+        cells += _sweep_cells(suite, suite.sweep, seed=seed, client=sweep_client or client)
     for entry in suite.chaos:
         for case in cases_of(entry):
             cells += [
@@ -246,6 +255,8 @@ def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[
             _sweep_cell(suite, sweep, one, suffix=suffix, seed=seed, client=client, repetition=repetition)
             for one in configurations
         ]
+        if sweep.ceiling is not None:
+            round_cells += [_ceiling_cell(cell, sweep.ceiling) for cell in round_cells]
         # Each repetition is a round. Drift within the run then shows as a difference between rounds.
         random.Random(f"{seed}/{repetition}").shuffle(round_cells)
         cells += round_cells
@@ -260,11 +271,11 @@ def _sweep_cell(
     # If values are combined, the settings that one of them demands would be repeated in half of the titles.
     title = one.title + (f" ({one.note})" if one.note and sweep.design == ONE_AT_A_TIME else "")
     # If nothing varies and the cell has a name, readers do not see it as a sweep.
-    prefix = "sweep" if sweep.vary or sweep.baseline_name == BASELINE else _safe(suite.name)
+    prefix = SWEEP_PREFIX if sweep.vary or sweep.baseline_name == BASELINE else f"{_safe(suite.name)}-"
     if workload.is_closed_loop:
         title += " [closed loop]"
     record = new_record(
-        cell_id=f"{prefix}-{_safe(one.name)}{suffix}",
+        cell_id=f"{prefix}{_safe(one.name)}{suffix}",
         kind=CellKind.SWEEP,
         title=title,
         client=client,
@@ -289,6 +300,36 @@ def _sweep_cell(
         note=one.note,
     )
     return PlannedCell(record=of_sweep, workload=workload)
+
+
+def ceiling_id(sweep_cell_id: str) -> str:
+    """The id of the cell that measures the ceiling of the same configuration in the same round."""
+    return f"{CEILING_PREFIX}{sweep_cell_id.removeprefix(SWEEP_PREFIX)}"
+
+
+def _ceiling_cell(paced: PlannedCell, ceiling: Ceiling) -> PlannedCell:
+    """The same configuration in the same round, as fast as it goes. It is a cell of its own, so that a queue of one
+    window never shows in the latency of the other."""
+    record = replace(
+        paced.record,
+        cell_id=ceiling_id(paced.cell_id),
+        kind=CellKind.CEILING,
+        title=f"{paced.title} [ceiling]",
+    )
+    workload = Workload.model_validate(
+        {
+            **paced.workload.model_dump(),
+            "rate_per_s": RATE_MAX_PER_S,
+            "schedule": Closed(kind="closed", outstanding=ceiling.outstanding),
+            "warmup_ms": ceiling.warmup_ms,
+            "measure_ms": ceiling.measure_ms,
+            "consumers": 0,
+            "readers": (),
+            "records_per_burst": 1,
+            "processes": min(paced.workload.processes, paced.workload.producers),
+        }
+    )
+    return replace(paced, record=record, workload=workload)
 
 
 def search_cell(

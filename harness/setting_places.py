@@ -38,22 +38,27 @@ class PlacedSetting:
 
 
 def check_settings(
-    source: Source, client: str, cells: Sequence[PlannedCell], *, has_own_broker: bool = True, has_sweep: bool = True
-) -> None:
+    source: Source, client: str, cells: Sequence[PlannedCell], *, sweep_client: str | None = None,
+    has_own_broker: bool = True, has_sweep: bool = True,
+) -> None:  # fmt: skip
     """UsageError that lists what is wrong: file and line, setting, value, what is allowed, the nearest name.
 
-    `has_sweep` False: only scenarios are run. A setting that the client lacks is then replaced by the nearest one that
-    it has. `has_own_broker` False: the cluster is somebody else's, and may know more settings than Apache Kafka 4.3.
+    `sweep_client`: of the sweep, if it is another one. `has_sweep` False: only scenarios are run. A setting that the
+    client lacks is then replaced by the nearest one that it has. `has_own_broker` False: the cluster is somebody
+    else's, and may know more settings than Apache Kafka 4.3.
     """
-    if client not in client_names():
-        raise UsageError(f"{source.place_of(('client',))}: client {client!r}: no such client{_near(client)}")
+    sweep_client = sweep_client or client
+    for name, location in ((client, ("client",)), (sweep_client, ("sweep", "client"))):
+        if name not in client_names():
+            raise UsageError(f"{source.place_of(location)}: client {name!r}: no such client{_near(name)}")
     placed = [one for one in placed_settings(source.data) if has_sweep or one.location[0] not in ("sweep", "search")]
     problems: dict[str, None] = {}
     wrong: set[str] = set()
     for setting in placed:
         if setting.scope in _CLUSTER and not has_own_broker:
             continue
-        if problem := _alone(client, setting, stands_in=not has_sweep):
+        own_client = sweep_client if setting.location[0] == "sweep" else client
+        if problem := _alone(own_client, setting, stands_in=not has_sweep):
             problems[f"{source.place_of(setting.location)}: {problem}"] = None
             wrong.add(setting.name)
     for line in _together(source, cells, placed, wrong):

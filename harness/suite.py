@@ -27,6 +27,7 @@ from harness.errors import UsageError
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
 from reports.judge.limit_grammar import parse_limit
 from runlog.files.redaction import is_secret
+from runlog.streams.inflight import RING_SLOTS
 from workloads.model import Workload
 
 KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
@@ -116,6 +117,22 @@ Values = Annotated[
 DesignName = Literal["one-at-a-time", "grid", "fractional", "latin-hypercube"]
 
 
+class Ceiling(_Strict):
+    """The second cell of each configuration: it sends as fast as the client and the cluster can, in a closed loop.
+
+    Nobody reads meanwhile, because a reader would take a part of what is measured.
+    """
+
+    outstanding: int = Field(
+        default=16_384,
+        ge=1,
+        le=RING_SLOTS,
+        description="records under way per producer; with fewer than its batches in flight hold, this is the limit",
+    )
+    warmup_ms: int = Field(default=1_000, ge=0, le=3_600_000)
+    measure_ms: int = Field(default=3_000, gt=0, le=86_400_000)
+
+
 class Sweep(_Strict):
     """A baseline and the settings that are varied around it. The design decides what is combined.
 
@@ -133,6 +150,12 @@ class Sweep(_Strict):
         ge=1,
         le=100,
         description="clusters that the repetitions are dealt over, each started (and, on a JVM, warmed up) anew",
+    )
+    ceiling: Ceiling | None = Field(
+        default=None, description="measures the throughput ceiling of each configuration too, in cells of their own"
+    )
+    client: str | None = Field(
+        default=None, description="adapter for the sweep alone; default the suite's. --client counts before both"
     )
     repeat_share: float = Field(
         default=0.1,
@@ -226,7 +249,8 @@ class LimitEntry(_Strict):
         description="p99_ms <= 50, lost == 0, throughput >= 0.9 * baseline; figures: docs/reference/limits.md"
     )
     cells: Annotated[list[str], BeforeValidator(_as_list)] = Field(
-        default_factory=list, description="shell patterns of cell ids; default all but the tries of a rate search"
+        default_factory=list,
+        description="shell patterns of cell ids; default all but the tries of a rate search and ceilings",
     )
 
     @field_validator("limit")
@@ -263,6 +287,11 @@ class Suite(_Strict):
         default_factory=list, description="what figures of the cells must keep; a broken one is a failure"
     )
     _source: Source | None = PrivateAttr(default=None)  # where it was read from, for messages with file and line
+
+    @property
+    def sweep_client(self) -> str:
+        """Adapter of the sweep's cells, unless the command line names one."""
+        return (self.sweep.client if self.sweep is not None else None) or self.client
 
     @property
     def source(self) -> Source | None:

@@ -40,6 +40,7 @@ class LoadProcess:
         self._counters = Counters(self.context.live)
         self._environment = environment
         self._cpu_share: float | None = None
+        self._thread_cpu_share = 0.0
         self._phases: Phases | None = None
         self._window = _Window()
         environment.load_members = self.members
@@ -60,7 +61,7 @@ class LoadProcess:
             started_s = time.monotonic()
             gevent.sleep(HUB_TICK_S)
             self.health.note_hub_tick(HUB_TICK_S, time.monotonic() - started_s)
-        self._cpu_share = self.health.cpu_share()
+        self._cpu_share, self._thread_cpu_share = self.health.cpu_share(), self.health.busiest_thread_cpu_share()
 
     def _measured_cpu_share(self) -> float:
         """Over the measured window; if that has not just been taken, up to now."""
@@ -123,6 +124,7 @@ class LoadProcess:
             "cpu_share": round(self._measured_cpu_share(), 4),
             "gc_ms": round(self.health.gc_ms, 3),
             "gc_ms_max": round(self.health.gc_ms_max, 3),
+            "thread_cpu_share": round(self._thread_cpu_share, 4),
             "cores": sorted(os.sched_getaffinity(0)),
             "late_sends": sum(loop.late_sends for loop in producers),
             "backpressure_sends": sum(loop.backpressure_sends for loop in producers),
@@ -254,6 +256,7 @@ def _merge_health(reports: list[Json]) -> Health:
         hub_lag_us_p99=hub.quantile_us(0.99),
         cpu_share=max((report["cpu_share"] for report in reports), default=0.0),
         cpu_share_by_process=tuple(report["cpu_share"] for report in reports),
+        thread_cpu_share_by_process=tuple(report["thread_cpu_share"] for report in reports),
         cores_by_process=tuple(tuple(report["cores"]) for report in reports),
         gc_ms=round(sum(report["gc_ms"] for report in reports), 3),
         gc_ms_max=max((report["gc_ms_max"] for report in reports), default=0.0),

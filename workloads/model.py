@@ -18,6 +18,7 @@ KeyDistribution = Literal["none", "uniform", "zipf", "hot"]
 Commit = Literal["auto", "after", "before"]
 RECORD_SIZE_BYTES_DEFAULT = 1024
 COMPRESSIBILITY_DEFAULT = 0.5
+RATE_MAX_PER_S = 10_000_000
 
 
 class _Model(BaseModel):
@@ -220,7 +221,7 @@ class Workload(_Model):
     """The load of one cell. The rate is that of all producers together. They share one schedule and take its records in
     turn."""
 
-    rate_per_s: float = Field(gt=0, le=10_000_000)
+    rate_per_s: float = Field(gt=0, le=RATE_MAX_PER_S)
     record_size_bytes: int = Field(default=RECORD_SIZE_BYTES_DEFAULT, ge=HEADER_BYTES, le=64 * 1024 * 1024)
     sizes: Sizes | None = Field(default=None, description="a distribution, instead of record_size_bytes")
     compressibility: float = Field(

@@ -30,6 +30,7 @@ from workloads.schedule import Share
 TURN_NS = 500_000
 TICK_S = 0.001  # between two tries while the client has no space
 CLOSED_LOOP_TICK_S = 0.000_1  # in a closed loop an answer must be noticed at once
+DEEP_LOOP = 1_000  # with as many records under way, noticing an answer 1 ms later costs nothing, and looking does
 IDLE_POLL_S = 0.02  # so that a stop is noticed soon at low rates
 SENDS_PER_TURN_MAX = 1_000  # between two looks at outcomes
 RUN_RECORDS = 64
@@ -61,6 +62,8 @@ class ProducerUserLoop:
         shape = workload.schedule
         self._is_closed_loop = isinstance(shape, Closed)
         self._in_flight_max = shape.outstanding if isinstance(shape, Closed) else self._log.in_flight_max
+        is_shallow = self._is_closed_loop and self._in_flight_max < DEEP_LOOP
+        self._tick_s = CLOSED_LOOP_TICK_S if is_shallow else TICK_S
         self._t0_ns = plan.t0_monotonic_ns
         self._topics = plan.topic_names
         self._client: ProducerClient | None = None
@@ -177,7 +180,7 @@ class ProducerUserLoop:
         """The client or the bound of sends in flight has no room. False when the run is over."""
         if self._context.sending_stopped.is_set():
             return False
-        client.poll(CLOSED_LOOP_TICK_S if self._is_closed_loop else TICK_S)
+        client.poll(self._tick_s)
         now_ns = self._blocked_until_ns = time.monotonic_ns()
         return now_ns < (phases.end_ns if self._is_closed_loop else phases.drain_end_ns)
 

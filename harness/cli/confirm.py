@@ -15,6 +15,7 @@ from harness.cli.options import RunOptions
 from harness.cli.run import RUNS, run_suites
 from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
+from harness.plan import ceiling_id
 from harness.run.rundir import check_run_directory, new_run_path
 from harness.suite import Suite
 from reports.figures.compare.confirm import (
@@ -30,6 +31,7 @@ from reports.figures.compare.confirm import (
 from reports.figures.measurements import configuration_name
 from reports.render.measurements import read_analysis_id, read_measurements
 from runlog.files.documents import read_json, write_json
+from runlog.files.paths import cell_directory
 from runlog.files.redaction import has_hidden
 
 
@@ -74,14 +76,25 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
     return Recommended(
         suite=Suite.model_validate(document),
         name=name,
-        cells=tuple(f"{name}-r{number}" for number in range(1, repetitions + 1)),
+        cells=_cells(name, repetitions, has_ceiling=document["sweep"].get("ceiling") is not None),
         engine=str(manifest["engine"]),
-        client=str(manifest["client"]),
+        client=_client(directory, str(recommendation["cell_id"]), str(manifest["client"])),
         # A new seed gives other payloads and another order. A Latin hypercube would also get other points.
         seed=int(manifest["seed"]) + (document["sweep"].get("design") != LATIN_HYPERCUBE),
         predicted=predicted_figures(recommendation["predicted"]),
         analysis_id=str(sweep.get("analysis_id", "")),
     )
+
+
+def _cells(name: str, repetitions: int, *, has_ceiling: bool) -> tuple[str, ...]:
+    paced = [f"{name}-r{number}" for number in range(1, repetitions + 1)]
+    return tuple([*paced, *map(ceiling_id, paced)] if has_ceiling else paced)
+
+
+def _client(directory: Path, cell_id: str, of_run: str) -> str:
+    """A sweep may have another client than the rest of its run."""
+    path = cell_directory(directory, cell_id) / "cell.json"
+    return str(read_json(path)["client"]) if path.exists() else of_run
 
 
 def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitCode:

@@ -56,8 +56,9 @@ def _describe(name: str) -> str:
         check_scenario_settings(source, scenario)
         return f"ok, scenario with {len(scenario.cases)} cases"
     suite = validate(source, Suite)
-    cells = build_plan(suite, cases_of, seed=suite.seed, client=suite.client)
-    check_settings(source, suite.client, [*cells, *first_try(suite, suite.client)])
+    client, sweep_client = suite.client, suite.sweep_client
+    cells = build_plan(suite, cases_of, seed=suite.seed, client=client, sweep_client=sweep_client)
+    check_settings(source, client, [*cells, *first_try(suite, client)], sweep_client=sweep_client)
     for finding in findings_of(suite, cells):
         print(f"lint: {name}: {finding.text()}", file=sys.stderr)
     extra = extra_cells(suite)

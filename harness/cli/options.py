@@ -33,3 +33,10 @@ class RunOptions:
 
     def client_of(self, suite: Suite) -> str:
         return self.client or suite.client
+
+    def sweep_client_of(self, suite: Suite) -> str:
+        return self.client or suite.sweep_client
+
+    def client_words(self, suite: Suite) -> str:
+        client, of_sweep = self.client_of(suite), self.sweep_client_of(suite)
+        return f"client {client}" + ("" if of_sweep == client else f" ({of_sweep} in the sweep)")

@@ -18,8 +18,8 @@ from harness.suite import Suite
 
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
     """What would be done, in order; one line a cell."""
-    client, seed = options.client_of(suite), options.seed_of(suite)
-    print(f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, client {client}, seed {seed}")
+    head = f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, {options.client_words(suite)}"
+    print(f"{head}, seed {options.seed_of(suite)}")
     for line in _plan_lines(cells, options.engine, stdout_width()):
         print(line)
     if suite.search is not None:
@@ -40,7 +40,7 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
         f"about {minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}"
         f"{'' if options.engine == 'external' else of_clusters}"
     )
-    if any(cell.kind == "sweep" for cell in cells):
+    if any(cell.is_of_sweep for cell in cells):
         print(spoilt_cells(suite, cells))
 
 
@@ -57,15 +57,14 @@ def _plan_lines(cells: Sequence[PlannedCell], engine: str, width: int | None) ->
     rows = []
     for order, cell in enumerate(cells, start=1):
         workload = cell.workload
-        load = (
-            f"{workload.rate_per_s:g}/s x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
-        )
+        rate = "at most" if cell.kind == "ceiling" else f"{workload.rate_per_s:g}/s"
+        load = f"{rate} x {workload.record_size_bytes} B, {workload.warmup_ms}+{workload.measure_ms} ms"
         rows.append([f"{order:3}  {cell.cell_id}", cell.client, load, cell.title])
     lines = table_lines(_PLAN, rows, width)
-    forks = {cell.fork for cell in cells if cell.kind == "sweep"}
+    forks = {cell.fork for cell in cells if cell.is_of_sweep}
     begins: dict[str, int] = {}
     for row, cell in zip(rows, cells, strict=True):
-        if cell.kind == "sweep" and len(forks) > 1 and cell.fork not in begins.values():
+        if cell.is_of_sweep and len(forks) > 1 and cell.fork not in begins.values():
             begins[row[0]] = cell.fork
     shown = []
     for line in lines[1:]:

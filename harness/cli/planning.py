@@ -35,12 +35,13 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if suite.cluster.host != IPV4_LOOPBACK and options.engine != "reference":
         raise UsageError(f"cluster.host {suite.cluster.host} is for --cluster reference, not for {options.engine}")
     check_proxy_choice(options.toxiproxy)
-    client = options.client_of(suite)
-    if client not in client_names():
-        place = f"{suite.source.place_of(('client',))}: " if suite.source is not None and not options.client else ""
-        raise UsageError(f"{place}client {client!r}: no such client{nearest(client, client_names())}")
-    cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client)
-    _check_settings(suite, client, cells, options.engine)
+    client, sweep_client = options.client_of(suite), options.sweep_client_of(suite)
+    for name, location in ((client, ("client",)), (sweep_client, ("sweep", "client"))):
+        if name not in client_names():
+            place = f"{suite.source.place_of(location)}: " if suite.source is not None and not options.client else ""
+            raise UsageError(f"{place}client {name!r}: no such client{nearest(name, client_names())}")
+    cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client, sweep_client=sweep_client)
+    _check_settings(suite, (client, sweep_client), cells, options.engine)
     _check_place(suite, options)
     wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
     for cell in wanted:
@@ -75,9 +76,10 @@ def _check_cell(suite: Suite, cell: PlannedCell, engine: str) -> None:
             raise UsageError(f"cell {cell.cell_id}: {problem}")
 
 
-def _check_settings(suite: Suite, client: str, cells: Sequence[PlannedCell], engine: str) -> None:
+def _check_settings(suite: Suite, clients: tuple[str, str], cells: Sequence[PlannedCell], engine: str) -> None:
     """Settings in the suite's file, and in scenarios that are not part of the package. UsageError with file
-    and line."""
+    and line. `clients`: of the suite, and of its sweep."""
+    client, sweep_client = clients
     for entry in suite.chaos:
         if entry.scenario not in builtin_scenarios():
             check_scenario_settings(scenario_source(entry.scenario), load_scenario(entry.scenario))
@@ -86,6 +88,7 @@ def _check_settings(suite: Suite, client: str, cells: Sequence[PlannedCell], eng
             suite.source,
             client,
             [*cells, *first_try(suite, client)],
+            sweep_client=sweep_client,
             has_own_broker=engine != "external",
             has_sweep=suite.sweep is not None or suite.search is not None,
         )

@@ -121,8 +121,9 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     progress = Progress(len(cells) + extra_cells(suite))
     client = options.client_of(suite)
     seed = options.seed_of(suite)
-    progress.say(f"{suite.name}: {len(cells)} cells on {options.engine} with client {client}, seed {seed}; {run_dir}")
-    if any(cell.kind == "sweep" for cell in cells):
+    with_client = f"with {options.client_words(suite)}, seed {seed}"
+    progress.say(f"{suite.name}: {len(cells)} cells on {options.engine} {with_client}; {run_dir}")
+    if any(cell.is_of_sweep for cell in cells):
         progress.say(spoilt_cells(suite, cells))
     request = RunRequest(
         suite=suite,

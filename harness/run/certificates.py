@@ -10,7 +10,7 @@ process and take a part of it. Pure; certify.py measures. Shown by tests/harness
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,12 +18,15 @@ from harness.plan import PlannedCell
 from runlog.records.cell import CertificateReference
 from runlog.records.run import CertificateRecord, CertificationRecord, CertificationStatus
 from workloads import model
-from workloads.model import Closed, Workload
+from workloads.model import RATE_MAX_PER_S, Closed, Workload
 
 MEASURE_MS: Final = 2_000
 DRAIN_MS: Final = 2_000
 OUTSTANDING: Final = 65_536  # large enough that no linger can hold the client back
-RATE_MAX_PER_S: Final = 10_000_000
+_NOT_BY_RATE: Final[Mapping[str, str]] = {
+    "chaos": "a cell with faults is not judged by its rate",
+    "ceiling": "a ceiling is judged by the processor time of the generator in its own window",
+}
 OWN_SHAPE_SHARE: Final = 0.25  # of a ceiling; a shape that asks for less needs no measurement of its own
 
 
@@ -39,8 +42,8 @@ class Certification:
 
     def of(self, planned: PlannedCell) -> CertificateReference:
         """`certificate` of cell.json: the cell's ceiling, and whether it was measured for its own shape."""
-        if planned.kind == "chaos":
-            return CertificateReference(why="a cell with faults is not judged by its rate")
+        if planned.kind in _NOT_BY_RATE:
+            return CertificateReference(why=_NOT_BY_RATE[planned.kind])
         found = self.shapes.get(shape_key(planned))
         if isinstance(found, CertificateRecord):
             return _reference(found, exact=True)
@@ -126,7 +129,8 @@ def one_of_each(cells: Sequence[PlannedCell]) -> dict[str, PlannedCell]:
     """For each shape the cell that asks for most. The baseline's shape comes first, because modest shapes use its
     ceiling."""
     found: dict[str, PlannedCell] = {}
-    for planned in sorted((cell for cell in cells if cell.kind != "chaos"), key=lambda cell: not cell.baseline):
+    judged_by_rate = (cell for cell in cells if cell.kind not in _NOT_BY_RATE)
+    for planned in sorted(judged_by_rate, key=lambda cell: not cell.baseline):
         key = shape_key(planned)
         if key not in found or asked_per_s(planned) > asked_per_s(found[key]):
             found[key] = planned

@@ -238,7 +238,7 @@ class Run:
             if broken and may_lose_proxies and not self._stop.is_set():
                 may_lose_proxies = False
                 why: str | None = broken
-            elif planned.kind == "sweep" and outcome.status is CellStatus.DONE:
+            elif planned.is_of_sweep and outcome.status is CellStatus.DONE:
                 why = self._why_again(planned, outcome, took_ms)
             else:
                 why = None
@@ -306,7 +306,7 @@ class Run:
             return self._cluster
         self._drop_cluster()
         sweep = self._request.suite.sweep
-        of_forks = f" (fork {key.fork} of {sweep.forks})" if sweep is not None and planned.kind == "sweep" else ""
+        of_forks = f" (fork {key.fork} of {sweep.forks})" if sweep is not None and planned.is_of_sweep else ""
         self._progress.phase(f"cluster{of_forks}")
         began_s = time.monotonic()
         cluster = self._start_cluster(key)

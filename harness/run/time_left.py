@@ -49,7 +49,7 @@ def time_left_of(suite: Suite, engine: Engine) -> TimeLeft:
 
 def repeats_of(suite: Suite, cells: Sequence[PlannedCell]) -> RepeatAllowance:
     """How long the sweep's cells may be run again, all together."""
-    planned_ms = [cell.duration_ms + CELL_OVERHEAD_MS for cell in cells if cell.kind == "sweep"]
+    planned_ms = [cell.duration_ms + CELL_OVERHEAD_MS for cell in cells if cell.is_of_sweep]
     return RepeatAllowance(planned_ms, suite.sweep.repeat_share if suite.sweep is not None else 0.0)
 
 
@@ -83,8 +83,9 @@ class TimeLeft:
 
     def seconds(self, cells: Sequence[PlannedCell], up: ClusterKey | None = None) -> float:
         """For all of them."""
-        overhead_ms = {"sweep": CELL_OVERHEAD_MS, "search": CELL_OVERHEAD_MS, "chaos": CHAOS_OVERHEAD_MS}
-        own_ms = sum(cell.duration_ms + overhead_ms[cell.kind] for cell in cells)
+        own_ms = sum(
+            cell.duration_ms + (CHAOS_OVERHEAD_MS if cell.kind == "chaos" else CELL_OVERHEAD_MS) for cell in cells
+        )
         return own_ms / 1000 + self.of_clusters(cells, up)[1]
 
     def _warm_up(self, first: PlannedCell) -> float:

@@ -130,6 +130,7 @@ class CellFigures:
     throughput_records_per_s: float
     throughput_interval: tuple[float, float] | None
     throughput_basis: Basis
+    capacity_records_per_s: float | None  # of its configuration in its round; None: not measured, or no claim
     steady_ratio: float | None
     latency: Mapping[str, Latency]
     lost: int | None
@@ -184,7 +185,8 @@ class CellFigures:
         return self.observed[kind].count if kind in self.observed else 0
 
 
-def cell_figures(item: Judged) -> CellFigures:
+def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> CellFigures:
+    """`capacity_records_per_s`: what its configuration reached at its ceiling, if that was measured."""
     facts, cell = item.facts, item.facts.cell
     configuration = configuration_of(cell)
     damage = kinds_of_damage(facts, configuration)
@@ -205,6 +207,7 @@ def cell_figures(item: Judged) -> CellFigures:
         throughput_records_per_s=facts.throughput_records_per_s,
         throughput_interval=facts.throughput_interval,
         throughput_basis=facts.throughput_basis,
+        capacity_records_per_s=capacity_records_per_s,
         steady_ratio=facts.steady_ratio,
         latency=facts.latency,
         lost=facts.lost,

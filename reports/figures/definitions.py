@@ -51,6 +51,14 @@ DEFINITIONS: tuple[Definition, ...] = (
         "buckets, of this one run.",
     ),
     Definition(
+        name="capacity",
+        unit="records/s",
+        text="The throughput of a cell that sends as fast as it can: a closed loop with many records under way, and "
+        "no reader. It is what this host carried, brokers and load generator together. Where the generator used "
+        "85 % of what it can use, it may have been the limit, and no capacity is claimed. A closed loop has no "
+        "latency that could be compared: p99 is that of the cell at the sweep's rate.",
+    ),
+    Definition(
         name="corrected latency",
         unit="ms",
         text="Acknowledgement minus intended send time: waiting that a stall caused is counted. Of "

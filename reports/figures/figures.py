@@ -19,6 +19,7 @@ from reports.figures.price import PricePoint, price_of_safety
 from reports.figures.search import SearchFigures, search_figures
 from reports.figures.settings import Settings, settings_of
 from reports.figures.sweep.analysis import analyse_sweep
+from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import RatioLimits, SweepFigures, ratio_limits, sweep_figures
 from reports.figures.sweep.observations import observe
 from reports.figures.sweep.telling import carried_all
@@ -78,7 +79,8 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
     analysis = analyse_sweep(judged, observations)
     sweep = _with_all_properties(sweep_figures(analysis), judged) if analysis else None
     knobs = knob_rows(judged)
-    cells = tuple(cell_figures(item) for item in judged)
+    capacity = capacities(observations)
+    cells = tuple(cell_figures(item, capacity.get(item.facts.cell.cell_id)) for item in judged)
     generator = generator_figures(judged, run.record.certification)
     found = search_figures(run.search, judged) if run.search else None
     return Figures(

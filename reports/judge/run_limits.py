@@ -72,7 +72,8 @@ def _of_record(record: RunLimitRecord, judged: Sequence[Judged], search: SearchR
     cells = [item for item in judged if _is_of(record, item)]
     if not limit.is_of_configuration:
         return [_judged(limit, RUN, _figure_of(limit, cells), None)]
-    baseline = [item for item in judged if item.facts.cell.record.baseline]
+    records_of = ((item, item.facts.cell.record) for item in judged)
+    baseline = [item for item, own in records_of if own.baseline and own.kind != CellKind.CEILING]
     groups: dict[str, list[Judged]] = {}
     for item in cells:
         groups.setdefault(_configuration(item), []).append(item)
@@ -87,7 +88,8 @@ def _of_record(record: RunLimitRecord, judged: Sequence[Judged], search: SearchR
 def _is_of(record: RunLimitRecord, item: Judged) -> bool:
     cell_id = item.facts.cell.cell_id
     if not record.cells:
-        return not cell_id.startswith(TRY_PREFIX)
+        is_beyond = item.facts.cell.record.kind == CellKind.CEILING  # it goes too far on purpose
+        return not cell_id.startswith(TRY_PREFIX) and not is_beyond
     return any(fnmatchcase(cell_id, pattern) for pattern in record.cells)
 
 

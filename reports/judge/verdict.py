@@ -129,7 +129,8 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
     outcome = facts.cell.record.outcome
     why = outcome.final_read.reason or "it is not recorded as complete"
     missing = (*facts.missing_streams, *facts.missing_beside)
-    done = facts.counts.acked
+    # At a ceiling what is answered in the window was sent a queue's length before.
+    done = facts.counts.acks_in_window if facts.cell.kind is CellKind.CEILING else facts.counts.acked
     if facts.throughput_basis is not Basis.ACKNOWLEDGED:
         done = facts.counts.log_in_window
     return [
@@ -349,6 +350,8 @@ def _generator(facts: CellFacts, criteria: Criteria) -> Check:
     ratio = achieved_ratio(facts)
     share = facts.cell.record.outcome.health.busiest_process_cpu_share
     name = "generator kept up"
+    if facts.cell.kind is CellKind.CEILING:
+        return Check(name=name, result=PASS, reason=ceiling_limit(facts, criteria) or "the generator had room left")
     near, ceiling = ceiling_share(facts), generator_ceiling_per_s(facts)
     if near is not None and ceiling is not None and near >= criteria.generator_ceiling_share_max:
         return Check(
@@ -375,6 +378,22 @@ def _generator(facts: CellFacts, criteria: Criteria) -> Check:
         result=INCONCLUSIVE,
         reason=f"client-bound: only {ratio:.0%} of the asked rate was sent and {busy}; lower the rate",
     )
+
+
+def ceiling_limit(facts: CellFacts, criteria: Criteria) -> str:
+    """Why the rate of a ceiling may be that of the load generator, which is no capacity. Empty if it is not."""
+    share = facts.cell.record.outcome.health.limiting_cpu_share
+    unknown = "the load generator may be the limit: no capacity is claimed, because"
+    if facts.cell.record.client == "java":
+        return f"{unknown} what its JVM took was not recorded"
+    if share is None:
+        return f"{unknown} what it took of the processor was not recorded"
+    if share >= criteria.generator_cpu_share_max:
+        return (
+            f"the load generator was the limit: no capacity is claimed. It used {share:.0%} of what one core gives it "
+            f"(limit {criteria.generator_cpu_share_max:.0%})"
+        )
+    return ""
 
 
 def _measured(facts: CellFacts) -> Check:

@@ -22,8 +22,10 @@ RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "surface.csv": {
         "throughput_value": "throughput_records_per_s", "throughput_low": "throughput_records_per_s_low",
-        "throughput_high": "throughput_records_per_s_high", "p99_value": "p99_ms", "p99_low": "p99_ms_low",
-        "p99_high": "p99_ms_high", "broker_cpu_value": "broker_cpu_us_per_record",
+        "throughput_high": "throughput_records_per_s_high", "capacity_value": "capacity_records_per_s",
+        "capacity_low": "capacity_records_per_s_low", "capacity_high": "capacity_records_per_s_high",
+        "p99_value": "p99_ms", "p99_low": "p99_ms_low", "p99_high": "p99_ms_high",
+        "broker_cpu_value": "broker_cpu_us_per_record",
         "broker_cpu_low": "broker_cpu_us_per_record_low", "broker_cpu_high": "broker_cpu_us_per_record_high",
         "wire_bytes_value": "wire_bytes_per_record", "wire_bytes_low": "wire_bytes_per_record_low",
         "wire_bytes_high": "wire_bytes_per_record_high", "on_front": "on_front_share", "lost": "lost_records",
@@ -67,7 +69,7 @@ TABLES: Final[Mapping[str, str]] = {
     "compare-BASE.csv": "`harness compare BASE RUN` writes it: what changed from BASE to this run.",
 }  # fmt: skip
 
-_MEASURE = "throughput, p99, broker_cpu or wire_bytes"
+_MEASURE = "capacity, throughput, p99, broker_cpu or wire_bytes"
 _LOW, _HIGH = "lower end of its 95 % interval", "upper end of its 95 % interval"
 _LATENCIES: Final = {
     "corrected": "from the intended send time to the acknowledgement",
@@ -81,7 +83,7 @@ _LEVELS: Final = {
 COMMON: Final[Mapping[str, str]] = {
     "cell_id": "the cell, as in --cell and junit.xml",
     "title": "the cell in words",
-    "kind": "sweep, chaos or search",
+    "kind": "sweep, ceiling, chaos or search",
     "verdict": "pass, fail or inconclusive",
     "client": "the client library's adapter",
     "engine": "the kind of cluster",
@@ -94,6 +96,10 @@ COMMON: Final[Mapping[str, str]] = {
     "throughput_records_per_s": "acknowledged in the measured window, over its length; with acks=0 found in the log",
     "throughput_records_per_s_low": _LOW,
     "throughput_records_per_s_high": _HIGH,
+    "capacity_records_per_s": "what the configuration reached as fast as it could go, in a cell of its own; empty: not "
+    "measured, or the load generator was the limit",
+    "capacity_records_per_s_low": _LOW,
+    "capacity_records_per_s_high": _HIGH,
     "p99_ms": "99th percentile of corrected latency; with acks=0 of end-to-end latency",
     "p99_ms_low": _LOW,
     "p99_ms_high": _HIGH,

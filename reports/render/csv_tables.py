@@ -25,6 +25,7 @@ _CELLS: Final = (
     *("cell_id", "title", "kind", "verdict", "client", "engine", "scenario", "case", "repetition", "fork"),
     *("rate_per_s", "record_size_bytes"),
     *("throughput_records_per_s", "throughput_records_per_s_low", "throughput_records_per_s_high"),
+    "capacity_records_per_s",
     *(f"corrected_{name}_us" for name, _ in QUANTILES),
     *("corrected_max_us", "corrected_n"),
     *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
@@ -91,7 +92,7 @@ def _cell_row(cell: CellFigures) -> list[object]:
     row: list[object] = [cell.id, cell.title, cell.kind, cell.verdict.result, cell.client, cell.plan.engine]
     row += [cell.scenario, cell.case, cell.plan.repetition, cell.plan.fork, cell.plan.rate_per_s]
     row += [cell.plan.record_size_bytes]
-    row += [cell.throughput_records_per_s, low, high]
+    row += [cell.throughput_records_per_s, low, high, cell.capacity_records_per_s]
     row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
     row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
     row += [cell.latency[END_TO_END].quantiles.get(name) for name, _ in QUANTILES]

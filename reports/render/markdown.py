@@ -77,14 +77,20 @@ def _is_worth_telling(one: RunLimit) -> bool:
 
 
 def _table(cells: tuple[CellFigures, ...]) -> Block:
-    lines = ["| cell | verdict | rec/s | p99 ms | lost | dup | reordered | gap s | why |"]
-    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
+    """A configuration's cell at the ceiling has no row of its own: its figure stands in that of the other cell."""
+    has_capacity = any(cell.capacity_records_per_s is not None for cell in cells)
+    heading, rule = (" capacity |", "---:|") if has_capacity else ("", "")
+    lines = [f"| cell | verdict | rec/s |{heading} p99 ms | lost | dup | reordered | gap s | why |"]
+    lines += [f"|---|---|---:|{rule}---:|---:|---:|---:|---:|---|"]
     for cell in cells:
+        if cell.kind == "ceiling" and cell.verdict.result == PASS:
+            continue
         p99_us = cell.latency[CORRECTED].p99_us
         columns = [
             markdown(title_of(cell, cells)),
             f"{SIGNS[cell.verdict.result]} {cell.verdict.result}",
             f"{cell.throughput_records_per_s:,.0f}",
+            *([_capacity(cell)] if has_capacity else []),
             f"{p99_us / 1000:.1f}" if p99_us is not None else "–",
             *(_with_prediction(cell.damage[kind]) for kind in ("lost", "duplicated", "reordered")),
             f"{cell.gap_s:.2f}" if cell.gap_s is not None else "–",
@@ -92,6 +98,10 @@ def _table(cells: tuple[CellFigures, ...]) -> Block:
         ]
         lines.append(f"| {' | '.join(columns)} |")
     return lines
+
+
+def _capacity(cell: CellFigures) -> str:
+    return "–" if cell.capacity_records_per_s is None else f"{cell.capacity_records_per_s:,.0f}"
 
 
 def _details(cell: CellFigures) -> list[Block]:

@@ -12,7 +12,7 @@ from reports.judge.anomalies import BY_NAME
 from reports.judge.limit_grammar import Outcome
 from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
 
-# 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run
+# 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run, capacity of cells
 VERDICTS_VERSION: Final = 4
 Schema = dict[str, Any]  # a JSON Schema is any JSON
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -66,7 +66,7 @@ def _cell() -> Schema:
         {
             "cell_id": _TEXT,
             "title": _TEXT,
-            "kind": {"enum": ["sweep", "chaos", "search"]},
+            "kind": {"enum": ["sweep", "chaos", "search", "ceiling"]},
             "client": _TEXT,
             "scenario": _TEXT_OR_NULL,
             "case": _TEXT_OR_NULL,
@@ -78,6 +78,9 @@ def _cell() -> Schema:
             "throughput_records_per_s": _about({"type": "number"}, "acknowledged within the measured window"),
             "throughput_interval": _INTERVAL,
             "throughput_basis": {"enum": ["acknowledged", "found in the log"]},
+            "capacity_records_per_s": _about(
+                _NUMBER_OR_NULL, "of its configuration at the ceiling; null: not measured, or no claim"
+            ),
             "achieved_ratio": _about(_NUMBER_OR_NULL, "records handed over, of those asked for"),
             "latency_us": _closed({kind: {"$ref": "#/$defs/latency"} for kind in LATENCY_KINDS}),
             **{name: _about(_COUNT, "of the whole cell") for name in counts},

@@ -57,6 +57,7 @@ def cell_document(cell: CellFigures) -> Json:
         "throughput_records_per_s": cell.throughput_records_per_s,
         "throughput_interval": list(cell.throughput_interval) if cell.throughput_interval else None,
         "throughput_basis": cell.throughput_basis,
+        "capacity_records_per_s": cell.capacity_records_per_s,
         "achieved_ratio": round(cell.load.achieved, 4) if cell.load.achieved is not None else None,
         "latency_us": {kind: latency.as_json() for kind, latency in cell.latency.items()},
         "sent": counts.sent_total,

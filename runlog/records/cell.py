@@ -15,6 +15,7 @@ class CellKind(StrEnum):
     SWEEP = "sweep"
     CHAOS = "chaos"
     SEARCH = "search"
+    CEILING = "ceiling"  # of a sweep's configuration: sends as fast as it can
 
 
 class CellStatus(StrEnum):

@@ -124,6 +124,7 @@ class Health:
     hub_lag_us_p99: float | None = None
     cpu_share: float | None = None  # of the busiest process
     cpu_share_by_process: tuple[float, ...] | None = None
+    thread_cpu_share_by_process: tuple[float, ...] | None = None  # of the busiest thread of each
     cores_by_process: tuple[tuple[int, ...], ...] | None = None
     gc_ms: float | None = None
     gc_ms_max: float | None = None
@@ -140,6 +141,17 @@ class Health:
     @property
     def busiest_process_cpu_share(self) -> float | None:
         return max(self.cpu_share_by_process) if self.cpu_share_by_process else self.cpu_share
+
+    @property
+    def limiting_cpu_share(self) -> float | None:
+        """At 1.0 the generator can do no more. A process that keeps to one core is full when the core is. One whose
+        client has threads outside Python is full when one of its threads is."""
+        processes = self.cpu_share_by_process
+        threads, cores = self.thread_cpu_share_by_process, self.cores_by_process
+        if not processes or not threads or not cores:
+            return self.busiest_process_cpu_share
+        pairs = zip(processes, threads, cores, strict=False)
+        return max(process if len(own) == 1 else thread for process, thread, own in pairs)
 
     @property
     def redeliveries(self) -> dict[str, Redelivery]:

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.model import Scenario
-from harness.plan import ScenarioCase, build_plan
-from harness.suite import KNOBS, ChaosEntry, Suite, load_suite
+from harness.plan import ScenarioCase, build_plan, ceiling_id
+from harness.suite import ChaosEntry, Suite, load_suite
 from runlog.records.cell import Expectation, Expectations, Shown
+from workloads.model import Closed
 
 
 def no_cases(_entry: ChaosEntry) -> Sequence[ScenarioCase]:
@@ -51,12 +52,47 @@ def test_another_seed_shuffles_the_same_cells(demo: Suite) -> None:
     assert len({tuple(sorted(order)) for order in orders}) == 1
 
 
-def test_demo_sweep_has_at_least_twelve_cells_over_all_five_knobs(demo: Suite) -> None:
+def test_the_demo_varies_the_settings_that_people_ask_about(demo: Suite) -> None:
     cells = build_plan(demo, no_cases, seed=7, client="reference")
-    assert 12 <= len(cells) <= 14
     baseline = next(cell for cell in cells if cell.baseline)
-    for knob in KNOBS:
-        assert any(cell.record.knobs[knob] != baseline.record.knobs[knob] for cell in cells), knob
+    for name in ("batch.size", "linger.ms", "compression.type", "acks", "enable.idempotence"):
+        assert any(cell.properties[name] != baseline.properties[name] for cell in cells), name
+
+
+def test_each_round_measures_each_configuration_at_its_rate_and_at_its_ceiling_in_drawn_order(demo: Suite) -> None:
+    cells = build_plan(demo, no_cases, seed=7, client="reference")
+    rounds = [[cell for cell in cells if cell.repetition == number] for number in (1, 2)]
+    assert [*rounds[0], *rounds[1]] == list(cells), "the second round begins when the first has ended"
+    orders = []
+    for own in rounds:
+        paced = [cell for cell in own if cell.kind == "sweep"]
+        ceilings = {cell.cell_id: cell for cell in own if cell.kind == "ceiling"}
+        assert {ceiling_id(cell.cell_id) for cell in paced} == set(ceilings)
+        for cell in paced:
+            other = ceilings[ceiling_id(cell.cell_id)]
+            assert (other.properties, other.record.factors) == (cell.properties, cell.record.factors)
+        assert [cell.kind for cell in own] != sorted(cell.kind for cell in own), "the two kinds are mixed"
+        orders.append([cell.cell_id.rpartition("-")[0] for cell in own])
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert orders[0] != orders[1]
+
+
+def test_a_ceiling_is_a_closed_loop_without_readers_and_the_rate_stays_that_of_the_suite(demo: Suite) -> None:
+    assert demo.sweep is not None
+    assert demo.sweep.ceiling is not None
+    for cell in build_plan(demo, no_cases, seed=7, client="reference"):
+        if cell.kind == "ceiling":
+            assert cell.workload.schedule == Closed(kind="closed", outstanding=demo.sweep.ceiling.outstanding)
+            assert cell.workload.consumers == 0
+            assert cell.duration_ms == demo.sweep.ceiling.warmup_ms + demo.sweep.ceiling.measure_ms
+        else:
+            assert cell.workload == demo.workload
+
+
+def test_the_sweep_may_have_a_client_of_its_own(demo: Suite) -> None:
+    assert demo.sweep_client == demo.client
+    cells = build_plan(demo, two_cases, seed=7, client="reference", sweep_client="confluent")
+    assert {(cell.kind == "chaos", cell.client) for cell in cells} == {(True, "reference"), (False, "confluent")}
 
 
 def test_each_sweep_cell_differs_from_the_baseline_by_one_setting_and_what_that_demands(demo: Suite) -> None:
@@ -75,7 +111,7 @@ def test_each_sweep_cell_differs_from_the_baseline_by_one_setting_and_what_that_
 
 def test_acks_below_all_turn_idempotence_off_and_say_so(demo: Suite) -> None:
     cells = {cell.cell_id: cell for cell in build_plan(demo, no_cases, seed=7, client="reference")}
-    for cell_id in ("sweep-acks-0", "sweep-acks-1"):
+    for cell_id in ("sweep-acks-1-r1", "ceiling-acks-1-r2"):
         assert cells[cell_id].properties["enable.idempotence"] == "false"
         assert "idempotence" in cells[cell_id].title
 
@@ -99,7 +135,7 @@ def test_chaos_cells_are_proxied_and_carry_the_case_over_the_baseline(demo: Suit
 
 def test_repetitions_have_ids_of_their_own(demo: Suite) -> None:
     assert demo.sweep is not None
-    twice = demo.model_copy(update={"sweep": demo.sweep.model_copy(update={"repetitions": 2})})
-    ids = [cell.cell_id for cell in build_plan(twice, no_cases, seed=7, client="reference")]
-    assert len(ids) == len(set(ids)) == 2 * len(build_plan(demo, no_cases, seed=7, client="reference"))
-    assert "sweep-baseline-r2" in ids
+    once = demo.model_copy(update={"sweep": demo.sweep.model_copy(update={"repetitions": 1})})
+    ids = [cell.cell_id for cell in build_plan(demo, no_cases, seed=7, client="reference")]
+    assert len(ids) == len(set(ids)) == 2 * len(build_plan(once, no_cases, seed=7, client="reference"))
+    assert {"sweep-baseline-r2", "ceiling-baseline-r2"} <= set(ids)

@@ -77,7 +77,7 @@ def cell_facts(
     faults = ({"id": "f", "phase": "applied", "kind": "kill"}, {"id": "f", "phase": "proved"}) if damage else ()
     counts = Counts(
         sent=records, acked=records - failed, failed=failed, sent_total=records, acked_total=records - failed,
-        failed_total=failed, log_total=records - failed,
+        failed_total=failed, log_total=records - failed, acks_in_window=records - failed,
     )  # fmt: skip
     own = {kind_: IdentitySet(count=number) for kind_, number in (damage or {}).items()}
     return CellFacts(

@@ -115,6 +115,6 @@ def test_each_statistic_of_a_sweep_is_computed_once(monkeypatch: pytest.MonkeyPa
     counted(figures_module, "observe")
     figures(sweep(RATES))
     assert sorted(asked) == [
-        *(f"cell_means {name}" for name in ("broker_cpu", "p99", "throughput", "wire_bytes")),
+        *(f"cell_means {name}" for name in ("broker_cpu", "capacity", "p99", "throughput", "wire_bytes")),
         "observe", "recommend", "sensitivities", "surface",
     ]  # fmt: skip

@@ -16,15 +16,20 @@ from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import ONE_AT_A_TIME, Effect, judgement
 from reports.figures.sweep.front import MARGIN, Point
 from reports.figures.sweep.observations import (
+    BY_NAME,
+    CAPACITY,
+    CLIENT_BOUND,
     MAY_LOSE,
     MEASURES,
     NO_PROMISE,
     OK,
+    THROUGHPUT,
     Configuration,
     Measure,
     Observation,
 )
-from reports.figures.sweep.recommend import change, significant
+from reports.figures.sweep.recommend import change, effect_size, significant
+from reports.figures.sweep.sensitivity import REPETITIONS_MAX, TARGET
 from reports.figures.sweep.telling import carried_all
 
 COLUMNS_MAX: Final = 3
@@ -46,7 +51,7 @@ class ForestValue:
     at: float
     low: float | None
     high: float | None
-    judgement: str  # better, worse, not clear, or seen once
+    judgement: str  # better, worse, undecided, or seen once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,7 @@ class Forest:
     repeated: bool
     warnings: tuple[str, ...]  # those of the baseline, which has no row, and of all rows alike
     left_out: tuple[str, ...]
+    undecided: tuple[str, ...]  # of each figure: what this run cannot tell, and what would
     more: int  # settings beyond those that are drawn
 
 
@@ -104,7 +110,9 @@ def forest_of(analysis: SweepAnalysis) -> Forest | None:
         return None
     kept = _strongest(keys, effects)
     axes = {measure.name: _axis(effects[measure.name]) for measure in shown}
-    left_out = [measure.title for measure in MEASURES if measure.name in analysis.means and measure not in measures]
+    told = (*measures, *([] if carried_all(analysis.observations) else [BY_NAME[THROUGHPUT]]))
+    compared = [measure for measure in MEASURES if measure.name in analysis.effects]
+    left_out = [one.title for one in compared if analysis.effects[one.name].effects and one not in told]
     rows = [_row(analysis, key, shown, axes) for key in kept]
     shared = [word for word in rows[0].warnings if len(rows) > 1 and all(word in row.warnings for row in rows)]
     return Forest(
@@ -117,6 +125,7 @@ def forest_of(analysis: SweepAnalysis) -> Forest | None:
         baseline="" if analysis.baseline is None else " ".join(f"{_name(n)}={v}" for n, v in analysis.baseline),
         repeated=any(analysis.means[measure.name].repeated for measure in shown),
         left_out=tuple(left_out),
+        undecided=_undecided(analysis, shown),
         more=len(keys) - len(kept),
     )
 
@@ -126,8 +135,8 @@ def _says_something(analysis: SweepAnalysis, measure: Measure) -> bool:
     own = analysis.effects.get(measure.name)
     if own is None or not own.effects:
         return False
-    if measure.name == "throughput" and carried_all(analysis.observations):
-        return False
+    if measure.name == THROUGHPUT and (carried_all(analysis.observations) or CAPACITY in analysis.effects):
+        return False  # a capacity says more than how far a setting stayed behind the rate that was asked for
     return measure.name == "p99" or any(abs(one.estimate.value) > MARGIN for one in own.effects)
 
 
@@ -186,13 +195,14 @@ def _row(
     setting, value = key
     configuration = _configuration(analysis, setting, value)
     point = next((one for one in analysis.points if one.configuration == configuration), None)
-    own = [item for item in analysis.observations if item.configuration == configuration]
+    every = [item for item in analysis.observations if item.configuration == configuration]
+    own = [item for item in every if not item.at_ceiling] or every
     return ForestRow(
         label=f"{_name(setting)}={value}",
         cell_id=own[0].cell_id if own else "",
         risk=_RISKS.get(own[0].safety, "") if own else "",
         notes=tuple(dict.fromkeys(item.note for item in own if item.note)),
-        warnings=_warnings(own),
+        warnings=(*_warnings(own), *_ceiling_warnings(every)),
         values=tuple(_value(analysis, key, measure, axes[measure.name], point) for measure in measures),
     )
 
@@ -221,8 +231,34 @@ def _value(
         at=axis.place(ratio),
         low=axis.place(low) if sure else None,
         high=axis.place(high) if sure else None,
-        judgement=judgement(effect) if effect.repeated else "seen once",
+        judgement=_judgement(effect),
     )
+
+
+def _judgement(effect: Effect) -> str:
+    if not effect.repeated:
+        return "seen once"
+    return judgement(effect) if effect.clear else "undecided"
+
+
+def _undecided(analysis: SweepAnalysis, measures: Sequence[Measure]) -> tuple[str, ...]:
+    """Of each repeated figure: how many settings stay undecided, what this run could have seen, and what it takes."""
+    lines = []
+    for measure in measures:
+        own = analysis.effects[measure.name].effects
+        repeated = [one for one in own if one.repeated]
+        count = sum(not one.clear for one in repeated)
+        sensitivity = next((one for one in analysis.sensitivities if one.measure == measure.name), None)
+        if not count or sensitivity is None:
+            continue
+        needed = sensitivity.repetitions_for_target
+        takes = f"{needed:,}" if needed is not None else f"more than {REPETITIONS_MAX:,}"
+        lines.append(
+            f"{_TITLES.get(measure.name, measure.title)}: {count} of {len(own)} undecided; {sensitivity.repetitions} "
+            f"repetitions show differences from {effect_size(sensitivity.smallest_effect)}, and {TARGET:.0%} takes "
+            f"{takes}"
+        )
+    return tuple(lines)
 
 
 def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
@@ -234,13 +270,28 @@ def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
     return tuple(word if count == len(own) else f"{word} {count} of {len(own)}" for word, count in found.items())
 
 
-def _baseline_warnings(own: Sequence[Observation]) -> list[str]:
+def _ceiling_warnings(every: Sequence[Observation]) -> list[str]:
+    """Why a configuration has no capacity, or one of fewer repetitions."""
+    ceilings = [item for item in every if item.at_ceiling]
+    without = [item for item in ceilings if CAPACITY not in item.values]
+    if not without:
+        return []
+    many = "" if len(without) == len(ceilings) else f" {len(without)} of {len(ceilings)}"
+    bound = all(item.state == CLIENT_BOUND for item in without)
+    return [f"{'at the ceiling the load generator was the limit' if bound else 'no ceiling was measured'}{many}"]
+
+
+def _baseline_warnings(every: Sequence[Observation]) -> list[str]:
     """Every ratio of the forest stands against the baseline, which has no row that could carry its own warning."""
+    own = [item for item in every if not item.at_ceiling]
     words = [item.state for item in own if item.state != OK]
     words += ["disturbed by the host" for item in own if item.disturbed]
     many = len(own) > 1
     return [
-        f"the baseline was {word}{f' in {words.count(word)} of {len(own)} repetitions' if many else ''}: "
-        "every row is drawn against it"
-        for word in dict.fromkeys(words)
+        *(
+            f"the baseline was {word}{f' in {words.count(word)} of {len(own)} repetitions' if many else ''}: "
+            "every row is drawn against it"
+            for word in dict.fromkeys(words)
+        ),
+        *(f"the baseline: {word}" for word in _ceiling_warnings(every)),
     ]

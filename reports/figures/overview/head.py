@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from reports.judge.judged import Judged, overall
 from reports.judge.noise import disturbance, host_noise
 from reports.judge.verdict import FAIL, PASS, Check
 from runlog.records.cell import CellKind
+
+_OF_SWEEP: Final = (CellKind.SWEEP, CellKind.CEILING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +122,10 @@ def _host(judged: Sequence[Judged]) -> HostState:
 
 def _of_sweep(struck: Sequence[Judged], judged: Sequence[Judged]) -> str:
     """How many of the cells that the doubts count, where that is not all: figures of speed come from the sweep."""
-    swept = [item for item in judged if item.facts.cell.kind is CellKind.SWEEP]
+    swept = [item for item in judged if item.facts.cell.kind in _OF_SWEEP]
     if len(swept) in (0, len(judged)):
         return ""
-    return f" ({sum(item.facts.cell.kind is CellKind.SWEEP for item in struck)} of the {len(swept)} of the sweep)"
+    return f" ({sum(item.facts.cell.kind in _OF_SWEEP for item in struck)} of the {len(swept)} of the sweep)"
 
 
 def _share_of_others(item: Judged) -> float | None:

@@ -13,6 +13,7 @@ from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
+    CAPACITY,
     OK,
     P99,
     THROUGHPUT,
@@ -25,7 +26,7 @@ from reports.figures.sweep.telling import carried_all
 
 _ACKS: Final = "acks"
 _ALL: Final = ("all", "-1")
-_TITLES: Final = {P99: "p99", THROUGHPUT: "throughput", BROKER_CPU: "broker CPU a record"}
+_TITLES: Final = {CAPACITY: "capacity", P99: "p99", THROUGHPUT: "throughput", BROKER_CPU: "broker CPU a record"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,10 @@ def safety_cost(analysis: SweepAnalysis) -> SafetyCost | None:
     if pair is None:
         return None
     safe, loose = pair
-    rows = [row for name in _TITLES if (row := _row(analysis, BY_NAME[name], safe, loose)) is not None]
-    own = [item for item in analysis.observations if item.configuration in pair]
+    # What a capacity is known of needs no rate that was merely asked for.
+    titles = [name for name in _TITLES if not (name == THROUGHPUT and CAPACITY in analysis.effects)]
+    rows = [row for name in titles if (row := _row(analysis, BY_NAME[name], safe, loose)) is not None]
+    own = [item for item in analysis.observations if item.configuration in pair and not item.at_ceiling]
     if not rows:
         return None
     return SafetyCost(
@@ -85,7 +88,7 @@ def _row(analysis: SweepAnalysis, measure: Measure, safe: Configuration, loose: 
     if measure.name == THROUGHPUT and carried_all(analysis.observations):
         told = "both carried what was asked"
     elif means.repeated and difference.is_bounded:
-        told = f"{change(difference)}{'' if difference.excludes_zero else ', not clear'}"
+        told = f"{change(difference)}{'' if difference.excludes_zero else ', undecided'}"
     else:
         told = f"{(difference.ratio[0] - 1) * 100:+.0f} %, seen once"
     shown = [f"{significant(level.ratio[0] * measure.scale)} {measure.unit}" for level in levels if level is not None]

@@ -54,7 +54,12 @@ class _Column:
 
 
 def _quantile(name: str) -> Callable[[CellFigures], float | None]:
-    return lambda cell: cell.latency["corrected"].quantiles.get(name)
+    return lambda cell: None if _is_ceiling(cell) else cell.latency["corrected"].quantiles.get(name)
+
+
+def _is_ceiling(cell: CellFigures) -> bool:
+    """At a ceiling a latency tells how long the queue was that the load made."""
+    return cell.kind == "ceiling"
 
 
 def _damage(kind: str) -> Callable[[CellFigures], float | None]:
@@ -64,10 +69,13 @@ def _damage(kind: str) -> Callable[[CellFigures], float | None]:
 _LATENCY: Final = "latency in ms from the intended time"
 _COLUMNS: Final[Mapping[str, _Column]] = {
     "rate": _Column("records/s", "acknowledged in the measured window", lambda cell: cell.throughput_records_per_s),
+    "capacity": _Column(
+        "capacity", "records/s at the ceiling, in a cell of its own", lambda cell: cell.capacity_records_per_s
+    ),
     "p50": _Column("p50", _LATENCY, _quantile("p50")),
     "p99": _Column("p99", _LATENCY, _quantile("p99")),
     "p999": _Column("p99.9", _LATENCY, _quantile("p999")),
-    "max": _Column("max", _LATENCY, lambda cell: cell.latency["corrected"].max_us),
+    "max": _Column("max", _LATENCY, lambda cell: None if _is_ceiling(cell) else cell.latency["corrected"].max_us),
     "lost": _Column("lost", "acknowledged and not in the log", _damage("lost")),
     "duplicated": _Column("duplicated", "in the log more than once", _damage("duplicated")),
     "reordered": _Column("reordered", "in the log after what was sent later", _damage("reordered")),
@@ -77,7 +85,12 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "compression": _Column("compr.", "bytes before over bytes after", lambda cell: cell.compression_ratio),
     "n": _Column("n", "latencies measured", lambda cell: cell.latency["corrected"].n),
 }
-_GROUPS: Final = {"chaos": "Cells under faults", "search": "Tries of the rate search", "sweep": "Cells of the sweep"}
+_GROUPS: Final = {
+    "chaos": "Cells under faults",
+    "search": "Tries of the rate search",
+    "sweep": "Cells of the sweep",
+    "ceiling": "Ceilings of the sweep",
+}
 _ALWAYS: Final = ("rate", *PREDICTED_KINDS)  # that there is no damage is an answer
 _CHOSEN: Final = ("n",)  # only if a reader asks for it
 
@@ -118,6 +131,9 @@ def _summary(cells: Sequence[CellFigures]) -> str:
     rates = [f"{rate:,.0f}" for rate in sorted(cell.throughput_records_per_s for cell in cells)]
     p99s = sorted(us / 1000 for cell in cells if (us := _COLUMNS["p99"].read(cell)) is not None)
     parts = [f"{_range(rates[0], rates[-1])} records/s"]
+    capacities = sorted(cell.capacity_records_per_s for cell in cells if cell.capacity_records_per_s)
+    if capacities and not _is_ceiling(cells[0]):
+        parts.append(f"capacity {_range(significant(capacities[0]), significant(capacities[-1]))}")
     if p99s:
         parts.append(f"p99 {_range(significant(p99s[0]), significant(p99s[-1]))} ms")
     parts += [

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from reports.figures.sweep.capacity import is_measured
 from reports.figures.sweep.cell_means import CellMeans, cell_means
 from reports.figures.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
 from reports.figures.sweep.fork_scatter import ForkScatter, fork_scatters
@@ -176,12 +177,12 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
             "what the brokers' just-in-time compilers took was not recorded: broker CPU per record contains it and "
             "depends on the age of the brokers"
         )
-    if carried_all(observations):
+    if carried_all(observations) and not is_measured(observations):
         lines.append(
             "every cell that was measured carried the rate that was asked for: throughput says nothing about capacity "
             "here and is not drawn, compare p99, CPU and bytes"
         )
-    no_p99 = [item for item in observations if item.state == OK and P99 not in item.values]
+    no_p99 = [item for item in observations if item.state == OK and P99 not in item.values and not item.at_ceiling]
     lines += [f"{item.title}: its p99 is not compared: {_why_no_p99(item)}" for item in no_p99]
     return list(dict.fromkeys(lines))
 

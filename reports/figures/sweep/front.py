@@ -96,7 +96,7 @@ def surface(
 ) -> tuple[Point, ...]:
     """Every configuration that has a figure, with its damage and its place on the front."""
     first: dict[Configuration, Observation] = {}
-    for item in observations:
+    for item in sorted(observations, key=lambda item: item.at_ceiling):
         first.setdefault(item.configuration, item)
     cells = {item.facts.cell.cell_id: item.facts.cell for item in judged}
     chaos = [item.facts for item in judged if item.facts.cell.kind == "chaos"]

@@ -1,5 +1,8 @@
 """A sweep's cells as observations: which settings, which figures, how noisy, and whether the figures may be used.
 
+Cells at the sweep's rate give latency and cost. Cells at the ceiling give capacity and nothing else. Both are of one
+configuration and one round, so the estimates put them together.
+
 A cell stays in the list with a remark if it did not carry its load, if its client was the limit, or if it was
 disturbed. A figure that is not comparable is left out of the estimates by name, never silently. Pure.
 """
@@ -19,7 +22,7 @@ from reports.judge.broker_cpu import still_warming
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
 from reports.judge.noise import backlog, disturbance
-from reports.judge.verdict import FAIL
+from reports.judge.verdict import FAIL, ceiling_limit
 from reports.read.cell import Cell
 from reports.read.model import CORRECTED, CellFacts
 from runlog.quality.criteria import Criteria
@@ -35,8 +38,9 @@ class Measure:
     scale: float = 1.0  # value shown = value * scale
 
 
-THROUGHPUT, P99, BROKER_CPU, WIRE_BYTES = "throughput", "p99", "broker_cpu", "wire_bytes"
+CAPACITY, THROUGHPUT, P99, BROKER_CPU, WIRE_BYTES = "capacity", "throughput", "p99", "broker_cpu", "wire_bytes"
 MEASURES: Final = (
+    Measure(name=CAPACITY, title="capacity", unit="records/s", more_is_better=True),
     Measure(name=THROUGHPUT, title="throughput", unit="records/s", more_is_better=True),
     Measure(name=P99, title="p99 latency", unit="ms", more_is_better=False, scale=1e-3),
     Measure(name=BROKER_CPU, title="broker CPU per record", unit="µs", more_is_better=False),
@@ -75,12 +79,13 @@ class Observation:
     compiler_unknown: bool = False  # brokers on a JVM, and its compiler's part of their CPU was not recorded
     note: str = ""
     fork: int = 1  # number of the cluster that it ran on, among those that the sweep's rounds are dealt over
+    at_ceiling: bool = False  # it shows capacity, and nothing of how the configuration does at the sweep's rate
 
 
 def observe(judged: Sequence[Judged], criteria: Criteria | None = None) -> list[Observation]:
     """One observation a sweep cell, in the run's order."""
     criteria = criteria or Criteria()
-    sweep = [item for item in judged if item.facts.cell.kind is CellKind.SWEEP]
+    sweep = [item for item in judged if item.facts.cell.kind in (CellKind.SWEEP, CellKind.CEILING)]
     factors = _factors([item.facts.cell for item in sweep])
     return [_observation(item, tuple(sorted(own.items())), criteria) for item, own in zip(sweep, factors, strict=True)]
 
@@ -122,6 +127,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         and behaviour.compiler_us_per_record is None,
         note=cell.record.note,
         fork=cell.record.fork or 1,
+        at_ceiling=cell.kind is CellKind.CEILING,
     )
 
 
@@ -149,6 +155,8 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
     reached = facts.throughput_records_per_s
     sent = achieved_ratio(facts)
     share = facts.cell.record.outcome.health.busiest_process_cpu_share
+    if facts.cell.kind is CellKind.CEILING and (limit := ceiling_limit(facts, criteria)):
+        return CLIENT_BOUND, limit
     bound = next((c.reason for c in item.verdict.checks if c.result != "pass" and "client-bound" in c.reason), "")
     if bound:
         return CLIENT_BOUND, bound
@@ -157,7 +165,8 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
         if share is not None and share >= criteria.generator_cpu_share_max:
             return CLIENT_BOUND, f"{reason}, with the generator at {share:.0%} of a core"
         return NOT_SUSTAINED, reason
-    if facts.throughput_basis == "acknowledged" and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
+    has_p99 = facts.throughput_basis == "acknowledged" and facts.cell.kind is not CellKind.CEILING
+    if has_p99 and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
         return NOT_SUSTAINED, f"{share_without:.1%} of the records never were acknowledged, so that none is the p99"
     unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != "pass"), "")
     return (UNSTEADY, unsteady) if unsteady else (OK, "")
@@ -178,6 +187,9 @@ def _values(
     backlog of before the window, which is no merit."""
     if state in (*NO_FIGURES, CLIENT_BOUND):
         return {}, {}
+    if facts.cell.kind is CellKind.CEILING:
+        interval = facts.throughput_interval
+        return {CAPACITY: facts.throughput_records_per_s}, {CAPACITY: _log_error(*interval)} if interval else {}
     asked = asked_per_s(facts)
     values = {THROUGHPUT: min(facts.throughput_records_per_s, asked or math.inf)}
     errors: dict[str, float] = {}

@@ -25,6 +25,7 @@ from reports.figures.sweep.front import MARGIN, Point
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
+    CAPACITY,
     FAILED,
     MAY_LOSE,
     NOT_SUSTAINED,
@@ -207,7 +208,7 @@ def _is_sound(
 ) -> bool:
     """Safe, undamaged, measured more often than not, and never seen to do what is excluded: the good repetitions of a
     configuration that failed in another one would flatter it. What the host did to a cell is not held against it."""
-    own = [item for item in observations if item.configuration == point.configuration]
+    own = [item for item in observations if item.configuration == point.configuration and not item.at_ceiling]
     bad = [item for item in own if item.state in excluded and not (item.state == NOT_SUSTAINED and item.disturbed)]
     good = sum(item.state in usable for item in own)
     return point.safety == SAFE and point.damage.total == 0 and not bad and good * 2 > len(own)
@@ -310,7 +311,7 @@ def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: boo
     word = next(word for least, word in words if certainty >= least)
     figures = [
         f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
-        for name in (THROUGHPUT, P99, BROKER_CPU, WIRE_BYTES)
+        for name in (THROUGHPUT if CAPACITY not in chosen.levels else CAPACITY, P99, BROKER_CPU, WIRE_BYTES)
         if (level := chosen.levels.get(name)) is not None
     ]
     return f"{word}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
@@ -348,7 +349,8 @@ def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
     parts = [
         f"{BY_NAME[name].title} {change(difference)}"
         for name, means in inputs.means.items()
-        if (difference := means.between(inputs.baseline, chosen.configuration)) is not None
+        if not (name == THROUGHPUT and CAPACITY in inputs.means)
+        and (difference := means.between(inputs.baseline, chosen.configuration)) is not None
     ]
     return [f"Against the baseline: {'; '.join(parts)}."] if parts else []
 
@@ -430,6 +432,7 @@ def _changes(chosen: Point, inputs: Inputs) -> list[str]:
         else:
             parts.append("giving up acks=all bought no p99 that this run could see")
     safe = [point for point in inputs.points if point.safety == SAFE and point is not chosen]
+    parts += _more_capacity(chosen, safe, inputs)
     for name, words in ((BROKER_CPU, "if broker CPU counts most"), (WIRE_BYTES, "if bytes on the wire count most")):
         means = inputs.means.get(name)
         offers = [point for point in safe if name in point.levels]
@@ -446,6 +449,19 @@ def _changes(chosen: Point, inputs: Inputs) -> list[str]:
         parts.append(f"{len(held)} configuration(s) did not carry the rate: a lower rate would bring them back in")
     parts.append(f"all of it holds at {inputs.load}: at another rate or size batches fill differently")
     return [f"{WOULD_CHANGE}{'; '.join(parts)}."]
+
+
+def _more_capacity(chosen: Point, safe: Sequence[Point], inputs: Inputs) -> list[str]:
+    """The choice is by p99 at the sweep's rate; another one may carry more."""
+    means = inputs.means.get(CAPACITY)
+    offers = [point for point in safe if CAPACITY in point.levels]
+    if means is None or not offers:
+        return []
+    best = max(offers, key=lambda point: point.levels[CAPACITY].value)
+    gained = means.between(chosen.configuration, best.configuration)
+    if gained is None or gained.low <= 0 or not means.repeated:
+        return []
+    return [f"if capacity counts most, {best.title.split(' (')[0]} carries {change(gained)}"]
 
 
 def _combination(inputs: Inputs) -> Combination | None:

@@ -40,7 +40,7 @@ def explain(observations: Sequence[Observation], baseline: Configuration | None)
         return []
     groups: dict[Configuration, list[Behaviour]] = {}
     for item in observations:
-        if item.state not in NO_FIGURES:
+        if item.state not in NO_FIGURES and not item.at_ceiling:
             groups.setdefault(item.configuration, []).append(item.behaviour)
     if baseline not in groups:
         return []

@@ -1,0 +1,198 @@
+"""Capacity is of cells at the ceiling and p99 of cells at the common rate; a generator's limit is no capacity."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from reports.figures.cell import cell_figures
+from reports.figures.figures import figures_of
+from reports.figures.overview.forest import forest_of
+from reports.figures.overview.safety_cost import safety_cost
+from reports.figures.overview.table import cell_table
+from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
+from reports.figures.sweep.capacity import capacities
+from reports.figures.sweep.figures import sweep_figures
+from reports.figures.sweep.observations import CAPACITY, CLIENT_BOUND, OK, P99, THROUGHPUT, observe
+from reports.judge.judged import Judged
+from reports.judge.run_limits import run_limits
+from reports.judge.verdict import PASS
+from reports.read.model import CellFacts
+from reports.render.markdown import summary
+from runlog.records.cell import CellKind
+from runlog.records.run import RunLimitRecord
+from tests.reports.cells import make_run
+from tests.reports.sweep_facts import BASELINE, cell_facts, judged
+
+CHANGES = {"batch.size": "131072", "linger.ms": "50", "compression.type": "gzip", "acks": "1", "retries": "7"}
+BASE = {**BASELINE, "retries": "5"}
+CEILING_OF = {"131072": 2.0, "50": 1.0, "gzip": 0.5, "1": 1.5, "7": 1.002}
+P99_OF = {"131072": 0.8, "50": 3.0, "gzip": 1.6, "1": 0.6, "7": 1.003}
+
+
+def configurations() -> list[dict[str, str]]:
+    return [BASE, *({**BASE, name: value} for name, value in CHANGES.items())]
+
+
+def two_windows(*, rounds: int = 2, noise: float = 0.01, limited: Sequence[str] = ()) -> list[CellFacts]:
+    """Each configuration in each round at 3,000 records/s and at its ceiling. `limited`: values whose ceilings are
+    those of the load generator."""
+    chance = random.Random(5)
+    cells = []
+    for number in range(1, rounds + 1):
+        shift = chance.gauss(0, 0.1)  # of the whole round
+        for own in configurations():
+            changed = next((value for name, value in own.items() if value != BASE[name]), "")
+            luck = [2.718 ** (shift + chance.gauss(0, noise)) for _ in range(2)]
+            common = {"repetition": number, "baseline": not changed}
+            properties = {"enable.idempotence": "false"} if own["acks"] == "1" else {}
+            p99_us = 20_000 * P99_OF.get(changed, 1.0) * luck[0]
+            cells.append(
+                cell_facts(own, p99_us=p99_us, throughput=3000, asked=3000, properties=properties, **common)  # type: ignore[arg-type]  # the types of `common` are those of its parameters
+            )
+            at_most = cell_facts(
+                own, p99_us=900_000, throughput=30_000 * CEILING_OF.get(changed, 1.0) * luck[1], kind="ceiling",
+                cell_id=f"ceiling-{changed or 'baseline'}-r{number}", properties=properties,
+                cpu_share=0.95 if changed in limited else 0.6, **common,  # type: ignore[arg-type]  # as above
+            )  # fmt: skip
+            cells.append(at_most)
+    return cells
+
+
+def analysed(cells: Sequence[CellFacts]) -> tuple[SweepAnalysis, list[Judged]]:
+    items = judged(cells)
+    found = analyse_sweep(items, observe(items))
+    assert found is not None
+    return found, items
+
+
+def test_a_ceiling_gives_capacity_and_nothing_else() -> None:
+    for item in observe(judged(two_windows())):
+        wanted = {CAPACITY} if item.at_ceiling else {THROUGHPUT, P99, "broker_cpu", "wire_bytes"}
+        assert set(item.values) == wanted, item.cell_id
+
+
+def test_two_repetitions_give_intervals_that_hold_the_truth_and_call_the_small_effect_undecided() -> None:
+    found, _ = analysed(two_windows())
+    for measure, truth in ((CAPACITY, CEILING_OF), (P99, P99_OF)):
+        for effect in found.effects[measure].effects:
+            value, low, high = effect.estimate.ratio
+            assert effect.repeated
+            assert low < truth[effect.value] < high, f"{measure} {effect.value}: {value:.3f} ({low:.3f} to {high:.3f})"
+            assert effect.clear == (truth[effect.value] not in (1.0, 1.002, 1.003)), f"{measure} {effect.value}"
+
+
+def test_a_capacity_of_one_round_has_no_interval_that_holds_for_the_next() -> None:
+    found, _ = analysed(two_windows(rounds=1))
+    assert not found.means[CAPACITY].repeated
+    forest = forest_of(found)
+    assert forest is not None
+    assert {value.judgement for row in forest.rows for value in row.values if value} == {"seen once"}
+
+
+def test_where_the_generator_was_the_limit_no_capacity_is_claimed_and_the_cell_still_passes() -> None:
+    found, items = analysed(two_windows(limited=["131072"]))
+    own = [item for item in found.observations if dict(item.configuration)["batch.size"] == "131072"]
+    assert {item.state for item in own if item.at_ceiling} == {CLIENT_BOUND}
+    assert {item.state for item in own if not item.at_ceiling} == {OK}, "its latency is not touched"
+    assert "131072" not in {effect.value for effect in found.effects[CAPACITY].effects}
+    assert "131072" in {effect.value for effect in found.effects[P99].effects}
+    assert {item.verdict.result for item in items} == {PASS}
+    assert any("no capacity is claimed" in warning for warning in found.warnings)
+    assert not any("131072" in cell_id for cell_id in capacities(found.observations))
+
+
+def test_a_library_with_threads_outside_python_is_full_when_one_of_its_threads_is() -> None:
+    health = {"cpu_share_by_process": [1.3], "cores_by_process": [[0, 1]]}
+    room, full = ({**health, "thread_cpu_share_by_process": [share]} for share in (0.7, 0.9))
+    for own, state in ((room, OK), (full, CLIENT_BOUND)):
+        cells = [cell_facts(BASE, p99_us=1, throughput=9e4, kind="ceiling", health=own)]
+        assert [item.state for item in observe(judged(cells))] == [state]
+
+
+def test_a_client_whose_processor_time_nobody_recorded_claims_no_capacity() -> None:
+    made = cell_facts(BASE, p99_us=1, throughput=9e4, kind="ceiling")
+    java = replace(made, cell=replace(made.cell, record=replace(made.cell.record, client="java")))
+    (item,) = observe(judged([java]))
+    assert item.state == CLIENT_BOUND
+    assert not item.values
+
+
+def test_the_front_shows_capacity_p99_and_cpu_and_says_what_more_repetitions_would_decide() -> None:
+    found, _ = analysed(two_windows())
+    forest = forest_of(found)
+    assert forest is not None
+    assert [column.title for column in forest.columns][:2] == ["capacity", "p99"]
+    rows = {row.label: row for row in forest.rows}
+    capacity = rows["batch.size=131072"].values[0]
+    assert capacity is not None
+    assert capacity.judgement == "better"
+    assert capacity.low is not None
+    undecided = rows["retries=7"].values[0]
+    assert undecided is not None
+    assert undecided.judgement == "undecided"
+    assert any(line.startswith("capacity: 2 of 5 undecided; 2 repetitions") for line in forest.undecided)
+    assert rows["batch.size=131072"].cell_id.startswith("16384") or "ceiling" not in rows["batch.size=131072"].cell_id
+
+
+def test_what_safety_costs_is_told_in_capacity_and_latency() -> None:
+    found, _ = analysed(two_windows())
+    cost = safety_cost(found)
+    assert cost is not None
+    rows = {row.title: row for row in cost.rows}
+    assert list(rows)[:2] == ["capacity", "p99"]
+    assert rows["capacity"].change.startswith("-3"), rows["capacity"]
+    assert "undecided" not in rows["capacity"].change
+
+
+def test_the_recommendation_is_by_p99_at_the_common_rate_and_names_who_carries_more() -> None:
+    found, _ = analysed(two_windows())
+    own = found.recommendation
+    assert own.objective == P99
+    assert own.point is not None
+    assert "ceiling" not in own.point.cell_id
+    assert dict(own.point.configuration)["batch.size"] == "131072"
+    assert any("capacity" in sentence for sentence in own.sentences)
+
+
+def test_both_cells_of_a_configuration_show_its_capacity_and_a_ceiling_shows_no_latency() -> None:
+    _, items = analysed(two_windows())
+    found = capacities(observe(items))
+    cells = [cell_figures(item, found.get(item.facts.cell.cell_id)) for item in items]
+    assert all(cell.capacity_records_per_s for cell in cells)
+    table = cell_table(cells)
+    assert [group.name for group in table.groups] == ["sweep", "ceiling"]
+    for cell in cells:
+        assert (table.sort_key(cell, "p99") == "") == (cell.kind is CellKind.CEILING)
+        assert table.sort_key(cell, "capacity") == cell.capacity_records_per_s
+
+
+def test_tables_and_the_summary_hold_the_capacity() -> None:
+    found, items = analysed(two_windows())
+    header, rows = sweep_figures(found).tables["surface.csv"]
+    place = header.index("capacity_value")
+    assert all(isinstance(row[place], float) for row in rows)
+    text = summary(figures_of(make_run(cells=[item.facts.cell for item in items]), items))
+    table = [line for line in text.splitlines() if line.startswith("| ")]
+    assert "capacity" in table[0]
+    assert len(table) - 1 == len(items) // 2, "a ceiling that passed has no row of its own"
+
+
+@pytest.mark.parametrize("limited", [[], ["131072", "50", "gzip", "1", "7", ""]])
+def test_without_any_capacity_nothing_is_drawn_of_it(limited: list[str]) -> None:
+    found, _ = analysed(two_windows(limited=limited))
+    forest = forest_of(found)
+    assert forest is not None
+    assert ("capacity" in [column.title for column in forest.columns]) == (not limited)
+
+
+def test_a_limit_without_cells_is_not_about_ceilings() -> None:
+    _, items = analysed(two_windows())
+    for text in ("median(p99_ms) <= 100", "total(acked) >= 1"):
+        with_ceilings = run_limits((RunLimitRecord(limit=text, cells=("*",)),), items, None)
+        without = run_limits((RunLimitRecord(limit=text, cells=()),), items, None)
+        assert with_ceilings != without, text
+        assert not any("ceiling" in str(one) for one in without)
