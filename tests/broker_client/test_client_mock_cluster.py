@@ -20,7 +20,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
     owner = confluent_kafka.Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 3, "log_level": 0})
-    brokers = owner.list_topics(timeout=10).brokers.values()
+    brokers = owner.list_topics(timeout=60).brokers.values()
     yield ",".join(f"{each.host}:{each.port}" for each in brokers)
     del owner
 

@@ -430,7 +430,7 @@ def committed(cluster: Cluster, group: str, partition: TopicPartition) -> int | 
     """As librdkafka is told it; None while a transaction is not decided."""
     consumer = ConfluentConsumer({"bootstrap.servers": cluster.bootstrap(), "group.id": group, "log_level": 0})
     try:
-        (found,) = consumer.committed([ConfluentPartition(*partition)], timeout=10)
+        (found,) = consumer.committed([ConfluentPartition(*partition)], timeout=60)
         return int(found.offset)
     except KafkaException:
         return None

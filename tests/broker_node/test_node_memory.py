@@ -75,7 +75,7 @@ def test_a_request_waits_until_an_unfinished_one_is_gone(tmp_path: Path) -> None
     with Cluster(tmp_path, brokers=1, settings=settings) as running:
         wait_brokers(running)
         create_topic(running, "t")
-        hog = socket.create_connection(("127.0.0.1", running.ports[1]["DIRECT"]), 5)
+        hog = socket.create_connection(("127.0.0.1", running.ports[1]["DIRECT"]), 60)
         hog.sendall(struct.pack(">i", 2_000_000) + bytes(1000))  # and then nothing
         topics = [
             {"name": "t", "partition_data": [{"index": 0, "records": encode_batch([bytes(200_000)], timestamps_ms=-1)}]}
@@ -88,7 +88,7 @@ def test_a_request_waits_until_an_unfinished_one_is_gone(tmp_path: Path) -> None
             with RawClient(running.ports[1]["DIRECT"]) as small:  # which needs none of it
                 small.call(ApiKey.API_VERSIONS, 0, request(ApiKey.API_VERSIONS, 0))
             hog.close()
-            client._socket.settimeout(10)
+            client._socket.settimeout(60)
             _, answer = client.receive(ApiKey.PRODUCE, 9)
         assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none
 

@@ -89,7 +89,7 @@ def _produced(cluster: Cluster, topic: str, batch: bytes, listener: str = "DIREC
 
 
 def _closes(cluster: Cluster, frame: bytes) -> bool:
-    with socket.create_connection(("127.0.0.1", _port(cluster)), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", _port(cluster)), timeout=60) as connection:
         try:
             connection.sendall(frame)
             return connection.recv(4) == b""

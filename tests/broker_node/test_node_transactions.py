@@ -297,7 +297,7 @@ class Producer2:
 
     def __init__(self, cluster: Cluster, transactional_id: str, topic: str) -> None:
         self.cluster, self.transactional_id, self.topic, self.sequence = cluster, transactional_id, topic, 0
-        admin(cluster).list_topics(timeout=5)
+        admin(cluster).list_topics(timeout=60)
         self.producer_id, self.epoch = wait_until(self._init, "a producer id", WAIT_S)
 
     def _init(self) -> tuple[int, int] | None:

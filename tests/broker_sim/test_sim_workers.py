@@ -39,9 +39,9 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         workers = psutil.Process(parent.pid).children(recursive=True)
         assert len(workers) >= 2
         parent.send_signal(signal.SIGKILL)
-        parent.wait(10)
-        _, alive = psutil.wait_procs(workers, timeout=30)
+        parent.wait(60)
+        _, alive = psutil.wait_procs(workers, timeout=60)
         assert alive == []
     finally:
         parent.kill()
-        parent.communicate(timeout=10)
+        parent.communicate(timeout=60)

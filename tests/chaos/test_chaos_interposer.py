@@ -53,7 +53,7 @@ def data(tmp_path: Path) -> Path:
 def run(library: Path, data: Path) -> dict[str, str]:
     environment = {"LD_PRELOAD": str(library), fault_page.ENVIRONMENT: str(data.parent / "page")}
     done = subprocess.run(
-        [sys.executable, "-c", TRY, str(data)], env=environment, capture_output=True, text=True, timeout=20, check=True
+        [sys.executable, "-c", TRY, str(data)], env=environment, capture_output=True, text=True, timeout=120, check=True
     )
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 

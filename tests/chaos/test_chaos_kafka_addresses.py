@@ -138,7 +138,7 @@ def metadata_answer(connection):
 
 def ask(address, version):
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         body = struct.pack(">hhih", METADATA, version, 9, -1) + (b"\0" if version >= 9 else b"") + b"\0" * 8
         connection.sendall(struct.pack(">i", len(body)) + body)
         size = connection.recv(4, socket.MSG_WAITALL)

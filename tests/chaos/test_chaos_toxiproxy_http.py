@@ -253,7 +253,7 @@ def test_faults_are_healed_while_a_crowd_holds_half_sent_requests(
     crowd = []
     try:
         for _ in range(CROWD):
-            crowd.append(socket.create_connection(("127.0.0.1", port), timeout=10))
+            crowd.append(socket.create_connection(("127.0.0.1", port), timeout=60))
             crowd[-1].sendall(HALF_HEAD)
         fresh = embedded_server.client()
         began_s = time.monotonic()
@@ -282,7 +282,7 @@ def test_a_crowd_at_a_proxy_leaves_descriptors_for_the_api(tmp_path: Path, echo_
             port = int(process.stderr.readline().split("port=")[1].split()[0])
             client = RunningServer(url=f"http://127.0.0.1:{port}", version="", is_embedded=True).client()
             host, _, listen = client.create(ProxySpec(name="p", upstream=echo_upstream.address)).listen.rpartition(":")
-            crowd += [socket.create_connection((host, int(listen)), timeout=10) for _ in range(150)]
+            crowd += [socket.create_connection((host, int(listen)), timeout=60) for _ in range(150)]
             fresh = RunningServer(url=client.url, version="", is_embedded=True).client()
             fresh.disable("p")
             fresh.close()

@@ -49,7 +49,7 @@ def descriptors_of(process):
 
 def comes_back(state):
     host, port = state.listen.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"ping")
         return connection.recv(4, socket.MSG_WAITALL) == b"ping"
 
@@ -85,7 +85,7 @@ def test_five_hundred_connections_at_once_keep_their_bytes_apart(server, echo_up
     try:
         with contextlib.ExitStack() as stack:
             connections = [
-                stack.enter_context(socket.create_connection((host, int(port)), timeout=20)) for _ in range(CONNECTIONS)
+                stack.enter_context(socket.create_connection((host, int(port)), timeout=60)) for _ in range(CONNECTIONS)
             ]
             for number, connection in enumerate(connections):
                 connection.sendall(b"%06d" % number * 100)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import statistics
 import subprocess
 import sys
 import threading
@@ -246,11 +245,13 @@ def test_a_client_that_does_not_read_does_not_fill_the_memory(client, embedded_s
     listen = client.create(ProxySpec(name="p", upstream=upstream_factory(flood).address)).listen
     client.add_toxic("p", "bandwidth", {"rate": 0})
     with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=60):
-        time.sleep(1)
-        first = sent
-        time.sleep(0.5)
-        assert sent == first, "the sender must be slowed down to a stop"
-        assert sent < 64 << 20
+        deadline_s, before = time.monotonic() + 60, -1
+        while sent != before:
+            assert sent < 64 << 20, "the sender must be slowed down to a stop"
+            assert time.monotonic() < deadline_s
+            before = sent
+            time.sleep(0.5)
+        assert sent > 0
 
 
 def test_hanging_upstream_does_not_block_other_clients(client, echo_upstream):
@@ -285,7 +286,7 @@ def connects(listen, timeout_s=0.3):
 @pytest.mark.parametrize("end_open", [0, 1])
 def test_without_accepting_a_connect_hangs_until_the_toxic_is_gone(client, echo_upstream, end_open):
     listen = client.create(ProxySpec(name="p", upstream=echo_upstream.address)).listen
-    with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=2) as before:
+    with socket.create_connection(("127.0.0.1", port_of(listen)), timeout=60) as before:
         before.sendall(b"x")
         assert before.recv(1) == b"x"
         client.add_toxic("p", "no_accept", {"end_open": end_open}, name="deaf")
@@ -316,14 +317,15 @@ def test_a_proxy_that_does_not_accept_can_be_disabled_and_reset(client, echo_ups
 
 
 def test_keep_alive_calls_are_fast(client):
-    """Nagle with delayed acknowledgements would cost each call 40 ms. A busy host delays some calls, but not all."""
-    client.version()
+    """Nagle with delayed acknowledgements would cost each call 40 ms. A busy host delays most calls, but not all."""
+    for _ in range(20):  # a new connection acknowledges at once
+        client.version()
     took_s = []
-    for _ in range(50):
+    for _ in range(60):
         start = time.monotonic()
         client.version()
         took_s.append(time.monotonic() - start)
-    assert statistics.quantiles(took_s, n=4)[0] < 0.02
+    assert sorted(took_s)[3] < 0.02
 
 
 def test_two_servers_in_one_process(client, echo_upstream):

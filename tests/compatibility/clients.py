@@ -64,7 +64,7 @@ def _kcat() -> Prepared:
     program = shutil.which("kcat") or shutil.which("kafkacat")
     if program is None:
         raise CannotPrepare("kcat is not installed (apt install kcat)")
-    done = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=60, check=False)
     found = re.search(r"Version (\S+).*librdkafka (\S+)", done.stdout + done.stderr, re.DOTALL)
     version = f"{found[1]} (librdkafka {found[2]})" if found else "?"
     command = (sys.executable, str(DRIVERS / "kcat_driver.py"))

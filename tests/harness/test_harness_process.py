@@ -50,7 +50,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it() -> None:
 def test_a_stopped_child_can_be_stopped_for_good(tmp_path: Path) -> None:
     process = spawn("sleeper", SLEEP, stderr_path=tmp_path / "stderr")
     process.send_signal(signal.SIGSTOP)
-    assert process.stop(grace_s=5) == -signal.SIGTERM
+    assert process.stop(grace_s=60) == -signal.SIGTERM
 
 
 PARENT = """
@@ -74,7 +74,7 @@ def test_a_child_dies_with_a_killed_parent_unless_it_is_to_outlive_it(outlive: b
     parent.kill()
     parent.wait()
     try:
-        died = wait_until(lambda: start_ticks(child_pid) != ticks, timeout_s=2.0)
+        died = wait_until(lambda: start_ticks(child_pid) != ticks, timeout_s=2.0 if outlive else 60.0)
         assert died is not outlive
     finally:
         if start_ticks(child_pid) == ticks:
@@ -96,7 +96,7 @@ def test_what_a_child_started_ends_with_it_and_a_later_group_of_its_number_does_
             return True
         return False
 
-    assert wait_until(group_is_gone, timeout_s=5.0), "its helper was in its group"
+    assert wait_until(group_is_gone, timeout_s=60.0), "its helper was in its group"
     with subprocess.Popen(SLEEP, start_new_session=True) as later:
         child.popen.pid = later.pid  # as if the number had been given out again
         child._end_group()

@@ -51,7 +51,7 @@ def test_an_end_offset_that_nobody_wrote_is_read_within_bounds_and_told(
     monkeypatch.setattr(read_bound, "RECORDS_MIN", 500)
     with HostileBroker(endless, polite=GREETS) as broker:
         address = Address(host="127.0.0.1", port=broker.port)
-        plain = TopicLogReader("t", lambda _: BrokerProbe(address, timeout_s=5))
+        plain = TopicLogReader("t", lambda _: BrokerProbe(address, timeout_s=60))
         clock = RunClock(t0_monotonic_ns=0)
         result = read_log(tmp_path, "c", reader=BoundedReader(plain, sent=10), partitions=[0], clock=clock)
         copies = read_copies(tmp_path, "c", reader=BoundedReader(plain, sent=10), partitions=[0])

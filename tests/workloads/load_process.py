@@ -68,7 +68,7 @@ class Load:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=60)
         assert self.process.stdin is not None
         self.process.stdin.close()
         self._stdout.close()

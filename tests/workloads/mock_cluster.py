@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 def main() -> None:
     cluster = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 3})
-    brokers = cluster.list_topics(timeout=10).brokers.values()
-    cluster.list_topics(sys.argv[1], timeout=10)  # asking for a topic makes it
+    brokers = cluster.list_topics(timeout=60).brokers.values()
+    cluster.list_topics(sys.argv[1], timeout=60)  # asking for a topic makes it
     print(",".join(f"{broker.host}:{broker.port}" for broker in brokers), flush=True)
     sys.stdin.read()
 

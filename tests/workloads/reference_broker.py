@@ -57,4 +57,4 @@ class ReferenceBroker:
     def stop(self) -> None:
         self._admin.close()
         self.process.kill()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=60)

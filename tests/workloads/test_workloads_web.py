@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 def _get(port: int, path: str, data: bytes | None = None) -> bytes:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data=data, timeout=10) as response:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data=data, timeout=60) as response:
         body: bytes = response.read()
         return body
 
