@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.errors import UsageError
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.suite import Suite
 from harness.suite_source import nearest
 from runlog.quality.criteria import Criteria

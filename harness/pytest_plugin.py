@@ -3,7 +3,7 @@
 
 Fixtures `kafka_cluster` (three brokers, every link behind a proxy, a topic of the test's own) and `chaos` (faults, and
 scenarios by `@pytest.mark.chaos(NAME)`). Clusters are shared between tests that ask for the same settings and end with
-the session. What they offer is in harness/fixtures.py. Shown by tests/harness/test_harness_pytest_plugin.py.
+the session. What they offer is in harness/fixtures/. Shown by tests/harness/test_harness_pytest_plugin.py.
 """
 
 from __future__ import annotations

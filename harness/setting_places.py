@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from chaos.model import Scenario
 from harness.errors import UsageError
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.suite import kafka_text
 from harness.suite_source import Source, nearest
 from harness.unknown_settings import settings_problem

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.errors import UsageError
-from harness.plan import PlannedCell, knobs_of
+from harness.planned_cell import PlannedCell, knobs_of
 from harness.scenarios import load_scenario
 from workloads.clients import check_properties, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError

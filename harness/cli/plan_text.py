@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from harness.cli.options import RunOptions
 from harness.clusters.base import Engine
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.terminal_tables import Column, stdout_width, table_lines
 from harness.run.time_left import WARMED_ENGINES, repeats_of, time_left_of
 from harness.suite import Suite

@@ -18,7 +18,8 @@ from harness.clusters.external import parse_bootstrap
 from harness.clusters.proxies import check_proxy_choice
 from harness.clusters.security import read_properties
 from harness.errors import UsageError
-from harness.plan import PlannedCell, build_plan, first_try
+from harness.plan import build_plan, first_try
+from harness.planned_cell import PlannedCell
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite

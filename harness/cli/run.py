@@ -20,11 +20,12 @@ from harness.cli.report import report_run
 from harness.clusters.base import Engine
 from harness.errors import EnvironmentFault, ExitCode, UsageError, worst_of
 from harness.lint import findings_of
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.again import of_one_suite
-from harness.run.orchestrator import Run, RunRequest
+from harness.run.orchestrator import Run
 from harness.run.progress import Progress
 from harness.run.reporting import check_allowances, start_check
+from harness.run.request import RunRequest
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.suite import Suite

@@ -21,10 +21,12 @@ from ruamel.yaml import YAML
 from chaos.lease import default_root
 from harness.cli.chaos_suites import chaos_suite
 from harness.mutation.trials import Trial
-from harness.plan import PlannedCell, build_plan
-from harness.run.orchestrator import Run, RunRequest
+from harness.plan import build_plan
+from harness.planned_cell import PlannedCell
+from harness.run.orchestrator import Run
 from harness.run.progress import Progress
 from harness.run.reporting import make_report
+from harness.run.request import RunRequest
 from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
 

@@ -15,7 +15,7 @@ from harness.clusters.admin import Admin
 from harness.clusters.capabilities import OutlivesRun, Processes
 from harness.clusters.cluster import Cluster
 from harness.errors import CellError
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.cell_recording import CellRecording
 from harness.run.context import RunContext
 from harness.run.document import cell_record

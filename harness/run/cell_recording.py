@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.clusters.base import ClusterState
 from harness.clusters.capabilities import Processes, ignore_process_event
 from harness.clusters.cluster import Cluster
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.outcome import Outcome
 from harness.run.recorders import (
     EXIT_INTERVAL_S,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from runlog.records.cell import CertificateReference
 from runlog.records.run import CertificateRecord, CertificationRecord, CertificationStatus
 from workloads import model

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from harness.errors import CellError, EnvironmentFault
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.certificates import (
     DRAIN_MS,
     MEASURE_MS,

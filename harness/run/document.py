@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.clusters.cluster import Cluster
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.again import cell_command
 from harness.run.context import RunContext
 from runlog.records.cell import CellRecord, FilesRecord, OutcomeRecord

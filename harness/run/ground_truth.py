@@ -13,7 +13,7 @@ from harness.clusters.capabilities import LogFiles
 from harness.clusters.cluster import Cluster
 from harness.clusters.log_reader import SeveralTopics, TopicLogReader
 from harness.errors import CellError
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.copies import read_copies
 from harness.run.deposed import answers_of, deposed_events

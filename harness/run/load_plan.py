@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.client_runtime import client_runtime
 from workloads.model import Workload
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from harness.clusters.cluster import Cluster
 from harness.errors import CellError, hints
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.load_plan import load_plan
 from harness.run.outcome import Outcome

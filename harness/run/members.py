@@ -21,7 +21,7 @@ from typing import Final
 
 from harness.clusters.broker_process import ManagedProcess, spawn, tail_text
 from harness.errors import CellError
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from runlog.files.documents import write_json

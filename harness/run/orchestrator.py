@@ -7,64 +7,42 @@ tests/harness/test_harness_wheel_install.py.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from chaos.lease import Lease
-from harness.clusters.base import ClusterKey, Engine
-from harness.clusters.capabilities import LogFiles
 from harness.clusters.cluster import Cluster
-from harness.clusters.factory import build_cluster, external_cluster
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError
-from harness.plan import PlannedCell, search_cell
+from harness.plan import search_cell
+from harness.planned_cell import PlannedCell
 from harness.run.attempts import ATTEMPTS_MAX, put_aside, why_again
 from harness.run.cell import CellRun
 from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext, new_mark
+from harness.run.current_cluster import CurrentCluster
 from harness.run.progress import Progress
+from harness.run.request import RunRequest
 from harness.run.rundir import new_run_record
 from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
+from harness.run.standby import STANDBY, StandbyLoads
 from harness.run.stop import StopFlag
-from harness.run.time_left import WARMED_ENGINES, key_of, repeats_of, time_left_of
+from harness.run.time_left import repeats_of, time_left_of
 from harness.run.timeline_driver import timeline_driver
-from harness.run.warm_up import plan_of as warm_up_plan
-from harness.run.warm_up import rounds_before, warm_up
-from harness.run.workload_process import WorkloadProcess
-from harness.suite import Search, Suite
+from harness.suite import Search
 from runlog.files.clock import RunClock
 from runlog.files.redaction import Redactor
 from runlog.records.cell import CellStatus, OutcomeRecord
 from runlog.records.documents import write_run
 from runlog.records.run import CertificationStatus, RunRecord, RunStatus
 
-STANDBY: Final = 2  # load processes that are started ahead of time
-PORT_ATTEMPTS: Final = 3
 CLUSTER_FAILURES_MAX: Final = 2  # after this many the environment is broken, and further cells would only wait
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """What the command line asked for."""
-
-    suite: Suite
-    cells: tuple[PlannedCell, ...]
-    engine: Engine
-    client: str
-    seed: int
-    proxy_choice: str
-    bootstrap_servers: str | None
-    client_config: Path | None = None  # of an external cluster: Kafka's client properties
-    run_dir: Path
-    argv: Sequence[str]
-    web_port: int | None = None
-    certify: bool = True
 
 
 class Run:
@@ -102,11 +80,11 @@ class Run:
             web_port=request.web_port,
             mark=mark,
         )
-        self._cluster: Cluster | None = None
-        self._cluster_key: ClusterKey | None = None
-        self._cluster_number = 0
         self._time_left = time_left_of(request.suite, request.engine)
-        self._standby: deque[WorkloadProcess] = deque()
+        self._loads = StandbyLoads(request.run_dir, stop.is_set)
+        self._cluster = CurrentCluster(
+            request, self._context, loads=self._loads, time_left=self._time_left, on_warmed=self._note_warm_up
+        )
         self._repeats = repeats_of(request.suite, request.cells)
 
     def execute(self) -> ExitCode:
@@ -116,7 +94,7 @@ class Run:
         status = RunStatus.FAILED
         try:
             client_runtime(self._request.client)  # what is missing is reported before anything is started
-            self._fill_standby()
+            self._loads.fill()
             self._certify()
             self._run_cells(statuses)
             if self._request.suite.search is not None and not self._stop.is_set():
@@ -143,6 +121,9 @@ class Run:
         self._record = record
         write_run(self._context.run_dir, record, clean=self._context.redactor.document)
 
+    def _note_warm_up(self, line: str) -> None:
+        self._record = replace(self._record, warm_ups=(*(self._record.warm_ups or ()), line))
+
     def _certify(self) -> None:
         """What the generator itself can do, measured before anything is asked of a cluster."""
         request, certification = self._request, self._context.certification
@@ -153,8 +134,8 @@ class Run:
                 *request.cells,
                 *([] if request.suite.search is None else [self._fastest_try(request.suite.search)]),
             ]
-            Certifier(self._context, self._take_load).certify(cells, certification)
-            self._fill_standby()
+            Certifier(self._context, self._loads.take).certify(cells, certification)
+            self._loads.fill()
         self._write(replace(self._record, certification=certification.record()))
 
     def _run_cells(self, statuses: Counter[CellStatus]) -> None:
@@ -162,16 +143,16 @@ class Run:
         for order, planned in enumerate(self._request.cells):
             if self._stop.is_set():
                 return
-            left_s = self._time_left.seconds(self._request.cells[order:], self._cluster_key)
+            left_s = self._time_left.seconds(self._request.cells[order:], self._cluster.key)
             self._progress.begin_cell(order + 1, planned.title, left_s)
             try:
-                cluster = self._cluster_for(planned)
+                cluster = self._cluster.of(planned)
                 if self._stop.is_set():  # while a cluster came up or was warmed: the cell has not begun
                     return
                 outcome = self._attempt_cell(planned, cluster, order)
             except EnvironmentFault as error:
                 cluster_failures += 1
-                self._drop_cluster()
+                self._cluster.drop()
                 self._progress.end_cell("failed", str(error))
                 if cluster_failures >= CLUSTER_FAILURES_MAX or order == 0:
                     raise
@@ -179,7 +160,7 @@ class Run:
             statuses[outcome.status] += 1
             self._progress.end_cell(outcome.status, outcome.reason)
             if outcome.status is CellStatus.FAILED:
-                self._drop_cluster()  # the next cell begins on a cluster that nothing has happened to
+                self._cluster.drop()  # the next cell begins on a cluster that nothing has happened to
 
     def _search(self, search: Search) -> None:
         """Tries rates until the interval is narrow, then measures fractions of the limit; search.json grows along."""
@@ -213,11 +194,11 @@ class Run:
         order = len(cells)
         self._write(replace(self._record, cells=(*cells, planned.cell_id)))
         self._progress.begin_cell(order + 1, planned.title, 0.0)
-        cluster = self._cluster_for(planned)
+        cluster = self._cluster.of(planned)
         outcome = self._run_cell(planned.marked(self._context.mark), cluster, order, ())
         self._progress.end_cell(outcome.status, outcome.reason)
         if outcome.status is CellStatus.FAILED:
-            self._drop_cluster()
+            self._cluster.drop()
         return outcome
 
     def _attempt_cell(self, planned: PlannedCell, cluster: Cluster, order: int) -> OutcomeRecord:
@@ -250,8 +231,8 @@ class Run:
             )
             put_aside(self._context.run_dir, planned.cell_id, attempt)
             if broken:
-                self._drop_cluster()
-                cluster = self._cluster_for(planned)
+                self._cluster.drop()
+                cluster = self._cluster.of(planned)
         return outcome
 
     def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:
@@ -270,122 +251,24 @@ class Run:
         return None
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> OutcomeRecord:
-        load = self._take_load()
+        load = self._loads.take()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
         cell.add_notes(notes)
         if planned.kind == "search" or order + STANDBY < len(self._request.cells):
-            cell.on_load_finished = self._fill_standby
+            cell.on_load_finished = self._loads.fill
         return cell.carry_out()
-
-    # --- load processes ---------------------------------------------------------------------------------------------
-
-    def _new_load_process(self) -> WorkloadProcess:
-        return WorkloadProcess(self._context.run_dir / "load.stderr.log")
-
-    def _take_load(self) -> WorkloadProcess:
-        return self._standby.popleft() if self._standby else self._new_load_process()
-
-    def _take_fresh_load(self) -> WorkloadProcess:
-        """And have the next one made ready beside it."""
-        load = self._take_load()
-        self._fill_standby()
-        return load
-
-    def _fill_standby(self) -> None:
-        """Imports take a second of CPU. They are done while nothing is measured, beside the final read of a cell, for
-        the cell after the next. So nobody waits for them."""
-        while len(self._standby) < STANDBY and not self._stop.is_set():
-            self._standby.append(self._new_load_process())
-
-    # --- clusters ---------------------------------------------------------------------------------------------------
-
-    def _cluster_for(self, planned: PlannedCell) -> Cluster:
-        key = self._key_of(planned)
-        if self._cluster is not None and key == self._cluster_key:
-            return self._cluster
-        self._drop_cluster()
-        sweep = self._request.suite.sweep
-        of_forks = f" (fork {key.fork} of {sweep.forks})" if sweep is not None and planned.is_of_sweep else ""
-        self._progress.phase(f"cluster{of_forks}")
-        began_s = time.monotonic()
-        cluster = self._start_cluster(key)
-        up_s = time.monotonic()
-        is_warmed = cluster.engine in WARMED_ENGINES
-        if is_warmed:
-            self._progress.phase(f"cluster warm-up{of_forks}")
-            warmed = warm_up(
-                cluster,
-                warm_up_plan(planned, self._context, cluster.bootstrap_servers),
-                self._take_fresh_load,
-                rounds=rounds_before(planned),
-                longest_s=self._request.suite.cluster.warm_up_ms_max / 1000,
-                replication_factor=planned.replication_factor,
-                should_stop=self._context.stop.is_set,
-            )
-            line = f"{of_forks.strip(' ()')}: {warmed.line}" if of_forks else warmed.line
-            self._record = replace(self._record, warm_ups=(*(self._record.warm_ups or ()), line))
-            if warmed.problem:
-                self._progress.say(f"warm-up{of_forks} ended early, the first cells may look slow: {warmed.problem}")
-        warm_up_s = time.monotonic() - up_s if is_warmed else None
-        self._time_left.took(planned, start_s=up_s - began_s, warm_up_s=warm_up_s)
-        return cluster
-
-    def _start_cluster(self, key: ClusterKey) -> Cluster:
-        """Start it. If somebody took a port between its choice and its use, ports are chosen again."""
-        for attempt in range(1, PORT_ATTEMPTS + 1):
-            self._cluster_number += 1
-            directory = self._context.run_dir / "clusters" / str(self._cluster_number)
-            if key.engine == "external":
-                cluster: Cluster = external_cluster(
-                    self._request.bootstrap_servers,
-                    self._request.client_config,
-                    directory,
-                    proxied=key.proxied,
-                    proxy_choice=self._request.proxy_choice,
-                    lease=self._context.lease,
-                    seed=self._request.seed,
-                )
-            else:
-                cluster = build_cluster(
-                    key,
-                    directory,
-                    proxy_choice=self._request.proxy_choice,
-                    lease=self._context.lease,
-                    seed=self._request.seed,
-                    should_stop=self._stop.is_set,
-                )
-            self._cluster, self._cluster_key = cluster, key
-            try:
-                cluster.start()
-                return cluster
-            except EnvironmentFault as error:
-                if attempt == PORT_ATTEMPTS or "address already in use" not in str(error).lower():
-                    raise
-                self._drop_cluster()
-        raise AssertionError("the last attempt returns or raises")
-
-    def _key_of(self, planned: PlannedCell) -> ClusterKey:
-        return key_of(
-            planned,
-            engine=self._request.engine,
-            brokers=self._request.suite.cluster.brokers,
-            host=self._request.suite.cluster.host,
-        )
-
-    def _drop_cluster(self) -> None:
-        cluster, self._cluster, self._cluster_key = self._cluster, None, None
-        if cluster is not None:
-            cluster.stop()
-            if isinstance(cluster, LogFiles):
-                cluster.remove_data()
 
     def _clean_up(self) -> None:
         """Runs on every way out. Each step runs even if the one before failed."""
-        steps: list[Callable[[], Any]] = [self._drop_cluster, self._context.lease.close]
-        steps = [*(partial(standby.stop, 1.0) for standby in self._standby), *steps]
-        # Last: texts that libraries and other programs wrote into files of the run.
-        steps.append(partial(scrub, self._context.run_dir, self._context.redactor))
+        # The last one: texts that libraries and other programs wrote into files of the run.
+        clean_texts = partial(scrub, self._context.run_dir, self._context.redactor)
+        steps: list[Callable[[], object]] = [
+            *self._loads.stops(),
+            self._cluster.drop,
+            self._context.lease.close,
+            clean_texts,
+        ]
         problems = []
         for step in steps:
             try:

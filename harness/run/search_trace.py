@@ -10,7 +10,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.plan import PlannedCell, search_cell
+from harness.plan import search_cell
+from harness.planned_cell import PlannedCell
 from harness.run.rate_contract import Evaluation, evaluate
 from harness.search import RateSearch, limits_named
 from harness.suite import Search, Suite

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from harness.clusters.base import IPV4_LOOPBACK, ClusterKey, Engine
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.attempts import RepeatAllowance
 from harness.run.warm_up import DRAIN_MS, ONLY_ROUND_MS, ROUND_MS, rounds_before
 from harness.scenarios import load_scenario

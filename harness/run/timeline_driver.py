@@ -21,7 +21,7 @@ from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.members import MemberProcesses, transactional_id
 from harness.run.truncation import read_partition_headers

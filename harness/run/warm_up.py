@@ -29,7 +29,7 @@ from harness.clusters.admin import Admin
 from harness.clusters.cluster import Cluster
 from harness.clusters.own_topics import OwnTopics
 from harness.errors import CellError
-from harness.plan import PlannedCell, own_name
+from harness.planned_cell import PlannedCell, own_name
 from harness.run.context import RunContext
 from harness.run.jvm_threads import JvmThreads
 from harness.run.load_plan import load_plan

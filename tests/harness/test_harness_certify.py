@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chaos.lease import Lease
-from harness.plan import PlannedCell
+from harness.planned_cell import PlannedCell
 from harness.run.certificates import (
     OWN_SHAPE_SHARE,
     Certification,

@@ -11,7 +11,8 @@ import pytest
 
 from harness.designs import CONFIGURATIONS_MAX, fractional, grid, latin_hypercube, one_at_a_time, range_levels
 from harness.errors import UsageError
-from harness.plan import PlannedCell, ScenarioCase, build_plan
+from harness.plan import ScenarioCase, build_plan
+from harness.planned_cell import PlannedCell
 from harness.suite import ChaosEntry, Suite, load_suite
 
 LEVELS = {"a": ["1", "2", "3"], "b": ["x", "y"], "c": ["0", "9"]}

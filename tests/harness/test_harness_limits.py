@@ -9,7 +9,8 @@ import pytest
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
 from harness.limit_cells import run_limits_of
-from harness.plan import PlannedCell, build_plan, first_try
+from harness.plan import build_plan, first_try
+from harness.planned_cell import PlannedCell
 from harness.run.rundir import new_run_record
 from harness.scenarios import cases_of
 from harness.suite import Suite, load_suite

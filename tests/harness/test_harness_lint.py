@@ -11,7 +11,7 @@ import pytest
 from harness.cli.main import execute
 from harness.errors import ExitCode
 from harness.lint import lint, rule_names
-from harness.plan import PlannedCell, new_record
+from harness.planned_cell import PlannedCell, new_record
 from runlog.records.cell import CellKind, TopicRecord
 from workloads.model import Workload
 

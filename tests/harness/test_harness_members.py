@@ -10,7 +10,8 @@ import pytest
 from chaos.lease import Lease
 from harness.cli.chaos_suites import chaos_suite
 from harness.errors import CellError
-from harness.plan import PlannedCell, build_plan
+from harness.plan import build_plan
+from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.members import MemberProcesses, _specs, committed_ahead
 from harness.run.progress import Progress

@@ -25,7 +25,7 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import CellError, ExitCode
-from harness.plan import own_name
+from harness.planned_cell import own_name
 from tests.harness.harness_process import HarnessProcess, leases
 from tests.harness.test_harness_lint import SOUND
 from workloads.model import copy_topic, topic_names

@@ -1,0 +1,27 @@
+"""What the command line asked for: the values of one run. Knows nothing of how it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.clusters.base import Engine
+from harness.planned_cell import PlannedCell
+from harness.suite import Suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    suite: Suite
+    cells: tuple[PlannedCell, ...]
+    engine: Engine
+    client: str
+    seed: int
+    proxy_choice: str
+    bootstrap_servers: str | None
+    client_config: Path | None = None  # of an external cluster: Kafka's client properties
+    run_dir: Path
+    argv: Sequence[str]
+    web_port: int | None = None
+    certify: bool = True
