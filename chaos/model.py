@@ -5,55 +5,28 @@ Kafka's settings keep Kafka's names and are kept as text. The workload model che
 
 from __future__ import annotations
 
-import difflib
-import random
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from io import StringIO
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 from ruamel.yaml import YAML
 
 from chaos import conditions
-from chaos.faults import FAULTS
-from chaos.faults.base import FaultSpec, Parameter
+from chaos.criterion import Criteria
+from chaos.faults.base import FaultSpec
+from chaos.fields import Settings, StrictModel
+from chaos.step import Step
+from chaos.swarm import Swarm, draw
 from chaos.targets import TargetError, check_link_target
 
 Expectation = Literal["none", "predicted", "exact", "any"]
 Engine = Literal["reference", "kafka", "docker"]
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m)")
-_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000}
-WITHIN_MS_DEFAULT = 15_000
-SWARM_REST_MS = 1_000  # between two faults on processes, so that the broker can come back
 
 
-def duration_ms(value: object) -> object:
-    """ "2s", "200 ms", "1.5s", "1m" to whole milliseconds."""
-    if isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
-        return round(float(found[1]) * _UNIT_MS[found[2]])
-    if isinstance(value, int) and not isinstance(value, bool):
-        raise ValueError(f"give a unit: {value}ms or {value}s")
-    raise ValueError(f"{value!r} is no duration: write 200ms, 1.5s or 1m")
-
-
-def setting_text(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
-
-
-Duration = Annotated[int, BeforeValidator(duration_ms), Field(ge=0, le=3_600_000)]
-Settings = dict[str, Annotated[str, BeforeValidator(setting_text)]]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Expect(_Model):
+class Expect(StrictModel):
     """For each kind of damage: `none`; `predicted`: exactly what is predicted, and at least one; `exact`: the same, but
     nothing is allowed too; `any`."""
 
@@ -68,112 +41,13 @@ class Expect(_Model):
     )
 
 
-class Step(_Model):
-    """One step. It starts when the previous one has ended and its own trigger (`at`, `when`, `after`) has come.
-
-    It injects a `fault`, ends one (`heal`), or only waits (neither, with `when`).
-    """
-
-    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
-    fault: str | None = None
-    heal: str | None = Field(default=None, description="id of the step whose fault ends")
-    target: str | None = None
-    with_: dict[str, Parameter] = Field(default_factory=dict, alias="with")
-    at: Duration | None = Field(default=None, description="from the start of the measured window")
-    when: str | None = None
-    after: str | None = Field(default=None, description="id of an earlier step; `delay` counts from its end")
-    delay: Duration = 0
-    within: Duration = Field(default=WITHIN_MS_DEFAULT, description="limit on waiting for `when`")
-    for_: Duration | None = Field(default=None, alias="for", description="heals by itself after so long")
-    may_miss: bool = Field(
-        default=False, description="go on if nobody has the target's role or the effect cannot be shown (swarms)"
-    )
-
-    @field_validator("when")
-    @classmethod
-    def _condition_exists(cls, value: str | None) -> str | None:
-        if value is not None:
-            conditions.parse(value)
-        return value
-
-    @model_validator(mode="after")
-    def _is_one_thing(self) -> Step:
-        if self.fault and self.heal:
-            raise ValueError("a step has either `fault` or `heal`")
-        if sum(trigger is not None for trigger in (self.at, self.when, self.after)) > 1:
-            raise ValueError("a step has one trigger: `at`, `when` or `after`")
-        if not self.fault and not self.heal and self.at is None and self.when is None and self.after is None:
-            raise ValueError("a step without `fault` or `heal` needs something to wait for: `when`, `at` or `after`")
-        if not self.fault and (self.target or self.with_ or self.for_ is not None):
-            raise ValueError("`target`, `with` and `for` belong to a `fault`")
-        if self.fault:
-            self._check_fault()
-        return self
-
-    def _check_fault(self) -> None:
-        spec = FAULTS.get(self.fault or "")
-        if spec is None:
-            close = difflib.get_close_matches(self.fault or "", FAULTS, n=1)
-            known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(FAULTS)}"
-            raise ValueError(f"unknown fault {self.fault!r}; {known}")
-        try:
-            spec.check_target(self.target or spec.default_target)
-        except TargetError as error:
-            raise ValueError(str(error)) from error
-        for name, value in self.with_.items():
-            if name not in spec.parameters:
-                raise ValueError(f"fault {spec.name} has no parameter {name!r}, it has {', '.join(spec.parameters)}")
-            if type(value) is not type(spec.parameters[name]):
-                raise ValueError(f"{name} of {spec.name} is like {spec.parameters[name]!r}, got {value!r}")
-        if problem := spec.problem({**spec.parameters, **self.with_}):
-            raise ValueError(problem)
-
-    @property
-    def spec(self) -> FaultSpec:
-        assert self.fault is not None
-        return FAULTS[self.fault]
-
-
-_CRITERION = re.compile(r"(detect|elect|first ack|recover|gap) <= (\S.*)")
-_AREA = re.compile(r"area <= (\d+) record-seconds")
-
-
-class Criterion(_Model):
-    """One limit: on a figure of recovery, `elect <= 5 s`, `area <= 2000 record-seconds`; or on the longest time of the
-    measured window in which nothing was acknowledged, `gap <= 3 s`, which cells without a fault have too."""
-
-    text: str
-    figure: str
-    limit: float = Field(description="seconds, or record-seconds for `area`")
-
-
-def criterion(value: object) -> object:
-    """From its text."""
-    if not isinstance(value, str):
-        return value
-    words = " ".join(value.split())
-    if found := _AREA.fullmatch(words):
-        return Criterion(text=words, figure="area", limit=float(found[1]))
-    if found := _CRITERION.fullmatch(words):
-        limit_ms = duration_ms(found[2])
-        assert isinstance(limit_ms, int)
-        return Criterion(text=words, figure=found[1], limit=limit_ms / 1000)
-    raise ValueError(
-        f"{value!r} is no criterion: detect, elect, first ack, recover or gap <= a duration like 5s, "
-        "or area <= N record-seconds"
-    )
-
-
-Criteria = tuple[Annotated[Criterion, BeforeValidator(criterion)], ...]
-
-
-class Topic(_Model):
+class Topic(StrictModel):
     partitions: int = Field(default=1, ge=1, le=1000)
     replication_factor: int = Field(default=3, ge=1, le=9)
     config: Settings = Field(default_factory=dict)
 
 
-class Case(_Model):
+class Case(StrictModel):
     """One configuration under the scenario's faults. Its settings are added to those of the scenario and win
     over them."""
 
@@ -185,65 +59,6 @@ class Case(_Model):
     workload: dict[str, Any] = Field(default_factory=dict)  # Any: checked by the workload model
     expect: Expect = Expect()
     criteria: Criteria = Field(default=(), description="limits on recovery and silence, beside the scenario's")
-
-
-class SwarmFault(_Model):
-    """One kind of fault that the swarm may draw."""
-
-    fault: str
-    target: str | None = None
-    with_: dict[str, Parameter] = Field(default_factory=dict, alias="with")
-    for_: tuple[Duration, Duration] = Field(alias="for", description="shortest and longest")
-
-    @model_validator(mode="after")
-    def _is_a_step(self) -> SwarmFault:
-        self.step("check", 0, self.for_[0])
-        if self.for_[0] > self.for_[1]:
-            raise ValueError("`for` is [shortest, longest]")
-        return self
-
-    def step(self, step_id: str, at_ms: int, for_ms: int) -> Step:
-        return Step.model_validate(
-            {
-                "id": step_id,
-                "at": f"{at_ms}ms",
-                "fault": self.fault,
-                "target": self.target,
-                "with": self.with_,
-                "for": f"{for_ms}ms",
-                "may_miss": True,
-            }
-        )
-
-
-class Swarm(_Model):
-    """Faults drawn from a seed: `count` of them, beginning at random moments of `from` to `to` of the window.
-
-    Faults on links may overlap. Faults on processes follow one another, so that a broker that is down is not taken down
-    again.
-    """
-
-    count: int = Field(ge=1, le=50)
-    from_: Duration = Field(alias="from")
-    to: Duration
-    faults: tuple[SwarmFault, ...] = Field(min_length=1)
-
-
-def draw(swarm: Swarm, seed: int) -> tuple[Step, ...]:
-    """The same steps for the same seed, in order of time."""
-    rng = random.Random(f"swarm/{seed}")
-    steps: list[Step] = []
-    processes_free_ms = swarm.from_
-    moments = sorted(rng.randint(swarm.from_, swarm.to) for _ in range(swarm.count))
-    for number, at_ms in enumerate(moments, start=1):
-        chosen = rng.choice(swarm.faults)
-        for_ms = rng.randint(*chosen.for_)
-        if FAULTS[chosen.fault].target_kind in ("broker", "client"):
-            at_ms = max(at_ms, processes_free_ms)
-            processes_free_ms = at_ms + for_ms + SWARM_REST_MS
-        steps.append(chosen.step(f"swarm-{number}-{chosen.fault.replace('_', '-')}", at_ms, for_ms))
-    steps.sort(key=lambda step: step.at or 0)
-    return tuple(steps)
 
 
 def _is_on_client_links(step: Step) -> bool:
@@ -262,7 +77,7 @@ def _can_carry_out(spec: FaultSpec, engine: str) -> bool:
     return not spec.engines or engine in spec.engines or (engine == "docker" and "reference" in spec.engines)
 
 
-class Scenario(_Model):
+class Scenario(StrictModel):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     title: str
     damage: Literal["loss", "duplication", "reordering", "none"]

@@ -15,8 +15,9 @@ from typing import Protocol
 from chaos import conditions
 from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Proof
 from chaos.lease import Lease
-from chaos.model import Scenario, Step
+from chaos.model import Scenario
 from chaos.port import ClusterPort
+from chaos.step import Step
 from chaos.targets import PartitionOfInterest, TargetError
 from runlog.records.fault import WAIT, FaultLine, FaultPhase
 
@@ -53,7 +54,6 @@ class RunningClock:
 class TimelineResult:
     """`problem` is empty if all steps were carried out. Otherwise the cell cannot pass."""
 
-    steps_done: tuple[str, ...]
     problem: str
     unproved: tuple[str, ...]
 
@@ -143,9 +143,7 @@ class _Executor:
             problem = f"{type(error).__name__}: {error}"
         finally:
             problem = "; ".join(filter(None, [problem, *self._heal_all()]))
-        return TimelineResult(
-            steps_done=tuple(self._state.ended_us), problem=problem, unproved=tuple(self._state.unproved)
-        )
+        return TimelineResult(problem=problem, unproved=tuple(self._state.unproved))
 
     def _do(self, step: Step) -> None:
         self._await_trigger(step)

@@ -38,7 +38,6 @@ class CellFiles:
     parts: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # stream -> sound parts
     rows: Mapping[str, int] = field(default_factory=dict)  # stream -> rows in them
     problems: tuple[str, ...] = ()  # each names its file
-    is_listed: bool = False  # False: a missing file leaves no trace
 
 
 def take_inventory(run_dir: Path, cell_id: str) -> FilesRecord:
@@ -65,7 +64,7 @@ def check_files(run_dir: Path, cell_id: str, listed: object) -> CellFiles:
         _check_events(cell_directory(run_dir, cell_id), listed.get("events"), problems)
     if any(cell_directory(run_dir, cell_id).glob("live/*.seg")):
         problems.append("live: segments were not made into Parquet; `harness report` does it")
-    return CellFiles(parts=parts, rows=rows, problems=tuple(problems), is_listed=listed is not None)
+    return CellFiles(parts=parts, rows=rows, problems=tuple(problems))
 
 
 def _listed_parts(listed: object, problems: list[str]) -> dict[str, list[Listed]] | None:

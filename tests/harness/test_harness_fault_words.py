@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from chaos.faults import FAULTS
-from chaos.model import Step
+from chaos.step import Step
 from harness.cli.fault_words import fault_lines, page, parameter_words, step_example
 from harness.cli.main import execute
 from harness.errors import ExitCode
