@@ -5,8 +5,10 @@ Shown by tests/reports/test_reports_command.py.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Sequence
@@ -59,7 +61,10 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> 
     started = time.monotonic()
     _say(f"{len(run.cells)} cells, Spark on {hidden_text(request.master)}")
     small = parquet_bytes(request.run_dir) < SMALL_RUN_BYTES
-    with Session(master=request.master, small=small) as spark:
+    preparation = threading.Thread(target=_prepare_page, name="prepare-page", daemon=True)
+    preparation.start()
+    session = Session(master=request.master, small=small)
+    with session as spark:
 
         def of_cells(cells: Sequence[Cell]) -> list[CellFacts]:
             try:
@@ -71,14 +76,27 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> 
                 raise
 
         facts = facts_of_all(run.cells, of_cells)
-    _say(f"analysed after {time.monotonic() - started:.1f} s")
-    judged = _all_judged(facts, allowances)
-    _limits_of(run, judged, allowances)  # before the allowances say which of them matched nothing
-    run = replace(run, notes=(*run.notes, *allowances.notes()))
-    judged = _write(run, judged, into, allowances)
-    limits = _limits_of(run, judged, allowances)
-    _say(f"page written after {time.monotonic() - started:.1f} s")
+        _say(f"analysed after {time.monotonic() - started:.1f} s")
+        session.let_go()
+        judged = _all_judged(facts, allowances)
+        _limits_of(run, judged, allowances)  # before the allowances say which of them matched nothing
+        run = replace(run, notes=(*run.notes, *allowances.notes()))
+        preparation.join()
+        judged = _write(run, judged, into, allowances)
+        limits = _limits_of(run, judged, allowances)
+        _say(f"page written after {time.monotonic() - started:.1f} s")
     return exit_code(judged, run.problems, [one.check for one in limits])
+
+
+def _prepare_page() -> None:
+    """Two seconds of work that need no answer of Spark, while its JVM starts: what the page imports, and its script.
+
+    What fails here fails again, and is told, where the page is written.
+    """
+    with contextlib.suppress(Exception):
+        from reports.render.page import vega
+
+        vega()
 
 
 def is_answering(spark: SparkSession, master: str) -> bool:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from reports.analyse import queries, record_queries
 from reports.analyse.cell_facts import Found, Frames, cell_facts
 from reports.analyse.record_sets import Kept, compare_sets, register_intervals
+from reports.analyse.side_by_side import both
 from reports.analyse.stories import stories
 from reports.analyse.tolerant import unusable_by
 from reports.evidence.completeness import cell_files
@@ -27,6 +28,7 @@ from reports.evidence.predict import Prediction, predict
 from reports.evidence.topic_events import Interval
 from reports.read.cell import Cell, Run
 from reports.read.model import CellFacts, SetComparison, Story
+from reports.read.session import SMALL_RUN_BYTES, parquet_bytes
 from reports.read.tables import LONG, TEXT, open_tables, small_table
 from runlog.quality.criteria import Criteria
 
@@ -134,23 +136,73 @@ class _Answers:
     stories: Mapping[str, tuple[Story, ...]]  # by cell; of a cell without damage none
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Damage:
+    """What happened to the records, of all cells."""
+
+    sets: Mapping[str, Mapping[str, SetComparison]]
+    stories: Mapping[str, tuple[Story, ...]]
+    extra_copies: pd.DataFrame
+    log_ends: pd.DataFrame
+    repeated: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Speed:
+    """When it happened and how fast, of all cells."""
+
+    counts: pd.DataFrame
+    rates: pd.DataFrame
+    gaps: pd.DataFrame
+    batches: pd.DataFrame
+    latencies: pd.DataFrame
+    latency_blocks: pd.DataFrame
+    latency_slots: pd.DataFrame
+
+
 def _ask(spark: SparkSession, run: Run) -> _Answers:
-    """All that is asked of Spark."""
+    """All that is asked of Spark: two halves, and neither reads what the other keeps. A large run's halves come one
+    after the other: each of them uses all cores and much memory by itself."""
+    if parquet_bytes(Path(run.directory)) < SMALL_RUN_BYTES:
+        damage, speed = both(lambda: _ask_damage(spark, run), lambda: _ask_speed(spark))
+    else:
+        damage, speed = _ask_damage(spark, run), _ask_speed(spark)
+    frames = Frames(
+        log_ends=damage.log_ends,
+        repeated=damage.repeated,
+        counts=_with_extra_copies(speed.counts, damage.extra_copies),
+        rates=speed.rates,
+        gaps=speed.gaps,
+        batches=speed.batches,
+        latencies=speed.latencies,
+        latency_blocks=speed.latency_blocks,
+        latency_slots=speed.latency_slots,
+    )
+    return _Answers(frames=frames, sets=damage.sets, stories=damage.stories)
+
+
+def _ask_damage(spark: SparkSession, run: Run) -> _Damage:
     kept = Kept(spark)
     try:
         sets = compare_sets(kept)
         extra_copies = kept.collect(record_queries.EXTRA_COPIES)
         log_ends, repeated = kept.collect(record_queries.LOG_ENDS), kept.collect(record_queries.REPEATED_ROWS)
+    finally:
         kept.release()
+    told = stories(kept, [cell.cell_id for cell in run.cells], sets)
+    return _Damage(sets=sets, stories=told, extra_copies=extra_copies, log_ends=log_ends, repeated=repeated)
+
+
+def _ask_speed(spark: SparkSession) -> _Speed:
+    kept = Kept(spark)
+    try:
         kept.keep("send_slots", queries.SEND_SLOTS)
         kept.keep("recv_slots", queries.RECV_SLOTS)
-        counts, rates = _counts(kept, extra_copies), kept.collect(queries.RATES)
+        counts, rates = _counts(kept), kept.collect(queries.RATES)
         gaps, batches = kept.collect(queries.GAPS), kept.collect(queries.BATCHES)
         latencies = kept.collect(queries.LATENCIES)
         kept.keep("slot_latencies", queries.SLOT_LATENCIES)
-        frames = Frames(
-            log_ends=log_ends,
-            repeated=repeated,
+        return _Speed(
             counts=counts,
             rates=rates,
             gaps=gaps,
@@ -159,10 +211,8 @@ def _ask(spark: SparkSession, run: Run) -> _Answers:
             latency_blocks=kept.collect(queries.LATENCY_BLOCKS),
             latency_slots=kept.collect(queries.LATENCY_SLOTS),
         )
-        told = stories(kept, [cell.cell_id for cell in run.cells], sets)
     finally:
         kept.release()
-    return _Answers(frames=frames, sets=sets, stories=told)
 
 
 def _slot_us(cell: Cell) -> int:
@@ -171,11 +221,15 @@ def _slot_us(cell: Cell) -> int:
     return SLOT_US_MIN * max(1, math.ceil((last - first) / (SLOT_US_MIN * SLOTS_MAX)))
 
 
-def _counts(kept: Kept, extra_copies: pd.DataFrame) -> pd.DataFrame:
+def _counts(kept: Kept) -> pd.DataFrame:
     frame = kept.collect(queries.COUNTS_SEND)
     for sql in (queries.COUNTS_LOG, queries.COUNTS_RECV):
         frame = frame.merge(kept.collect(sql), on="cell", how="outer")
-    frame = frame.merge(extra_copies, on="cell", how="outer")
+    return frame
+
+
+def _with_extra_copies(counts: pd.DataFrame, extra_copies: pd.DataFrame) -> pd.DataFrame:
+    frame = counts.merge(extra_copies, on="cell", how="outer")
     numbers = [column for column in frame.columns if column != "cell"]
     frame[numbers] = frame[numbers].fillna(0).astype("int64")
     return frame

@@ -8,14 +8,13 @@ It uses scans and hash aggregates, never a join of records to records.
   Only irregular runs reach the sort or are opened.
 - No hash and no sum stands for equality: all comparisons are of bit sets, in which each bit is one record.
 
-`record_sets.py` runs the statements in their order. tests/reports/test_reports_exactness.py shows that they are exact.
+`record_sets.py` runs the statements in their order, and `mark_queries.py` says which of them tell an anomaly.
+tests/reports/test_reports_exactness.py shows that they are exact.
 Views needed: send, recv, log, copies, audit (runlog.streams.schema plus `cell`) and the small tables that
 `record_sets.compare_sets` names.
 """
 
 from __future__ import annotations
-
-from reports.analyse.copy_queries import COPY_ANOMALIES
 
 # Words in which something is not as it should be; `acked`, `other`, `present` are bit sets over seq & 63.
 BAD_WORDS = """
@@ -387,8 +386,6 @@ LATERAL VIEW explode(sequence(shiftright(from_offset, CAST(shift AS INT)),
                               shiftright(end_offset - 1, CAST(shift AS INT)))) blocks AS block
 """
 
-INTERVAL_SHIFTS = "SELECT DISTINCT CAST(shift AS INT) AS width FROM intervals"
-
 FROM_INTERVALS = """
 SELECT /*+ BROADCAST(i) */ DISTINCT s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
@@ -429,51 +426,22 @@ JOIN (SELECT /*+ BROADCAST(l) */ r.*, l.limit_us FROM redeliveries r
 WHERE x.top > d.offset AND x.polled_us < d.next_us AND x.polled_us - d.polled_us > d.limit_us
 """
 
-OBSERVED = f"""
-SELECT cell, kind, producer, incarnation, seq FROM ({STRAYS})
-UNION ALL SELECT cell, 'duplicated', producer, incarnation, seq FROM duplicates
-          GROUP BY cell, producer, incarnation, seq HAVING sum(copies) > 1
-UNION ALL SELECT cell, 'reordered', producer, incarnation, seq FROM ({REORDERED})
-UNION ALL SELECT cell, 'dup_delivered', producer, incarnation, seq FROM ({DELIVERED_TWICE})
-UNION ALL SELECT cell, 'corrupt', producer, incarnation, seq FROM log WHERE crc_ok = 0
-UNION ALL SELECT cell, 'ack_misplaced', producer, incarnation, seq FROM ({ACK_MISPLACED})
-UNION ALL SELECT cell, 'answered_twice', producer, incarnation, seq FROM answers WHERE outcomes > 1
-UNION ALL SELECT cell, 'unread', producer, incarnation, seq FROM ({UNREAD})
-UNION ALL SELECT cell, 'offset_reused', producer, incarnation, seq FROM ({OFFSET_REUSED})
-UNION ALL SELECT cell, 'send_realtime_violation', producer, incarnation, seq FROM ({SEND_REALTIME_VIOLATION})
-UNION ALL SELECT cell, kind, producer, incarnation, seq FROM ({NOT_DELIVERED})
-UNION ALL SELECT cell, 'lost_in_delivery', producer, incarnation, seq FROM ({DELIVERED_OTHERS})
-UNION ALL SELECT cell, 'read_above_hw', producer, incarnation, seq FROM ({READ_ABOVE_HW})
-UNION ALL SELECT cell, 'nonmonotonic_poll', producer, incarnation, seq FROM ({NONMONOTONIC_POLL})
-UNION ALL SELECT cell, 'poll_skip', producer, incarnation, seq FROM ({POLL_SKIP})
-UNION ALL SELECT cell, kind, producer, incarnation, seq FROM ({FROM_INTERVALS})
-UNION ALL SELECT DISTINCT cell, 'redelivered', producer, incarnation, seq FROM redeliveries
-UNION ALL SELECT cell, 'redelivered_overdue', producer, incarnation, seq FROM ({REDELIVERED_OVERDUE})
-UNION ALL SELECT DISTINCT cell, kind, producer, incarnation, seq FROM ({COPY_ANOMALIES})
-"""
-
-PREDICTED = """
+# Of every width that intervals have (`interval_shifts`).
+PREDICTED_LOST = """
 SELECT /*+ BROADCAST(i) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
 JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
 WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind = 'lost'
   AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
-UNION ALL
+"""
+
+PREDICTED_IN_LOG = """
 SELECT /*+ BROADCAST(i) */ l.cell, i.kind, l.producer, l.incarnation, l.seq
 FROM (SELECT /*+ BROADCAST(w) */ * FROM log CROSS JOIN interval_shifts w) l
 JOIN interval_blocks i
   ON l.cell = i.cell AND l.partition = i.partition AND l.width = i.shift AND shiftright(l.offset, l.width) = i.block
 WHERE l.offset >= i.from_offset AND l.offset < i.end_offset AND i.kind IN ('duplicated', 'reordered')
-"""
-
-MARKS = f"""
-SELECT cell, kind, producer, incarnation, seq,
-       CASE WHEN max(observed) = 1 AND max(predicted) = 1 THEN 'both'
-            WHEN max(observed) = 1 THEN 'only_observed' ELSE 'only_predicted' END AS part
-FROM (SELECT *, 1 AS observed, 0 AS predicted FROM ({OBSERVED})
-      UNION ALL SELECT *, 0, 1 FROM ({PREDICTED}))
-GROUP BY cell, kind, producer, incarnation, seq
 """
 
 # Runs of neighbouring sequence numbers, at most {limit} a set; count and hash are of the whole set.

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegerType
 
 from reports.analyse import record_queries as queries
+from reports.analyse.mark_queries import marks
 from reports.evidence.topic_events import Interval
 from reports.read.model import IdentityRange, IdentitySet, SetComparison
 from reports.read.tables import LONG, TEXT, empty_frame, small_table
@@ -22,38 +25,46 @@ RANGES_PER_SET_MAX = 400
 BLOCKS_PER_INTERVAL_MAX = 512
 OFFSET_BITS_PER_BLOCK = 6
 _OFFSET_MAX = 2**62  # beyond what any log holds; keeps arithmetic of offsets within 64 bits
-# Each may read those before it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """May read the views before it. If any of the views `of` is empty, so is this one."""
+
+    name: str
+    sql: str
+    of: tuple[str, ...] = ()
+    is_of_every_run: bool = False  # the others hold what a calm run has none of
+
+
 _VIEWS = (
-    ("bad_words", queries.BAD_WORDS),
-    ("crowded_send_words", queries.CROWDED_SEND_WORDS),
-    ("crowded_log_words", queries.CROWDED_LOG_WORDS),
-    ("answers", queries.ANSWERS),
-    ("duplicates", queries.DUPLICATES),
-    ("log_runs", queries.LOG_RUNS),
-    ("log_words", queries.LOG_WORDS),
-    ("crowded_blocks", queries.CROWDED_BLOCKS),
-    ("broken_runs", queries.BROKEN_RUNS),
-    ("late_runs", queries.LATE_RUNS),
-    ("read_runs", queries.READ_RUNS),
-    ("read_words", queries.READ_WORDS),
-    ("readers", queries.READERS),
-    ("twice_words", queries.TWICE_WORDS),
-    ("again_words", queries.AGAIN_WORDS),
-    ("redeliveries", queries.REDELIVERIES),
-    ("unread_partitions", queries.UNREAD_PARTITIONS),
-    ("astray", queries.ASTRAY),
-    ("misplaced", queries.MISPLACED),
-    ("offset_blocks", queries.OFFSET_BLOCKS),
-    ("read_blocks", queries.READ_BLOCKS),
-    ("undelivered", queries.UNDELIVERED),
-    ("odd_polls", queries.ODD_POLLS),
-    ("gap_ends", queries.GAP_ENDS),
-    ("gap_blocks", queries.GAP_BLOCKS),
-    ("realtime_bins", queries.REALTIME_BINS),
-    ("interval_shifts", queries.INTERVAL_SHIFTS),
+    _View(name="bad_words", sql=queries.BAD_WORDS),
+    _View(name="crowded_send_words", sql=queries.CROWDED_SEND_WORDS, of=("bad_words",)),
+    _View(name="crowded_log_words", sql=queries.CROWDED_LOG_WORDS, of=("bad_words",)),
+    _View(name="answers", sql=queries.ANSWERS, of=("crowded_send_words",)),
+    _View(name="duplicates", sql=queries.DUPLICATES, of=("crowded_log_words",)),
+    _View(name="log_runs", sql=queries.LOG_RUNS, is_of_every_run=True),
+    _View(name="log_words", sql=queries.LOG_WORDS, is_of_every_run=True),
+    _View(name="crowded_blocks", sql=queries.CROWDED_BLOCKS),
+    _View(name="broken_runs", sql=queries.BROKEN_RUNS),
+    _View(name="late_runs", sql=queries.LATE_RUNS),
+    _View(name="read_runs", sql=queries.READ_RUNS, is_of_every_run=True),
+    _View(name="read_words", sql=queries.READ_WORDS, is_of_every_run=True),
+    _View(name="readers", sql=queries.READERS, is_of_every_run=True),
+    _View(name="twice_words", sql=queries.TWICE_WORDS),
+    _View(name="again_words", sql=queries.AGAIN_WORDS),
+    _View(name="redeliveries", sql=queries.REDELIVERIES, of=("again_words",)),
+    _View(name="unread_partitions", sql=queries.UNREAD_PARTITIONS, of=("early_readers",)),
+    _View(name="astray", sql=queries.ASTRAY),
+    _View(name="misplaced", sql=queries.MISPLACED, of=("astray",)),
+    _View(name="offset_blocks", sql=queries.OFFSET_BLOCKS),
+    _View(name="read_blocks", sql=queries.READ_BLOCKS),
+    _View(name="undelivered", sql=queries.UNDELIVERED),
+    _View(name="odd_polls", sql=queries.ODD_POLLS),
+    _View(name="gap_ends", sql=queries.GAP_ENDS, of=("odd_polls",)),
+    _View(name="gap_blocks", sql=queries.GAP_BLOCKS, of=("gap_ends",)),
+    _View(name="realtime_bins", sql=queries.REALTIME_BINS),
 )
-# The others hold what a calm run has none of.
-_OF_EVERY_RUN = frozenset({"log_runs", "log_words", "read_runs", "read_words", "readers"})
 INTERVAL_COLUMNS = {
     "cell": TEXT,
     "kind": TEXT,
@@ -67,14 +78,16 @@ INTERVAL_COLUMNS = {
 
 
 def register_intervals(spark: SparkSession, intervals: Iterable[tuple[str, Interval]]) -> None:
-    """The view `intervals`, of (cell id, interval)."""
-    rows: list[tuple[object, ...]] = []
+    """The views `intervals`, of (cell id, interval), and `interval_shifts`, which widths their blocks have."""
+    rows: list[tuple[str, str, int, int, int, int, int, int]] = []
     for cell, item in intervals:
         first, end = max(0, item.from_offset), min(item.end_offset, _OFFSET_MAX)
         if first < end:
             shift = _shift(first, end)
             rows.append((cell, item.kind, item.partition, first, end, item.after_us, item.before_us, shift))
-    small_table(spark, "intervals", INTERVAL_COLUMNS, rows)
+    small_table(spark, "intervals", INTERVAL_COLUMNS, list(rows))
+    widths: list[tuple[object, ...]] = [(width,) for width in sorted({row[-1] for row in rows})]
+    small_table(spark, "interval_shifts", {"width": IntegerType()}, widths)
 
 
 def _shift(first: int, end: int) -> int:
@@ -91,6 +104,7 @@ class Kept:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._cached: list[DataFrame] = []
+        self._is_empty: dict[str, bool] = {}
 
     @property
     def spark(self) -> SparkSession:
@@ -107,10 +121,22 @@ class Kept:
     def keep_findings(self, view: str, sql: str) -> bool:
         """The same for what a calm run has none of, and then nothing that asks this view reads any record."""
         frame = self.keep(view, sql)
-        if not frame.isEmpty():
-            return True
-        empty_frame(self._spark, frame.schema).createOrReplaceTempView(view)
-        return False
+        is_found = not frame.isEmpty()
+        if not is_found:
+            empty_frame(self._spark, frame.schema).createOrReplaceTempView(view)
+        self._is_empty[view] = not is_found
+        return is_found
+
+    def know_empty(self, view: str, sql: str) -> None:
+        """A view that follows from an empty one is so itself: the optimiser sees that, and nothing is asked."""
+        self._spark.sql(sql).createOrReplaceTempView(view)
+        self._is_empty[view] = True
+
+    def is_empty(self, view: str) -> bool:
+        """Whether a view has no row; asked once."""
+        if view not in self._is_empty:
+            self._is_empty[view] = self._spark.table(view).isEmpty()
+        return self._is_empty[view]
 
     def collect(self, sql: str) -> pd.DataFrame:
         frame: pd.DataFrame = self._spark.sql(sql).toPandas()
@@ -124,7 +150,8 @@ class Kept:
 def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
     """By cell and kind. Views needed: the streams, intervals, transactions, commit_limits, early_readers, copying."""
     _keep_views(kept)
-    if not kept.keep_findings("marks", queries.MARKS):
+    asked = marks(kept.is_empty)
+    if asked is None or not kept.keep_findings("marks", asked):
         return defaultdict(dict)
     rows = kept.collect(queries.RANGES.format(limit=RANGES_PER_SET_MAX))
     parts: dict[tuple[str, str, str], IdentitySet] = {}
@@ -152,10 +179,12 @@ def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
 
 
 def _keep_views(kept: Kept) -> None:
-    """Words, runs, and where they do not agree: what `MARKS` opens."""
-    for view, sql in _VIEWS:
-        if view in _OF_EVERY_RUN:
-            kept.keep(view, sql)
+    """Words, runs, and where they do not agree: what `marks` opens."""
+    for view in _VIEWS:
+        if view.is_of_every_run:
+            kept.keep(view.name, view.sql)
+        elif any(kept.is_empty(source) for source in view.of):
+            kept.know_empty(view.name, view.sql)
         else:
-            kept.keep_findings(view, sql)
+            kept.keep_findings(view.name, view.sql)
     kept.spark.sql(queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")

@@ -9,6 +9,8 @@ import contextlib
 import os
 import pwd
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -19,6 +21,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from reports.read.spark_bounds import ServerWatch, bounded, end_process, timeout_s_of
+from reports.read.spark_jvm import ask_to_end, own_jvm, take_own_jvm, wait_until_gone
 from reports.read.spark_needs import (
     SparkUnavailableError,
     addresses_of,
@@ -97,10 +100,10 @@ def parquet_bytes(directory: Path) -> int:
 
 
 class Session:
-    """A Spark session with a scratch directory; both are gone when the block ends.
+    """A Spark session with a scratch directory; both are gone when the block ends, and so is the JVM of the session.
 
     Its start has a bound, and a server elsewhere must do one small job first: an application that gets no worker waits
-    for ever. Raises SparkUnavailableError.
+    for ever. Raises SparkUnavailableError. Its end has a bound too, and raises nothing: all answers are there by then.
     """
 
     def __init__(self, *, master: str, small: bool) -> None:
@@ -109,6 +112,7 @@ class Session:
         self._scratch = tempfile.TemporaryDirectory(prefix="reports-spark-")
         self._open = ExitStack()
         self.spark: SparkSession | None = None
+        self._jvm: subprocess.Popen[bytes] | None = None  # asked to end, not yet waited for
 
     def __enter__(self) -> SparkSession:
         require_what_it_takes(self._master)
@@ -157,16 +161,31 @@ class Session:
 
     def _give_up(self, text: str) -> None:
         shutil.rmtree(self._scratch.name, ignore_errors=True)
+        jvm = own_jvm()
+        if jvm is not None:
+            jvm.kill()
         end_process(text)
 
-    def __exit__(self, *_: object) -> None:
-        """A session whose server is gone cannot be stopped in order: then its process ends it."""
+    def let_go(self) -> None:
+        """Nothing more will be asked: Spark may end while the caller goes on."""
         self._open.close()
-        if self.spark is not None:
+        spark, self.spark = self.spark, None
+        jvm = None if is_connect(self._master) else take_own_jvm()
+        if jvm is not None:
+            self._jvm = jvm
+            ask_to_end(jvm)
+        elif spark is not None:  # somebody else's JVM, which goes on
             what = f"stopping Spark on {self._master}"
             with bounded(what, timeout_s_of(self._master), self._give_up), contextlib.suppress(Exception):
-                self.spark.stop()
-        self._scratch.cleanup()
+                spark.stop()
+
+    def __exit__(self, *_: object) -> None:
+        self.let_go()
+        if self._jvm is not None and not wait_until_gone(self._jvm):
+            print(f"reports: Spark's JVM {self._jvm.pid} was killed and has not gone", file=sys.stderr, flush=True)
+        self._jvm = None
+        with contextlib.suppress(OSError):  # a JVM that has not gone may still write to it
+            self._scratch.cleanup()
 
 
 def _start_jvm_as(name: str, settings: Mapping[str, str]) -> None:

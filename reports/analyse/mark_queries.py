@@ -1,0 +1,88 @@
+"""The Spark SQL that marks records: which ones an anomaly was observed on, and which ones a fault must have damaged.
+
+Each part says which views it draws its rows from. A part whose views hold nothing has no rows, and is left out of the
+statement: planning a query costs more than reading a small run, and a calm run leaves out nearly all.
+tests/reports/test_reports_exactness.py shows that what is left finds every record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from reports.analyse import copy_queries as copies
+from reports.analyse import record_queries as records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Rows `cell, kind, producer, incarnation, seq`. If any of the views `of` is empty, there are none."""
+
+    sql: str
+    of: tuple[str, ...] = ()
+
+
+def _kind(kind: str, source: str, *of: str, distinct: bool = False) -> Part:
+    """Records of one kind, from a query or with `FROM ...` from a view."""
+    start = "SELECT DISTINCT" if distinct else "SELECT"
+    return Part(sql=f"{start} cell, '{kind}' AS kind, producer, incarnation, seq {source}", of=of)
+
+
+def _kinds(query: str, *of: str) -> Part:
+    """Records whose kind is a column of the query."""
+    return Part(sql=f"SELECT cell, kind, producer, incarnation, seq FROM ({query})", of=of)
+
+
+OBSERVED: Final = (
+    _kinds(records.STRAYS, "bad_words"),
+    _kind(
+        "duplicated", "FROM duplicates GROUP BY cell, producer, incarnation, seq HAVING sum(copies) > 1", "duplicates"
+    ),
+    _kind("reordered", f"FROM ({records.REORDERED})", "late_runs"),
+    _kind("dup_delivered", f"FROM ({records.DELIVERED_TWICE})", "twice_words"),
+    _kind("corrupt", "FROM log WHERE crc_ok = 0"),
+    _kind("ack_misplaced", f"FROM ({records.ACK_MISPLACED})", "misplaced"),
+    _kind("answered_twice", "FROM answers WHERE outcomes > 1", "answers"),
+    _kind("unread", f"FROM ({records.UNREAD})", "unread_partitions"),
+    _kind("offset_reused", f"FROM ({records.OFFSET_REUSED})", "offset_blocks"),
+    _kind("send_realtime_violation", f"FROM ({records.SEND_REALTIME_VIOLATION})", "realtime_bins"),
+    _kinds(records.NOT_DELIVERED, "undelivered"),
+    _kind("lost_in_delivery", f"FROM ({records.DELIVERED_OTHERS})", "read_blocks"),
+    _kind("read_above_hw", f"FROM ({records.READ_ABOVE_HW})", "read_blocks"),
+    _kind("nonmonotonic_poll", f"FROM ({records.NONMONOTONIC_POLL})", "odd_polls"),
+    _kind("poll_skip", f"FROM ({records.POLL_SKIP})", "gap_ends", "gap_blocks"),
+    _kinds(records.FROM_INTERVALS, "intervals"),
+    _kind("redelivered", "FROM redeliveries", "redeliveries", distinct=True),
+    _kind("redelivered_overdue", f"FROM ({records.REDELIVERED_OVERDUE})", "redeliveries", "commit_limits"),
+    _kinds(copies.MISSING, "copying"),
+    _kinds(copies.OF_COPIES, "copies"),
+    _kinds(copies.OF_AUDIT, "audit"),
+    _kinds(copies.OF_BOTH, "copies", "audit"),
+)
+
+PREDICTED: Final = (
+    _kinds(records.PREDICTED_LOST, "intervals"),
+    _kinds(records.PREDICTED_IN_LOG, "intervals"),
+)
+
+
+def marks(is_empty: Callable[[str], bool]) -> str | None:
+    """One row a marked record: observed, predicted, or both. None if no part has a row."""
+    told = [
+        *(f"SELECT *, 1 AS observed, 0 AS predicted FROM ({part.sql})" for part in _asked(OBSERVED, is_empty)),
+        *(f"SELECT *, 0 AS observed, 1 AS predicted FROM ({part.sql})" for part in _asked(PREDICTED, is_empty)),
+    ]
+    if not told:
+        return None
+    return f"""
+SELECT cell, kind, producer, incarnation, seq,
+       CASE WHEN max(observed) = 1 AND max(predicted) = 1 THEN 'both'
+            WHEN max(observed) = 1 THEN 'only_observed' ELSE 'only_predicted' END AS part
+FROM ({" UNION ALL ".join(told)})
+GROUP BY cell, kind, producer, incarnation, seq
+"""
+
+
+def _asked(parts: Iterable[Part], is_empty: Callable[[str], bool]) -> list[Part]:
+    return [part for part in parts if not any(is_empty(view) for view in part.of)]

@@ -1,0 +1,42 @@
+"""Two halves of a work that asks Spark, at the same time. Spark plans a query on one core, and while it plans one for a
+small run, the other core has nothing to do.
+
+Shown by tests/reports/test_reports_side_by_side.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def both(here: Callable[[], A], beside: Callable[[], B]) -> tuple[A, B]:
+    """The results of both. The first runs in this thread.
+
+    An error of either is raised, and only when both are over: views have their names in one session, so nothing of an
+    attempt that failed may go on when the next one begins. An interrupt waits for nothing.
+    """
+    found: list[B] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(beside())
+        except BaseException as error:  # raised again in the caller's thread
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="beside", daemon=True)
+    thread.start()
+    try:
+        mine = here()
+    except Exception:
+        thread.join()
+        raise
+    thread.join()
+    if errors:
+        raise errors[0]
+    return mine, found[0]

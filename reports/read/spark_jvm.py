@@ -1,0 +1,70 @@
+"""The JVM that pyspark starts for this process, and how it ends: within a bound, whatever it does.
+
+pyspark itself never waits for its JVM. The JVM ends when the pipe to it ends, if it gets so far: one that is stuck or
+frozen stays. It also holds the stdout and stderr of this process, so whoever reads these to their end waits with it.
+Only a process that this process started is ever ended. Shown by tests/reports/test_reports_ending.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from typing import Any, Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.context import SQLContext
+
+# An idle host takes a third of a second. What is killed loses nothing: its scratch directory goes with the session.
+END_GRACE_S: Final = 10.0
+# After SIGKILL the kernel only has to give memory back.
+KILLED_S: Final = 10.0
+
+
+def own_jvm() -> subprocess.Popen[bytes] | None:
+    """The JVM that pyspark started here. None if there is none, or if somebody else started the one that is used."""
+    gateway: Any = SparkContext._gateway  # py4j has no types
+    process = getattr(gateway, "proc", None)
+    return process if isinstance(process, subprocess.Popen) else None
+
+
+def take_own_jvm() -> subprocess.Popen[bytes] | None:
+    """The same, out of pyspark's hands: nothing more can be asked of its session. The next session gets a new JVM."""
+    jvm = own_jvm()
+    if jvm is not None:
+        _forget_session()
+    return jvm
+
+
+def ask_to_end(jvm: subprocess.Popen[bytes]) -> None:
+    """Returns at once. At the end of its stdin the JVM stops Spark in order, which also tells a server that this
+    application is over, and then exits."""
+    if jvm.stdin is not None:
+        with contextlib.suppress(OSError):
+            jvm.stdin.close()
+
+
+def wait_until_gone(jvm: subprocess.Popen[bytes], *, grace_s: float = END_GRACE_S, killed_s: float = KILLED_S) -> bool:
+    """Kills it after `grace_s`. False if even then it has not gone, as when the disk under it hangs."""
+    for wait_s, is_last in ((grace_s, False), (killed_s, True)):
+        try:
+            jvm.wait(wait_s)
+            return True
+        except subprocess.TimeoutExpired:
+            if not is_last:
+                jvm.kill()
+    return False
+
+
+def _forget_session() -> None:
+    """pyspark remembers its gateway and session for ever, and would hand out those of a JVM that is gone."""
+    context: Any = SparkContext
+    session: Any = SparkSession
+    sql_context: Any = SQLContext
+    with context._lock:
+        context._active_spark_context = None
+        context._gateway = None
+        context._jvm = None
+    session._instantiatedSession = None
+    session._activeSession = None
+    sql_context._instantiatedContext = None
