@@ -14,7 +14,7 @@ DEV := $(VENV)/.dev-installed
 KAFKA_JARS := $(CACHE)/kafka/.installed
 # Every file is checked against its hash. What a source distribution (PySpark) is built with is locked too: pip would
 # fetch it unchecked for an isolated build, so setuptools goes in first and builds are not isolated.
-LOCKED := $(BIN)/pip install --require-hashes --use-pep517 --no-build-isolation
+LOCKED := DIST_EXTRA_CONFIG=$(CURDIR)/.ci/wheels.cfg $(BIN)/pip install --require-hashes --use-pep517 --no-build-isolation
 pins = sed -n '/^$(1)==/,/[^\\]$$/p' requirements.lock
 # TEST_WORKERS overrides how many tests run at once; the defaults are for two cores. The fast tests only compute. Those
 # of `make test` wait for processes and time-outs almost half of their time, so a third one uses what two leave idle.

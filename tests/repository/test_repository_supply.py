@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,24 @@ def test_whatever_is_installed_is_checked_against_its_hash_or_is_the_project_its
 
 def test_what_source_distributions_are_built_with_is_locked() -> None:
     assert {"setuptools", "hatchling", "editables"} <= pins("requirements.lock").keys()
+
+
+def test_wheels_that_set_up_builds_are_not_compressed(tmp_path: Path) -> None:
+    """PySpark's holds half a gigabyte of jars. A small project is built with what `make setup` gives to pip."""
+    assert (
+        "DIST_EXTRA_CONFIG=$(CURDIR)/.ci/wheels.cfg $(BIN)/pip install --require-hashes"
+        in (ROOT / "Makefile").read_text()
+    )
+    (tmp_path / "setup.py").write_text(
+        "from setuptools import setup\nsetup(name='small', version='1', py_modules=['small'])\n"
+    )
+    (tmp_path / "small.py").write_text("x = 0\n" * 1000)
+    build = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
+    environment = {**os.environ, "DIST_EXTRA_CONFIG": str(ROOT / ".ci" / "wheels.cfg")}
+    command = [sys.executable, "-c", build]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        assert {member.compress_type for member in wheel.infolist()} == {zipfile.ZIP_STORED}
 
 
 def test_the_build_backend_has_the_version_of_the_lock() -> None:
