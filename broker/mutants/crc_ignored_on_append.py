@@ -7,7 +7,7 @@ from broker.node.handlers import partition_produce
 from broker.wire.batch import BatchHeader, iter_batches
 
 
-def _validate_batches(buffer: memoryview) -> list[BatchHeader]:
+def _validate_batches(buffer: memoryview, *, is_stored: bool = False) -> list[BatchHeader]:
     return [batch.header for batch in iter_batches(buffer)]
 
 
