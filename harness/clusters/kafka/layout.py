@@ -160,10 +160,7 @@ def _node(
         "log.dirs": str(directory / "data"),
     }
     hosts_path, properties_path = directory / "hosts", directory / "server.properties"
-    hosts = ["127.0.0.1 localhost"]
-    hosts += [f"{own if peer == broker or not proxied else f'127.0.{broker}.{peer}'} broker-{peer}" for peer in ids]
-    if not proxied:
-        hosts = [hosts[0], *(f"127.0.0.{peer} broker-{peer}" for peer in ids)]
+    hosts = _hosts(broker, ids, proxied=proxied)
     classpath = ["-cp", f"{jars}/*"]
     control = directory / FAULT_PAGE_FILE
     environment = {} if interposer is None else {"LD_PRELOAD": str(interposer), fault_page.ENVIRONMENT: str(control)}
@@ -194,3 +191,9 @@ def _node(
         environment=environment,
         fault_page=None if interposer is None else control,
     )
+
+
+def _hosts(broker: BrokerId, ids: list[BrokerId], *, proxied: bool) -> list[str]:
+    """The lines of the broker's own hosts file. With proxies the name of a peer is the proxy on the way to it."""
+    on_the_way = {peer: f"127.0.{broker}.{peer}" if proxied and peer != broker else f"127.0.0.{peer}" for peer in ids}
+    return ["127.0.0.1 localhost", *(f"{address} broker-{peer}" for peer, address in on_the_way.items())]
