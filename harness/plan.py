@@ -16,6 +16,7 @@ from typing import Final
 
 from chaos.model import Expect, Scenario
 from harness.designs import ONE_AT_A_TIME
+from harness.errors import UsageError
 from harness.limit_cells import check_limits, limits_of
 from harness.planned_cell import PlannedCell, new_record
 from harness.suite import BASELINE, Ceiling, ChaosEntry, Search, Suite, Sweep
@@ -53,8 +54,8 @@ def build_plan(
     cells: list[PlannedCell] = []
     if suite.sweep is not None:
         cells += _sweep_cells(suite, suite.sweep, seed=seed, client=sweep_client or client)
-    for entry in suite.chaos:
-        for case in cases_of(entry):
+    for index, entry in enumerate(suite.chaos):
+        for case in _cases(suite, index, cases_of):
             cells += [
                 _chaos_cell(suite, case, seed=seed, client=client, repetition=number, repetitions=entry.repetitions)
                 for number in range(1, entry.repetitions + 1)
@@ -63,6 +64,17 @@ def build_plan(
     assert len(ids) == len(set(ids)), f"cell ids are not unique: {sorted(ids)}"
     check_limits(suite, cells)
     return tuple(_limited(suite, cell) for cell in cells)
+
+
+def _cases(suite: Suite, index: int, cases_of: CasesOf) -> Sequence[ScenarioCase]:
+    """UsageError with the line of the suite that names the scenario."""
+    try:
+        return cases_of(suite.chaos[index])
+    except UsageError as error:
+        named = suite.source.data.get("chaos") if suite.source is not None else None
+        if suite.source is None or not isinstance(named, list) or len(named) != len(suite.chaos):
+            raise  # scenarios of the command line
+        raise UsageError(f"{suite.source.place_of(('chaos', index))}: chaos.{index}: {error}") from error
 
 
 def _limited(suite: Suite, cell: PlannedCell) -> PlannedCell:

@@ -182,6 +182,13 @@ class Sweep(_Strict):
         return (repetition - 1) * self.forks // self.repetitions + 1
 
     @model_validator(mode="after")
+    def _varies_something(self) -> Sweep:
+        empty = next((name for name, values in self.vary.items() if not isinstance(values, Range) and not values), None)
+        if empty is not None:
+            raise ValueError(f"{empty} is varied over no value: name one at least, as in {empty}: [1, 2]")
+        return self
+
+    @model_validator(mode="after")
     def _sweeps_no_secret(self) -> Sweep:
         secret = next((name for name in self.vary if is_secret(name)), None)
         if secret is not None:

@@ -7,6 +7,7 @@ sentences. Knows nothing of what a suite means. Shown by tests/harness/test_harn
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -229,8 +230,25 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
     got = detail.get("input")
     if detail["type"] == "value_error" and isinstance(got, dict | list):
         return f"{place}: {name}: {message}"  # the sentence is ours and already names the wrong key
+    message = message.replace("valid tuple", "valid list")
+    message += _in_our_unit(str(location[-1]) if location else "", got)
     shown = f", got {_shown(name, got)}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
     return f"{place}: {name}: {message}{shown}"
+
+
+_UNITS: Final[Mapping[str, Mapping[str, float]]] = {
+    "_ms": {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000},
+    "_bytes": {"b": 1, "kb": 1_024, "k": 1_024, "kib": 1_024, "mb": 1_048_576, "m": 1_048_576, "mib": 1_048_576},
+    "_per_s": {"k": 1_000, "/s": 1, "m": 1_000_000},
+}
+
+
+def _in_our_unit(key: str, got: object) -> str:
+    """The number that somebody meant who wrote a unit behind it: 10s for a key in milliseconds. Empty if it is none."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z/]+)\s*", got) if isinstance(got, str) else None
+    factors = next((own for ending, own in _UNITS.items() if key.endswith(ending)), {})
+    factor = factors.get(found[2].lower()) if found else None
+    return f" (the unit stands in the name of the key: {float(found[1]) * factor:g})" if found and factor else ""
 
 
 def _shown(name: object, value: object) -> str:

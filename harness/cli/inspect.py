@@ -14,6 +14,7 @@ from harness.cli.plan_text import extra_cells
 from harness.errors import ExitCode, UsageError
 from harness.lint import findings_of
 from harness.plan import build_plan, first_try
+from harness.replicas import check_replicas
 from harness.run.terminal_tables import Column, stdout_width, table_lines, wrapped_line
 from harness.scenarios import cases_of, load_scenario
 from harness.setting_places import check_scenario_settings, check_settings
@@ -55,10 +56,11 @@ def _describe(name: str) -> str:
         scenario = validate(source, Scenario)
         check_scenario_settings(source, scenario)
         return f"ok, scenario with {len(scenario.cases)} cases"
-    suite = validate(source, Suite)
+    suite = load_suite(name)
     client, sweep_client = suite.client, suite.sweep_client
     cells = build_plan(suite, cases_of, seed=suite.seed, client=client, sweep_client=sweep_client)
     check_settings(source, client, [*cells, *first_try(suite, client)], sweep_client=sweep_client)
+    check_replicas(suite, [*cells, *first_try(suite, client)])
     for finding in findings_of(suite, cells):
         print(f"lint: {name}: {finding.text()}", file=sys.stderr)
     extra = extra_cells(suite)

@@ -20,6 +20,7 @@ from harness.clusters.security import read_properties
 from harness.errors import UsageError
 from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
+from harness.replicas import check_replicas
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite
@@ -47,6 +48,7 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
     for cell in wanted:
         _check_cell(suite, cell, options.engine)
+    check_replicas(suite, [*wanted, *first_try(suite, client)])
     return wanted
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import ExitCode, HarnessError, Interrupted, worst_of
-from harness.run.artifacts import collect_artifacts
+from harness.run.artifacts import check_artifacts, collect_artifacts
 from harness.run.progress import Progress
 from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
@@ -20,11 +20,13 @@ def report_directories(
 ) -> ExitCode:
     """The worst exit code of all."""
     check_allowances(allow)
+    check_artifacts(artifacts)
+    for directory in directories:
+        check_run_directory(directory)
     codes = []
     stop = StopFlag()
     with signals_set(stop):
         for directory in directories:
-            check_run_directory(directory)
             for line in recover_run(directory):
                 print(line, file=sys.stderr)
             codes.append(report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))

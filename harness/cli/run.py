@@ -22,6 +22,7 @@ from harness.errors import EnvironmentFault, ExitCode, UsageError, worst_of
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
 from harness.run.again import of_one_suite
+from harness.run.artifacts import check_artifacts
 from harness.run.orchestrator import Run
 from harness.run.progress import Progress
 from harness.run.reporting import check_allowances, start_check
@@ -47,6 +48,7 @@ def run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
 def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
     requests = [(suite, plan_of(suite, options)) for suite in suites]
     check_allowances(options.allow)
+    check_artifacts(options.artifacts)
     if options.run_dir is not None and len(suites) > 1:
         raise UsageError("--run-dir holds one run: give one suite")
     _lint(requests, strict=options.strict, is_own_cluster=options.engine != "external")

@@ -63,7 +63,8 @@ def create_run_directory(parent: Path, name: str, explicit: Path | None = None) 
 def check_run_directory(directory: Path) -> None:
     """UsageError unless a run wrote this directory."""
     if not directory.is_dir():
-        raise UsageError(f"{directory} is no run directory: it does not exist")
+        why = "it is a file" if directory.exists() else "it does not exist"
+        raise UsageError(f"{directory} is no run directory: {why}")
     if problem := strange_entry(directory):
         raise UsageError(f"{directory} is not read: {problem}")
     if not (directory / "manifest.json").is_file():

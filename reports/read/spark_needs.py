@@ -15,13 +15,14 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from reports.read.errors import EnvironmentProblem
+from reports.read.errors import EnvironmentProblem, UsageProblem
 
 JAVA_MAJOR_MIN: Final = 17
 JAVA_ANSWER_TIMEOUT_S: Final = 20
 SERVER_ANSWER_TIMEOUT_S: Final = 3.0  # to accept a connection; the same network is asked to carry the analysis
 CONNECT_SCHEME: Final = "sc://"
 STANDALONE_SCHEME: Final = "spark://"
+_MASTERS: Final = ("local", STANDALONE_SCHEME, CONNECT_SCHEME, "yarn", "k8s://")  # as their beginnings
 CONNECT_PORT: Final = 15002
 STANDALONE_PORT: Final = 7077
 _ADVICE: Final = "install a JDK 17 or newer (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
@@ -49,6 +50,10 @@ def is_on_this_host(master: str) -> bool:
 
 def require_what_it_takes(master: str) -> None:
     """Raises SparkUnavailableError. A Connect server brings its own Java; its client needs gRPC."""
+    if not master.startswith(_MASTERS):
+        raise UsageProblem(
+            f"Spark master {master!r}: expected local[N], spark://HOST:PORT, sc://HOST:PORT, yarn or k8s://URL"
+        )
     if is_connect(master):
         require_pyspark()
         missing = [name for name in ("grpc", "grpc_status", "zstandard") if importlib.util.find_spec(name) is None]

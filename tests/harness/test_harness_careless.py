@@ -1,0 +1,108 @@
+"""What a careless user writes is told before anything starts: what, where, expected and got; and no run begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli import run as run_command
+from harness.cli.main import execute
+from harness.errors import ExitCode, UsageError
+from harness.suite import load_suite
+from reports.read.errors import UsageProblem
+from reports.read.spark_needs import require_what_it_takes
+
+WORKLOAD = "workload: {rate_per_s: 1000, record_size_bytes: 100, warmup_ms: 1000, measure_ms: 3000, drain_ms: 1000}\n"
+SWEEP = "sweep: {baseline: {linger.ms: 5}, vary: {linger.ms: [0]}}\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def began(*_: object) -> None:
+        raise AssertionError("a run was begun")
+
+    monkeypatch.setattr(run_command, "_run_one", began)
+    monkeypatch.chdir(tmp_path)
+
+
+def suite(text: str) -> str:
+    Path("x.yaml").write_text("name: x\n" + text)
+    return "x.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (WORKLOAD.replace("3000", "10s") + SWEEP, "x.yaml:2: workload.measure_ms: "),
+        (WORKLOAD.replace("3000", "10s") + SWEEP, "(the unit stands in the name of the key: 10000), got '10s'"),
+        (WORKLOAD.replace("100,", "1KB,") + SWEEP, "the name of the key: 1024), got '1KB'"),
+        (WORKLOAD.replace("1000", "5k", 1) + SWEEP, "the name of the key: 5000), got '5k'"),
+        (WORKLOAD + SWEEP.replace("[0]", "[]"), "x.yaml:3: sweep: linger.ms is varied over no value"),
+        (WORKLOAD + "chaos: [{scenario: leader-los}]\n", "x.yaml:3: chaos.0: no scenario 'leader-los'; did you mean"),
+        (
+            WORKLOAD + "chaos:\n  - {scenario: leader-loss, cases: [acks-2]}\n",
+            "x.yaml:4: chaos.0: scenario leader-loss has",
+        ),
+        (
+            "topic: {replication_factor: 1, config: {min.insync.replicas: 2}}\n" + WORKLOAD + SWEEP,
+            "x.yaml:2: topic: min.insync.replicas is 2, expected at most replication_factor, which is 1",
+        ),
+        ("topic: {replication_factor: 1}\n" + WORKLOAD + SWEEP, "no record would ever be acknowledged"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run", "--dry-run"], ["validate"]])
+def test_a_wrong_suite_is_told_with_its_line(
+    text: str, told: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([command[0], suite(text), *command[1:]]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert told in said
+    assert "Traceback" not in said
+    assert not Path("runs").exists()
+
+
+def test_without_acks_all_fewer_replicas_are_no_mistake() -> None:
+    no_quorum = SWEEP.replace("linger.ms: 5", "acks: 1, enable.idempotence: false")
+    assert (
+        execute(["run", suite("topic: {replication_factor: 1}\n" + WORKLOAD + no_quorum), "--dry-run"]) == ExitCode.PASS
+    )
+
+
+def test_a_scenario_of_the_command_line_has_no_line_in_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["chaos", "leader-los", "--dry-run"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("harness: no scenario 'leader-los'; did you mean 'leader-loss'?")
+
+
+@pytest.mark.parametrize("words", [["run", "smoke"], ["bench"], ["chaos", "leader-loss"], ["report", "run"]])
+def test_artifacts_that_cannot_be_kept_are_told_before_a_run(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path("file").absolute()
+    file.touch()
+    for place in ("file", "file/below"):
+        assert execute([*words, "--artifacts", place]) == ExitCode.USAGE
+        assert f"--artifacts {place}: {file} is a file, expected a directory" in capsys.readouterr().err
+
+
+def test_the_second_directory_of_a_report_is_looked_at_before_the_first_is_analysed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "manifest.json").write_text("{}")
+    Path("file").touch()
+    for other, why in (("gone", "it does not exist"), ("file", "it is a file")):
+        assert execute(["report", "good", other]) == ExitCode.USAGE
+        assert f"{other} is no run directory: {why}" in capsys.readouterr().err
+
+
+def test_what_is_no_spark_master_is_told_before_the_load() -> None:
+    with pytest.raises(UsageProblem, match=r"'nonsense': expected local\[N\], spark://HOST:PORT"):
+        require_what_it_takes("nonsense")
+
+
+def test_a_range_is_no_empty_list() -> None:
+    text = SWEEP.replace("[0]", "{from: 0, to: 9}").replace("vary", "design: latin-hypercube, vary")
+    assert load_suite(suite(WORKLOAD + text)).sweep is not None
+    with pytest.raises(UsageError):
+        load_suite(suite(WORKLOAD + SWEEP.replace("[0]", "[]")))
