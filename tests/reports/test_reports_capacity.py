@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from reports.figures.cell import cell_figures
+from reports.figures.compare.comparison import SAME, UNDECIDED, WHOLE_RUN, WORSE, compare, pair_up
 from reports.figures.figures import figures_of
+from reports.figures.measurements import Measurement, measure
 from reports.figures.overview.forest import forest_of
 from reports.figures.overview.safety_cost import safety_cost
 from reports.figures.overview.table import cell_table
@@ -77,12 +79,12 @@ def test_a_ceiling_gives_capacity_and_nothing_else() -> None:
 
 def test_two_repetitions_give_intervals_that_hold_the_truth_and_call_the_small_effect_undecided() -> None:
     found, _ = analysed(two_windows())
-    for measure, truth in ((CAPACITY, CEILING_OF), (P99, P99_OF)):
-        for effect in found.effects[measure].effects:
+    for name, truth in ((CAPACITY, CEILING_OF), (P99, P99_OF)):
+        for effect in found.effects[name].effects:
             value, low, high = effect.estimate.ratio
             assert effect.repeated
-            assert low < truth[effect.value] < high, f"{measure} {effect.value}: {value:.3f} ({low:.3f} to {high:.3f})"
-            assert effect.clear == (truth[effect.value] not in (1.0, 1.002, 1.003)), f"{measure} {effect.value}"
+            assert low < truth[effect.value] < high, f"{name} {effect.value}: {value:.3f} ({low:.3f} to {high:.3f})"
+            assert effect.clear == (truth[effect.value] not in (1.0, 1.002, 1.003)), f"{name} {effect.value}"
 
 
 def test_a_capacity_of_one_round_has_no_interval_that_holds_for_the_next() -> None:
@@ -187,6 +189,26 @@ def test_without_any_capacity_nothing_is_drawn_of_it(limited: list[str]) -> None
     forest = forest_of(found)
     assert forest is not None
     assert ("capacity" in [column.title for column in forest.columns]) == (not limited)
+
+
+def test_compare_finds_a_capacity_that_fell_and_says_nothing_of_the_latency_of_ceilings() -> None:
+    def measured(share: float) -> list[Measurement]:
+        cells = [
+            replace(facts, throughput_records_per_s=facts.throughput_records_per_s * share)
+            if facts.cell.kind is CellKind.CEILING
+            else facts
+            for facts in two_windows(rounds=5)
+        ]
+        items = judged(cells)
+        return measure(items, observe(items))
+
+    fell = compare(pair_up(measured(1.0), measured(0.7)))
+    whole = {row.measure: row.result for row in fell.rows if row.cell == WHOLE_RUN}
+    assert whole[CAPACITY] == WORSE
+    assert whole[P99] != WORSE
+    assert not [row for row in fell.rows if row.cell.startswith("ceiling") and row.measure == P99]
+    same = compare(pair_up(measured(1.0), measured(1.0)))
+    assert {row.result for row in same.rows if row.measure == CAPACITY} <= {SAME, UNDECIDED}
 
 
 def test_a_limit_without_cells_is_not_about_ceilings() -> None:
