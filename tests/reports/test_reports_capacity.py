@@ -218,3 +218,17 @@ def test_a_limit_without_cells_is_not_about_ceilings() -> None:
         without = run_limits((RunLimitRecord(limit=text, cells=()),), items, None)
         assert with_ceilings != without, text
         assert not any("ceiling" in str(one) for one in without)
+
+
+def test_a_lone_contender_is_no_clear_choice() -> None:
+    cells = [
+        *(cell_facts(BASE, p99_us=20_000, throughput=3000, asked=3000, baseline=True, repetition=n) for n in (1, 2)),
+        *(
+            cell_facts({**BASE, "linger.ms": "50"}, p99_us=50_000, throughput=1000, asked=3000, repetition=n)
+            for n in (1, 2)
+        ),
+    ]
+    found, _ = analysed(cells)
+    first, *_rest = found.recommendation.sentences
+    assert first.startswith("The only safe configuration that this run can recommend: run ")
+    assert any("nothing to choose" in sentence for sentence in found.recommendation.sentences)

@@ -51,6 +51,7 @@ _DRAWS: Final = 1_000
 REPETITIONS_TO_DECIDE: Final = 4  # `compare` needs as many a side to judge a cell alone
 DECIDE: Final = f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}"
 HOW_SURE, WOULD_CHANGE = "How sure: ", "What would change it: "  # how the sentences that tell it begin
+_ALONE: Final = "The only safe configuration that this run can recommend"
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
 
@@ -104,7 +105,7 @@ def recommend(inputs: Inputs) -> Recommendation:
     combination = _combination(inputs)
     predicted = predict(inputs.means, chosen.configuration, inputs.chosen_without)
     sentences = [
-        _what(chosen, certainty, inputs, is_told_apart=not others),
+        _what(chosen, certainty, inputs, is_told_apart=not others, is_alone=len(contenders) == 1),
         *_no_p99(objective),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
@@ -305,10 +306,10 @@ def change(difference: Estimate) -> str:
     return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
-def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: bool) -> str:
+def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: bool, is_alone: bool) -> str:
     """Clear or likely is only what is told from every other: the best of equals has won by luck, which flatters it."""
     words = _CERTAINTY if is_told_apart else _CERTAINTY[-1:]
-    word = next(word for least, word in words if certainty >= least)
+    word = _ALONE if is_alone else next(word for least, word in words if certainty >= least)
     figures = [
         f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
         for name in (THROUGHPUT if CAPACITY not in chosen.levels else CAPACITY, P99, BROKER_CPU, WIRE_BYTES)
@@ -401,6 +402,10 @@ def _how_sure(
     certainty: float,
     inputs: Inputs,
 ) -> str:
+    if len(contenders) == 1:
+        return (
+            f"{HOW_SURE}no other safe configuration has a {measure.title} that counts, so there was nothing to choose."
+        )
     text = (
         f"{HOW_SURE}drawn again from the intervals it has the best {measure.title} of the {len(contenders)} safe "
         f"configurations, or is within {MARGIN:.0%} of it, {certainty:.0%} of the time"
