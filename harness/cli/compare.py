@@ -14,6 +14,7 @@ from harness.run.progress import Progress
 from harness.run.reporting import make_report
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.terminal_tables import stdout_width, wrapped_line
 from reports.figures.compare.comparison import Row, compare, pair_up, search_row
 from reports.figures.compare.likeness import Likeness, compare_surroundings
 from reports.figures.measurements import Measurement
@@ -61,7 +62,7 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
     )
     page = write(sides[1].directory, compared)
     for line in text(compared):
-        print(line)
+        print("\n".join(wrapped_line(line, stdout_width())))
     print(page, flush=True)
     return ExitCode(compared.comparison.exit_code)
 

@@ -17,6 +17,7 @@ from harness.designs import LATIN_HYPERCUBE
 from harness.errors import ExitCode, UsageError
 from harness.plan import ceiling_id
 from harness.run.rundir import check_run_directory, new_run_path
+from harness.run.terminal_tables import stdout_width, wrapped_line
 from harness.suite import Suite
 from reports.figures.compare.confirm import (
     CompilerAside,
@@ -124,7 +125,7 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
     }
     write_json(run_dir / "results" / "confirm.json", document)
     for line in text(recommended.name, found, recommended.predicted, aside):
-        print(line)
+        print("\n".join(wrapped_line(line, stdout_width())))
     print(run_dir / "report.html", flush=True)
     return code if code is ExitCode.FAIL else ExitCode(exit_code(found))
 

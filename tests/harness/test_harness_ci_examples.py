@@ -32,7 +32,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "sources" / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPOSITORY / path, root / "sources" / path)
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", "vendor", "sources"],
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", "vendor",
+         "./sources"],
         cwd=root, check=True, timeout=300, capture_output=True,
     )  # fmt: skip
     (built,) = (root / "vendor").glob("kafka_harness-*.whl")

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from harness.cli import inspect, plan_text
+from harness.cli.confirm import text as confirm_text
 from harness.cli.main import execute
 from harness.run import reporting
 from harness.run.progress import Progress
-from harness.run.terminal_tables import Column, table_lines
+from harness.run.terminal_tables import Column, table_lines, wrapped_line
+from reports.figures.compare.confirm import PredictedFigure, confirm
 from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.load import Progress as LoadProgress
 
@@ -122,3 +124,39 @@ def test_a_table_that_cannot_fit_is_stacked_and_loses_nothing() -> None:
         assert max(map(len, text.splitlines())) <= width
         for word in " ".join(rows[0]).split():
             assert word in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = (
+        f"limit median(p99_ms) <= 50: undecided, over 3 cells (1,234.6, 48), not known in 1; {LONG}: disturbed host"
+    )
+    tally = {"limit": "median(end_to_end_p999_ms) <= 1.5 * baseline", "held": 12, "broken": 3, "undecided": 4}
+    warning = "12 of 14 cells of the sweep were disturbed by the host (first baseline: other programs took 19% of all)"
+    verdicts = _verdicts() | {
+        "limits": [{"subject": LONG, "reason": reason, "result": "inconclusive", "allowed": ""}],
+        "reading": {
+            "limits": [tally], "warnings": [warning] * 6, "recommendation": ["No recommendation: " + warning],
+            "properties": "max.in.flight.requests.per.connection=5\n# measured on a topic with replication.factor=3",
+        },
+    }  # fmt: skip
+    out = _Terminal()
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout", out)
+    reporting.print_verdicts(verdicts, Path("/r/report.html"))
+    assert max(map(len, out.getvalue().splitlines())) <= width
+    words = " ".join(out.getvalue().split())
+    for wanted in (reason, warning, "held 12, broken 3, undecided 4", "1.5 * baseline", "2 more are in the report"):
+        assert wanted in words
+    assert "…" not in words
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_confirm_says_fits(width: int) -> None:
+    figures = {"p99": PredictedFigure(value=1_234_567.0, low=1_034_567.0, high=1_434_567.0)}
+    found = confirm(figures, {"p99": [1_100_000.0, 1_200_000.0, 1_300_000.0, 1_400_000.0]})
+    for line in confirm_text(LONG, found, figures):
+        parts = wrapped_line(line, width)
+        assert max(map(len, parts)) <= width
+        assert "".join(" ".join(parts).split()) == "".join(line.split())
