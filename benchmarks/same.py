@@ -31,8 +31,8 @@ from typing import Any, Final
 
 from benchmarks.claims import TRIALS_MIN, Claim
 from benchmarks.same_claims import Quietness, of_comparisons, of_sweeps, quietness_of, results_of
-from reports.render.measurements import read_measurements
 from runlog.files.documents import read_json
+from runlog.records.results import read_measurements
 
 RESULTS: Final = Path(__file__).parent / "results"
 SUITE: Final = Path(__file__).parent / "same_suite.yaml"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.claims import Claim
-from reports.figures.measurements import Measurement
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
+from runlog.records.measurements import Measurement
 
 WRONG_MAX: Final = 0.05  # what is said with 95 % may be wrong so often
 _NAMED: Final = ("better", "worse")

@@ -5,33 +5,35 @@ Shown by tests/harness/test_harness_loss_words.py.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from harness.loss_words import Cut
+from runlog.records.codec import RecordError
+from runlog.records.lines import CLUSTER, read_line
+from runlog.records.partition import Truncated
 
-_KIND: Final = "truncated"
 _BYTES_READ_MAX: Final = 64 << 20  # of one journal; a test's own is some kilobytes
 
 
 def cuts_since(journals: Iterable[Path], topics: Iterable[str], since_ns: int) -> tuple[Cut, ...]:
     """By time. A line that cannot be read is passed over: a broker that was killed may leave a torn one."""
     wanted = set(topics)
-    found: list[tuple[int, Cut]] = []
-    for path in journals:
-        for line in _lines(path):
-            at_ns = line.get("mono_ns")
-            if line.get("kind") != _KIND or line.get("topic") not in wanted or not isinstance(at_ns, int):
-                continue
-            cut = _cut(line)
-            if cut is not None and at_ns >= since_ns:
-                found.append((at_ns, cut))
+    found = [
+        (line.t_us, Cut(
+            broker=line.broker, topic=line.topic, partition=line.partition, first_offset=line.to_offset,
+            end_offset=line.from_offset,
+        ))
+        for path in journals
+        for line in _truncations(path, since_ns)
+        if line.topic in wanted and line.topic is not None and line.to_offset < line.from_offset
+    ]  # fmt: skip
     return tuple(cut for _, cut in sorted(found, key=lambda item: item[0]))
 
 
-def _lines(path: Path) -> Iterable[dict[str, object]]:
+def _truncations(path: Path, since_ns: int) -> Iterator[Truncated]:
+    """Those since the moment; their `t_us` counts from it."""
     try:
         with path.open("rb") as file:
             text = file.read(_BYTES_READ_MAX)
@@ -39,18 +41,8 @@ def _lines(path: Path) -> Iterable[dict[str, object]]:
         return
     for line in text.splitlines():
         try:
-            document = json.loads(line)
-        except ValueError:
+            found = read_line(line, CLUSTER, t0_monotonic_ns=since_ns)
+        except RecordError:
             continue
-        if isinstance(document, dict):
-            yield document
-
-
-def _cut(line: dict[str, object]) -> Cut | None:
-    numbers = [line.get(name) for name in ("broker", "partition", "to_offset", "from_offset")]
-    if not all(isinstance(number, int) for number in numbers):
-        return None
-    broker, partition, first, end = (int(str(number)) for number in numbers)
-    if first >= end:
-        return None
-    return Cut(broker=broker, topic=str(line["topic"]), partition=partition, first_offset=first, end_offset=end)
+        if isinstance(found, Truncated) and found.t_us >= 0:
+            yield found

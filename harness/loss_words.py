@@ -1,17 +1,17 @@
 """Why a test of somebody's client fails, in words: how many records are gone, which fault, which offsets were cut off.
 
-Pure: what happened comes as values, from chaos.events and the brokers' journals. Shown by
+Pure: what happened comes as values, from the timeline and the brokers' journals. Shown by
 tests/harness/test_harness_loss_words.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from runlog.records.fault import WAIT, FaultPhase
+from runlog.records.fault import WAIT, FaultLine, FaultPhase
 
 SHOWN: Final = 10  # of the records; all of them with -vv
 _CHARACTERS_MAX: Final = 80  # of one record
@@ -51,41 +51,33 @@ class Fault:
         return f"{self.target} {', '.join(self.resolved)}" if len(self.resolved) == 1 else self.target
 
 
-def faults_of(events: Iterable[Mapping[str, Any]]) -> tuple[Fault, ...]:
-    """From the lines of `chaos.events`, in the order in which they began."""
+def faults_of(lines: Iterable[FaultLine]) -> tuple[Fault, ...]:
+    """In the order in which they began."""
     found: dict[str, Fault] = {}
     open_faults: dict[str, str] = {}  # step -> key: a step of a later `inject` has the id of an earlier one
-    for number, event in enumerate(events):
-        if event.get("kind") == WAIT:
+    for number, line in enumerate(lines):
+        if line.kind == WAIT:
             continue
-        step, phase, at_s = str(event.get("id")), event.get("phase"), float(event.get("t_us", 0)) / 1e6
-        if phase == FaultPhase.APPLIED:
-            open_faults[step] = f"{step}/{number}"
-            detail = event.get("detail") or {}
-            found[open_faults[step]] = Fault(
-                label=str(detail.get("label") or event.get("kind")),
-                target=str(event.get("target") or ""),
-                resolved=tuple(map(str, event.get("resolved") or ())),
+        at_s = line.t_us / 1e6
+        if line.phase is FaultPhase.APPLIED:
+            open_faults[line.id] = f"{line.id}/{number}"
+            found[open_faults[line.id]] = Fault(
+                label=line.label or line.kind,
+                target=line.target,
+                resolved=line.resolved,
                 began_s=at_s,
                 healed_s=None,
                 is_proved=False,
             )
-        elif step in open_faults:
-            key = open_faults[step]
-            found[key] = _later(found[key], str(phase), at_s)
+        elif line.id in open_faults:
+            key = open_faults[line.id]
+            found[key] = _later(found[key], line.phase, at_s)
     return tuple(found.values())
 
 
-def _later(fault: Fault, phase: str, at_s: float) -> Fault:
-    healed_s = at_s if phase == FaultPhase.HEALED and fault.healed_s is None else fault.healed_s
-    return Fault(
-        label=fault.label,
-        target=fault.target,
-        resolved=fault.resolved,
-        began_s=fault.began_s,
-        healed_s=healed_s,
-        is_proved=fault.is_proved or phase == FaultPhase.PROVED,
-    )
+def _later(fault: Fault, phase: FaultPhase, at_s: float) -> Fault:
+    healed_s = at_s if phase is FaultPhase.HEALED and fault.healed_s is None else fault.healed_s
+    return replace(fault, healed_s=healed_s, is_proved=fault.is_proved or phase is FaultPhase.PROVED)
 
 
 def lost(wanted: Collection[Value], there: Collection[Value]) -> list[Value]:

@@ -30,13 +30,13 @@ from benchmarks.known_server.runs import (
 )
 from reports.analyse.queries import LATENCY_BINS_PER_E_FOLD
 from reports.figures.compare.comparison import WORSE, compare
-from reports.figures.measurements import Measurement
-from reports.figures.sweep.behaviour import Behaviour
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.effects import estimate_effects
 from reports.figures.sweep.observations import SAFE, Observation
-from reports.render.measurements import read_measurements
 from runlog.records.documents import read_search_record
+from runlog.records.measurements import Measurement
+from runlog.records.results import read_measurements
+from runlog.records.sweep import Behaviour
 
 GAP_S: Final = (0.03, 0.12)
 STALL_S: Final = (0.02, 0.10)

@@ -15,12 +15,13 @@ from harness.run.reporting import make_report
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.terminal_tables import stdout_width, wrapped_line
+from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import Row, compare, pair_up, search_row
 from reports.figures.compare.likeness import Likeness, compare_surroundings
-from reports.figures.measurements import Measurement
-from reports.render.comparison import Compared, text, write
-from reports.render.measurements import MeasurementsError, read_analysis_id, read_measurements
+from reports.render.comparison import text, write
 from runlog.records.documents import read_run_record, read_search_record
+from runlog.records.measurements import Measurement
+from runlog.records.results import MeasurementsError, read_analysis_id, read_measurements
 from runlog.records.run import RunRecord
 
 
@@ -60,11 +61,12 @@ def compare_runs(base: Path, new: Path, *, force: bool, relevant: float, spark_m
         only_new=tuple(sorted(names[1] - names[0])),
         analyses=(read_analysis_id(sides[0].directory), read_analysis_id(sides[1].directory)),
     )
-    page = write(sides[1].directory, compared)
-    for line in text(compared):
+    figures = comparison_figures(compared)
+    page = write(sides[1].directory, figures)
+    for line in text(figures):
         print("\n".join(wrapped_line(line, stdout_width())))
     print(page, flush=True)
-    return ExitCode(compared.comparison.exit_code)
+    return ExitCode(figures.record.exit_code)
 
 
 def _read(directory: Path, spark_master: str | None) -> _Side:

@@ -8,7 +8,7 @@ the judgement. Shown by tests/harness/test_harness_confirm.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.cli.options import RunOptions
@@ -20,20 +20,17 @@ from harness.run.rundir import check_run_directory, new_run_path
 from harness.run.terminal_tables import stdout_width, wrapped_line
 from harness.suite import Suite
 from reports.figures.compare.confirm import (
-    CompilerAside,
-    Confirmation,
-    PredictedFigure,
     compiler_aside,
     confirm,
     exit_code,
-    predicted_figures,
     values_of,
 )
 from reports.figures.measurements import configuration_name
-from reports.render.measurements import read_analysis_id, read_measurements
-from runlog.files.documents import read_json, write_json
-from runlog.files.paths import cell_directory
 from runlog.files.redaction import has_hidden
+from runlog.records.confirmation import CompilerAside, Confirmation, ConfirmationRecord, ConfirmedAnalyses
+from runlog.records.documents import read_cell, read_run_record
+from runlog.records.results import read_analysis_id, read_measurements, read_sweep, write_confirmation
+from runlog.records.sweep import PredictedFigure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +50,19 @@ class Recommended:
 def read_recommended(directory: Path, repetitions: int) -> Recommended:
     """UsageError if the run holds no sweep, or recommends nothing."""
     check_run_directory(directory)
-    manifest = read_json(directory / "manifest.json")
+    run = read_run_record(directory)
     try:
-        sweep = read_json(directory / "results" / "sweep.json")
+        sweep = read_sweep(directory)
     except FileNotFoundError as error:
         raise UsageError(
             f"{directory}: no results/sweep.json; confirm needs an analysed sweep of two configurations or more "
             f"(`harness report {directory}` analyses it)"
         ) from error
-    recommendation = sweep["recommendation"]
-    if not recommendation or not recommendation.get("cell_id"):
+    recommendation = sweep.recommendation
+    if not recommendation.cell_id or recommendation.predicted is None:
         raise UsageError(f"{directory}: this sweep recommends nothing; report.html says why")
-    name = configuration_name(str(recommendation["cell_id"]))
-    document = dict(manifest["suite_document"])
+    name = configuration_name(recommendation.cell_id)
+    document = dict(run.suite_document)
     if has_hidden(document):
         raise UsageError(
             f"{directory}: the run's settings held a secret, which no run directory keeps: run the suite's file again "
@@ -74,16 +71,18 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
     # Its limits may name cells that do not run here; what is judged here is the prediction.
     document.update(chaos=[], search=None, limits=[], name=f"{document['name']}-confirm")
     document["sweep"] = {**document["sweep"], "repetitions": repetitions, "forks": 1}
+    suite = Suite.model_validate(document)
+    assert suite.sweep is not None, "a sweep was analysed"
     return Recommended(
-        suite=Suite.model_validate(document),
+        suite=suite,
         name=name,
-        cells=_cells(name, repetitions, has_ceiling=document["sweep"].get("ceiling") is not None),
-        engine=str(manifest["engine"]),
-        client=_client(directory, str(recommendation["cell_id"]), str(manifest["client"])),
+        cells=_cells(name, repetitions, has_ceiling=suite.sweep.ceiling is not None),
+        engine=run.engine or "",
+        client=_client(directory, recommendation.cell_id, run.client or ""),
         # A new seed gives other payloads and another order. A Latin hypercube would also get other points.
-        seed=int(manifest["seed"]) + (document["sweep"].get("design") != LATIN_HYPERCUBE),
-        predicted=predicted_figures(recommendation["predicted"]),
-        analysis_id=str(sweep.get("analysis_id", "")),
+        seed=(run.seed or 0) + (suite.sweep.design != LATIN_HYPERCUBE),
+        predicted=recommendation.predicted,
+        analysis_id=sweep.analysis_id,
     )
 
 
@@ -94,8 +93,10 @@ def _cells(name: str, repetitions: int, *, has_ceiling: bool) -> tuple[str, ...]
 
 def _client(directory: Path, cell_id: str, of_run: str) -> str:
     """A sweep may have another client than the rest of its run."""
-    path = cell_directory(directory, cell_id) / "cell.json"
-    return str(read_json(path)["client"]) if path.exists() else of_run
+    try:
+        return read_cell(directory, cell_id).client or of_run
+    except FileNotFoundError:
+        return of_run
 
 
 def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitCode:
@@ -115,15 +116,17 @@ def confirm_run(directory: Path, options: RunOptions, repetitions: int) -> ExitC
     cells = read_measurements(run_dir)
     found = confirm(recommended.predicted, values_of(recommended.predicted, cells))
     aside = compiler_aside(recommended.predicted, cells)
-    document = {
-        "sweep": str(directory),
-        "analyses": {"sweep": recommended.analysis_id, "new": read_analysis_id(run_dir)},
-        "cell": recommended.name,
-        "basis": basis(recommended.predicted),
-        "measures": [asdict(each) for each in found],
-        "compiler_us_per_record": asdict(aside) if aside else None,
-    }
-    write_json(run_dir / "results" / "confirm.json", document)
+    write_confirmation(
+        run_dir,
+        ConfirmationRecord(
+            sweep=str(directory),
+            analyses=ConfirmedAnalyses(sweep=recommended.analysis_id, new=read_analysis_id(run_dir)),
+            cell=recommended.name,
+            basis=basis(recommended.predicted),
+            measures=tuple(found),
+            compiler_us_per_record=aside,
+        ),
+    )
     for line in text(recommended.name, found, recommended.predicted, aside):
         print("\n".join(wrapped_line(line, stdout_width())))
     print(run_dir / "report.html", flush=True)

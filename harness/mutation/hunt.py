@@ -5,16 +5,15 @@ Shown by tests/harness/test_harness_mutation.py.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from io import StringIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ruamel.yaml import YAML
 
@@ -29,11 +28,12 @@ from harness.run.reporting import make_report
 from harness.run.request import RunRequest
 from harness.run.stop import StopFlag, signals_set
 from harness.scenarios import cases_of
+from runlog.records.results import read_verdicts
+from runlog.records.verdicts import CellVerdict, Result
 
 BUGGY_CLIENTS: Final = Path("examples/buggy-clients")
 SEED: Final = 7
 # No cluster comes up with this mutant. Nobody would ship it, but no scenario has caught it either.
-_NOT_RUN: Final[Mapping[str, Any]] = {"verdict": "not run", "checks": (), "reasons": ("the cell did not begin",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +94,13 @@ def hunt(trials: Sequence[Trial], run_dir: Path, directory: Path) -> list[Caught
     with signals_set(stop):
         Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
         verdicts = make_report(run_dir, spark_master=None, allow=None, stop=stop, progress=progress)
-    found = {str(cell["cell_id"]): cell for cell in verdicts["cells"]}
-    pairs = zip(trials, cells, strict=True)
-    return [_caught(trial, found.get(cell.cell_id, _NOT_RUN)) for trial, cell in pairs]
+    found = {cell.cell_id: cell for cell in verdicts.cells}
+    return [_caught(trial, found.get(cell.cell_id)) for trial, cell in zip(trials, cells, strict=True)]
 
 
 def read_run(trials: Sequence[Trial], run_dir: Path) -> list[Caught]:
     """The trials of a run that is there already; those that it does not have are left out."""
-    verdicts = json.loads((run_dir / "results" / "verdicts.json").read_text(encoding="utf-8"))
-    found = {str(cell["cell_id"]): cell for cell in verdicts["cells"]}
+    found = {cell.cell_id: cell for cell in read_verdicts(run_dir).cells}
     names = [(trial, f"chaos-{trial.name}-{trial.case}") for trial in trials]
     return [_caught(trial, found[name]) for trial, name in names if name in found]
 
@@ -127,11 +125,13 @@ def make_buggy_clients_known(directory: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def _caught(trial: Trial, cell: Mapping[str, Any]) -> Caught:
-    failed = [check for check in cell["checks"] if check["result"] == "fail"]
+def _caught(trial: Trial, cell: CellVerdict | None) -> Caught:
+    if cell is None:
+        return Caught(trial=trial, verdict="not run", by=(), reason="the cell did not begin")
+    failed = [check for check in cell.checks if check.result is Result.FAIL]
     return Caught(
         trial=trial,
-        verdict=str(cell["verdict"]),
-        by=tuple(str(check["name"]) for check in failed),
-        reason=str((failed[0] if failed else {"reason": (cell.get("reasons") or [""])[0]})["reason"]),
+        verdict=cell.verdict.value,
+        by=tuple(check.name for check in failed),
+        reason=failed[0].reason if failed else next(iter(cell.reasons), ""),
     )

@@ -33,6 +33,7 @@ from harness.run.workload_process import WorkloadProcess
 from runlog.quality.criteria import Criteria
 from runlog.records.load import Health, LoadDone, LoadEnded, LoadError, LoadPhase, PhaseBegan
 from runlog.records.run import CertificateRecord, CertificationStatus
+from runlog.records.stats import HostFigure
 from workloads.clients.protocol import READY_TIMEOUT_S
 
 DIRECTORY: Final = "certification"
@@ -170,7 +171,7 @@ class Certifier:
                     host.sample()
                 case PhaseBegan(phase=LoadPhase.DRAIN, t_us=t_us) if measure_us:
                     seconds, broker_cpu_s = (t_us - measure_us) / 1e6, broker.cpu_s() - broker_cpu_s
-                    foreign = (host.sample() or {}).get("foreign_share")
+                    foreign = (host.sample() or {}).get(HostFigure.FOREIGN_SHARE)
                 case LoadDone(health=health):
                     return _Window(seconds=seconds, broker_cpu_s=broker_cpu_s, foreign_share=foreign, health=health)
                 case LoadError() | LoadEnded() as event:

@@ -24,10 +24,9 @@ from harness.run.recorders import ClusterWriter
 from harness.run.replica_check import divergence_events
 from harness.run.settle import await_high_watermarks
 from harness.run.truncation import DeadLogs
-from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
 from runlog.records.cell import CellAnomaly
-from runlog.records.lines import CLUSTER, WIRE, read_lines
+from runlog.records.lines import CLUSTER, WIRE, own_lines, read_lines
 from workloads.model import copy_topic
 
 HEALTH_TIMEOUT_S: Final = 45.0
@@ -73,7 +72,7 @@ class GroundTruth:
         events, problems = deposed_events(
             topic=topic,
             events=read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster"), CLUSTER).records,
-            answers=answers_of(map(WIRE.record, read_jsonl(wire_log, containing=topic) if wire_log else ()), topic),
+            answers=answers_of(own_lines(wire_log, WIRE, containing=topic.encode()) if wire_log else (), topic),
             epoch_end_offset=epoch_end_offset,
             to_ns=clock.to_mono_ns,
             to_us=clock.to_us,

@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runlog.records.stats import HostFigure
+
 _PROC: Final = Path("/proc")
-_PRESSURES: Final = ("cpu", "io", "memory")
+_PRESSURES: Final = {
+    HostFigure.CPU_PRESSURE: "cpu",
+    HostFigure.IO_PRESSURE: "io",
+    HostFigure.MEMORY_PRESSURE: "memory",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +47,11 @@ class HostSampler:
         stolen = (ticks.stolen - last.stolen) / passed
         busy = (ticks.busy - last.busy) / passed
         values: dict[str, float | None] = {
-            "cpu_share": round(busy, 4),
-            "steal_share": round(stolen, 4),
-            "foreign_share": round(max(0.0, busy - stolen - own_ticks / passed), 4),
+            HostFigure.CPU_SHARE: round(busy, 4),
+            HostFigure.STEAL_SHARE: round(stolen, 4),
+            HostFigure.FOREIGN_SHARE: round(max(0.0, busy - stolen - own_ticks / passed), 4),
         }
-        return values | {f"psi_{name}_some_avg10": pressure(name) for name in _PRESSURES}
+        return values | {figure: pressure(name) for figure, name in _PRESSURES.items()}
 
     def _own_ticks(self) -> int:
         """Ticks that this process and its descendants used since the last call. A process that ended in between is

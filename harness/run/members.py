@@ -8,13 +8,12 @@ own under RUN/cells/<cell>/members. Shown by tests/harness/test_harness_members.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -25,11 +24,20 @@ from harness.planned_cell import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
 from runlog.files.documents import write_json
-from runlog.files.json_lines import read_jsonl
+from runlog.records.codec import to_json
+from runlog.records.lines import MEMBER_JOURNAL, own_lines, read_line
+from runlog.records.member import MemberSpec
+from runlog.records.member_journal import (
+    JournalKind,
+    MemberSaid,
+    OffsetsCommitted,
+    PartitionsRevoked,
+    RecordsDelivered,
+)
 from workloads.clients import BUILTIN
 from workloads.clients.java.build import PROGRAM
 from workloads.members import COPIERS, JAVA
-from workloads.members.spec import MemberSpec
+from workloads.members.spec import spec_text, to_properties
 from workloads.members.transcribe import members_directory, transcribe_cell
 from workloads.model import ReaderGroup, copy_topic
 
@@ -37,6 +45,7 @@ START_TIMEOUT_S: Final = 45.0
 LEAVE_GRACE_S: Final = 10.0
 CAUGHT_UP_POLL_S: Final = 0.25
 STDIN: Final = "/dev/stdin"
+_DELIVERED: Final = f'"{JournalKind.DELIVERED.value}"'.encode()  # other lines are not even parsed
 
 EndOffset = Callable[[str, int], int | None]  # of a topic and partition; None: nobody knows now
 
@@ -213,12 +222,12 @@ class MemberProcesses:
             incarnation = len(list(self._directory.glob(f"{name}-*.json")))
             stem = self._directory / f"{name}-{incarnation}"
             spec = replace(member.spec, incarnation=incarnation, journal=f"{stem}.jsonl")
-            write_json(Path(f"{stem}.json"), self._context.redactor.document(spec.to_json()))
+            write_json(Path(f"{stem}.json"), self._context.redactor.document(to_json(spec)))
             # The spec itself goes by stdin: it may hold passwords.
             if spec.client == JAVA:
-                command, told = _java_command("copier" if spec.is_copier else "member"), spec.to_properties()
+                command, told = _java_command("copier" if spec.is_copier else "member"), to_properties(spec)
             else:
-                command, told = (sys.executable, "-m", "workloads.members", STDIN), json.dumps(spec.to_json())
+                command, told = (sys.executable, "-m", "workloads.members", STDIN), spec_text(spec)
             process = spawn(f"member {name}", command, stderr_path=self.stderr_path, stdin=told.encode())
             if is_twin:
                 self._twins.append(process)
@@ -228,14 +237,15 @@ class MemberProcesses:
             return process
 
     def _has_started(self, name: str) -> bool:
-        return any(line["kind"] == "started" for line in read_jsonl(Path(self._members[name].spec.journal)))
+        return any(line.kind is JournalKind.STARTED for line in self._said(name))
+
+    def _said(self, name: str) -> Iterator[MemberSaid]:
+        for line in own_lines(Path(self._members[name].spec.journal), MEMBER_JOURNAL):
+            if isinstance(line, MemberSaid):
+                yield line
 
     def _last_words(self, name: str) -> str:
-        problems = [
-            str(line["message"])
-            for line in read_jsonl(Path(self._members[name].spec.journal))
-            if line["kind"] == "problem"
-        ]
+        problems = [line.message or "" for line in self._said(name) if line.kind is JournalKind.PROBLEM]
         if problems:
             return problems[-1]
         return tail_text(self.stderr_path, 4) if self.stderr_path.exists() else "it said nothing"
@@ -267,8 +277,9 @@ class MemberProcesses:
                 if not line.endswith(b"\n"):
                     break
                 position += len(line)
-                if b'"kind":"delivered"' in line:
-                    for topic, partition, offset, *_ in json.loads(line)["records"]:
+                found = read_line(line, MEMBER_JOURNAL) if _DELIVERED in line else None
+                if isinstance(found, RecordsDelivered):
+                    for topic, partition, offset, *_ in found.records:
                         tops[topic, partition] = max(tops.get((topic, partition), -1), offset)
         self._seen[path] = (position, tops)
         return tops
@@ -278,14 +289,15 @@ def committed_ahead(journal: Path) -> int:
     """Only partitions of which it has processed something. Before that nobody knows where it began."""
     committed: dict[int, int] = {}
     processed: dict[int, int] = {}
-    for line in read_jsonl(journal):
-        if line["kind"] == "committed":
-            committed |= {partition: offset for _, partition, offset in line["offsets"]}
-        elif line["kind"] == "delivered":
-            processed |= {partition: offset + 1 for _, partition, offset, *_ in line["records"]}
-        elif line["kind"] == "revoked":
-            for _, partition in line["partitions"]:
-                processed.pop(partition, None)
+    for line in own_lines(journal, MEMBER_JOURNAL):
+        match line:
+            case OffsetsCommitted():
+                committed |= {partition: offset for _, partition, offset in line.offsets}
+            case RecordsDelivered():
+                processed |= {partition: offset + 1 for _, partition, offset, *_ in line.records}
+            case PartitionsRevoked():
+                for _, partition in line.partitions:
+                    processed.pop(partition, None)
     return sum(max(0, committed.get(partition, 0) - position) for partition, position in processed.items())
 
 

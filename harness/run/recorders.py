@@ -16,7 +16,6 @@ from harness.clusters.base import ClusterState
 from harness.run.host_load import HostSampler
 from harness.run.jvm_threads import JvmThreads
 from runlog.files.clock import RunClock
-from runlog.files.json_lines import parse_line
 from runlog.records.cluster import ClusterEvent, Exited
 from runlog.records.cluster_kinds import Source
 from runlog.records.lines import RecordWriter
@@ -81,18 +80,16 @@ class JournalTail:
                 continue
             self._positions[broker] = (path, position + len(data))
             # A line is written to the journal by one write(2), but a broker that is killed in between may leave a torn
-            # line. Its successor begins a new line, and parse_line refuses what is not JSON.
+            # line. Its successor begins a new line, and the writer leaves out what is not JSON.
             lines = (self._rest.get(broker, b"") + data).split(b"\n")
             self._rest[broker] = lines.pop()
             for line in lines:
-                self._copy(broker, line + b"\n")
-
-    def _copy(self, broker: int, line: bytes) -> None:
-        event = parse_line(line)
-        if event is None or not isinstance(event.get("mono_ns"), int):
-            return
-        t_us = self._clock.to_us(event.pop("mono_ns"))
-        self._writer.append_line({"t_us": t_us, "broker": broker, **event, "source": Source.JOURNAL.value})
+                self._writer.copy(
+                    line,
+                    t0_monotonic_ns=self._clock.t0_monotonic_ns,
+                    absent={"broker": broker},
+                    always={"source": Source.JOURNAL.value},
+                )
 
 
 class LeaderProbe:

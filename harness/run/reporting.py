@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
@@ -28,8 +28,10 @@ from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
 from reports.render.publication import BEFORE, new_analysis_id
-from runlog.files.documents import read_json
 from runlog.files.redaction import hidden_text
+from runlog.records.cell import CellKind, Expectation
+from runlog.records.results import read_verdicts
+from runlog.records.verdicts import CellVerdict, PredictedDamage, Reading, Result, VerdictsRecord
 
 REPORT_TIMEOUT_S: Final = 1_800.0
 # Importing and `java -version` take a second; on a busy host or a slow network they take longer.
@@ -86,8 +88,8 @@ class AnalysisCheck:
 
 def make_report(
     run_dir: Path, *, spark_master: str | None, allow: Path | None = None, stop: StopFlag, progress: Progress
-) -> dict[str, Any]:
-    """verdicts.json of the analysis that this call began, and of no other one.
+) -> VerdictsRecord:
+    """The verdicts of the analysis that this call began, and of no other one.
 
     HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
@@ -124,22 +126,21 @@ def _await_end(process: ManagedProcess, run_dir: Path, stop: StopFlag) -> None:
         process.stop(3.0)
 
 
-def _verdicts_of(run_dir: Path, analysis_id: str, code: int, stderr_path: Path) -> dict[str, Any]:
+def _verdicts_of(run_dir: Path, analysis_id: str, code: int, stderr_path: Path) -> VerdictsRecord:
     """An exit code alone proves nothing: an interpreter that cannot even start also ends with 1."""
     if code in _VERDICTS:
         try:
-            verdicts = read_json(run_dir / "results" / "verdicts.json")
+            verdicts = read_verdicts(run_dir)
         except (OSError, ValueError) as error:
             raise HarnessError(
                 f"the analysis ended with {code}, and its verdicts cannot be read ({error}):\n{_told(stderr_path)}"
             ) from error
-        found = verdicts.get("analysis")
-        found_id = found.get("id") if isinstance(found, dict) else None
-        if found_id == analysis_id and verdicts.get("exit_code") == code:
+        if verdicts.analysis.id == analysis_id and verdicts.exit_code == code:
             return verdicts
         raise HarnessError(
-            f"the analysis {analysis_id} ended with {code}, and results/verdicts.json is of analysis {found_id} with "
-            f"exit code {verdicts.get('exit_code')}: another one was begun meanwhile\n{_told(stderr_path)}"
+            f"the analysis {analysis_id} ended with {code}, and results/verdicts.json is of analysis "
+            f"{verdicts.analysis.id} with exit code {verdicts.exit_code}: another one was begun meanwhile\n"
+            f"{_told(stderr_path)}"
         )
     kinds: dict[int, type[HarnessError]] = {ExitCode.USAGE: UsageError, ExitCode.ENVIRONMENT: EnvironmentFault}
     if code in kinds:
@@ -159,12 +160,9 @@ def _old_results(run_dir: Path) -> str:
     return f"\nwhat an earlier analysis wrote is in {before}" if before.is_dir() else ""
 
 
-def exit_code_of(verdicts: dict[str, Any]) -> ExitCode:
+def exit_code_of(verdicts: VerdictsRecord) -> ExitCode:
     """0, 1 or 4 as the analysis decided. Anything else is an error of ours."""
-    try:
-        return ExitCode(int(verdicts.get("exit_code", ExitCode.HARNESS_ERROR)))
-    except ValueError:
-        return ExitCode.HARNESS_ERROR
+    return next((code for code in _VERDICTS if code == verdicts.exit_code), ExitCode.HARNESS_ERROR)
 
 
 _CAPACITY: Final = "capacity"
@@ -183,75 +181,66 @@ _SUMMARY: Final = (
 )
 
 
-def print_verdicts(verdicts: dict[str, Any], report_path: Path) -> None:
+def print_verdicts(verdicts: VerdictsRecord, report_path: Path) -> None:
     """The table on stdout, then what a reader must know, then the verdict. The last line is the report's path alone."""
     console = Console(highlight=False)
     width = console.width if console.is_terminal else None
-    for line in _summary_lines(verdicts.get("cells", []), width):
+    for line in _summary_lines(verdicts.cells, width):
         console.print(_coloured(line), soft_wrap=True)
-    for text in [*_reasons(verdicts), *reading_lines(verdicts, told=_told_as_reasons(verdicts))]:
+    for text in [*_reasons(verdicts), *reading_lines(verdicts.reading, told=_told_as_reasons(verdicts))]:
         for line in wrapped_line(text, width):
             print(line)
-    print(f"verdict: {verdicts.get('verdict', 'unknown')}")
+    print(f"verdict: {verdicts.verdict}")
     print(report_path, flush=True)
 
 
-def _summary_lines(cells: Sequence[dict[str, Any]], width: int | None) -> list[str]:
+def _summary_lines(cells: Sequence[CellVerdict], width: int | None) -> list[str]:
     """A configuration's cell at the ceiling has no row of its own if it passed: its figure stands with the other cell.
     Without ceilings there is no such column."""
-    rows = [_row(cell) for cell in cells if cell.get("kind") != "ceiling" or cell.get("verdict") != "pass"]
-    if any(cell.get("capacity_records_per_s") is not None for cell in cells):
+    rows = [_row(cell) for cell in cells if cell.kind is not CellKind.CEILING or cell.verdict is not Result.PASS]
+    if any(cell.capacity_records_per_s is not None for cell in cells):
         return table_lines(_SUMMARY, rows, width)
     place = next(index for index, column in enumerate(_SUMMARY) if column.heading == _CAPACITY)
     without = [(*row[:place], *row[place + 1 :]) for row in rows]
     return table_lines([*_SUMMARY[:place], *_SUMMARY[place + 1 :]], without, width)
 
 
-def _reasons(verdicts: dict[str, Any]) -> list[str]:
+def _reasons(verdicts: VerdictsRecord) -> list[str]:
     """Reasons of cells that are no pass, and of the run as a whole."""
     told = [
-        f"{cell.get('cell_id')}: {'; '.join(map(str, cell['reasons'][:3]))}"
-        for cell in verdicts.get("cells", [])
-        if cell.get("verdict") != "pass" and cell.get("reasons")
+        f"{cell.cell_id}: {'; '.join(cell.reasons[:3])}"
+        for cell in verdicts.cells
+        if cell.verdict is not Result.PASS and cell.reasons
     ]
     told += [
-        f"{one.get('subject')}: {one.get('allowed') or one.get('reason')}"
-        for one in verdicts.get("limits", ())
-        if one.get("result") != "pass" or one.get("allowed")
+        f"{one.subject}: {one.allowed or one.reason}"
+        for one in verdicts.limits
+        if one.result is not Result.PASS or one.allowed
     ]
-    run = verdicts.get("run")
-    return [*told, *(f"run: {problem}" for problem in (run.get("problems", ()) if isinstance(run, dict) else ()))]
+    return [*told, *(f"run: {problem}" for problem in verdicts.run.problems)]
 
 
-def _told_as_reasons(verdicts: dict[str, Any]) -> set[str]:
+def _told_as_reasons(verdicts: VerdictsRecord) -> set[str]:
     """Doubts that only say again what `_reasons` prints."""
-    run = verdicts.get("run")
-    told = {of_problem(str(problem)) for problem in (run.get("problems", ()) if isinstance(run, dict) else ())}
-    undecided = [
-        cell for cell in verdicts.get("cells", []) if cell.get("verdict") == "inconclusive" and cell.get("reasons")
-    ]
-    told |= {of_inconclusive(str(cell.get("title")), str(cell["reasons"][0])) for cell in undecided}
+    told = {of_problem(problem) for problem in verdicts.run.problems}
+    undecided = [cell for cell in verdicts.cells if cell.verdict is Result.INCONCLUSIVE and cell.reasons]
+    told |= {of_inconclusive(cell.title, cell.reasons[0]) for cell in undecided}
     return told | {of_more_inconclusive(number) for number in range(1, len(undecided))}
 
 
-def reading_lines(verdicts: dict[str, Any], *, told: AbstractSet[str] = frozenset()) -> list[str]:
+def reading_lines(reading: Reading, *, told: AbstractSet[str] = frozenset()) -> list[str]:
     """Limits, what to doubt, and what to run; the same as in summary.md. Doubts in `told` are left out."""
-    reading = verdicts.get("reading")
-    if not isinstance(reading, dict):
-        return []
     lines = [
-        f"limit {one['limit']}: held {one['held']}, broken {one['broken']}, undecided {one['undecided']}"
-        for one in reading.get("limits", ())
+        f"limit {one.limit}: held {one.held}, broken {one.broken}, undecided {one.undecided}" for one in reading.limits
     ]
-    warnings = [str(warning) for warning in reading.get("warnings", ()) if str(warning) not in told]
+    warnings = [warning for warning in reading.warnings if warning not in told]
     if warnings:
         more = len(warnings) - _WARNINGS_SHOWN
         lines += ["before you read a figure:", *(f"  - {warning}" for warning in warnings[:_WARNINGS_SHOWN])]
         lines += [f"  - {more} more are in the report"] if more > 0 else []
-    sentences = [str(sentence) for sentence in reading.get("recommendation", ())]
-    if sentences:
-        lines += ["what to run:", *(f"  {sentence}" for sentence in sentences)]
-        lines += [f"    {line}" for line in str(reading.get("properties", "")).splitlines()]
+    if reading.recommendation:
+        lines += ["what to run:", *(f"  {sentence}" for sentence in reading.recommendation)]
+        lines += [f"    {line}" for line in reading.properties.splitlines()]
     return lines
 
 
@@ -266,50 +255,39 @@ def _coloured(line: str) -> Text:
     return text
 
 
-def _row(cell: dict[str, Any]) -> tuple[str, ...]:
-    latency = cell.get("latency_us") or {}
-    corrected, uncorrected = latency.get("corrected") or {}, latency.get("uncorrected") or {}
+def _row(cell: CellVerdict) -> tuple[str, ...]:
+    corrected, uncorrected = cell.latency_us.corrected, cell.latency_us.uncorrected
     return (
-        str(cell.get("cell_id", "?")),
-        str(cell.get("verdict", "?")),
-        _number(cell.get("throughput_records_per_s")),
-        _number(cell.get("capacity_records_per_s")),
-        _milliseconds(corrected.get("p50")),
-        _milliseconds(corrected.get("p99")),
-        _milliseconds(uncorrected.get("p99")),
-        _number(cell.get("lost")),
-        _number(cell.get("duplicated")),
-        _number(cell.get("reordered")),
-        _predicted(cell.get("predicted") or {}),
+        cell.cell_id,
+        cell.verdict.value,
+        _number(cell.throughput_records_per_s),
+        _number(cell.capacity_records_per_s),
+        _milliseconds(corrected.p50),
+        _milliseconds(corrected.p99),
+        _milliseconds(uncorrected.p99),
+        _number(cell.lost),
+        _number(cell.duplicated),
+        _number(cell.reordered),
+        _predicted(cell.predicted),
     )
 
 
-def _predicted(predicted: dict[str, Any]) -> str:
+def _predicted(predicted: PredictedDamage) -> str:
     """Predicted/observed for what happened and for what was allowed. A dash if neither says anything."""
     shown = []
-    for name in ("lost", "duplicated", "reordered"):
-        entry = predicted.get(name)
-        if not isinstance(entry, dict):
-            continue
-        wanted, seen = _count(entry.get("predicted")), _count(entry.get("observed"))
-        if entry.get("expected") == "any":
-            if seen:
-                shown.append(f"{seen:,} {name} (allowed)")
-        elif wanted or seen:
-            exact = _count(entry.get("only_predicted")) == 0 and _count(entry.get("only_observed")) == 0
-            shown.append(f"{wanted:,}{' =' if exact else ' !='} {seen:,} {name}")
+    for name, found in predicted.by_kind().items():
+        if found.expected is Expectation.ANY:
+            if found.observed:
+                shown.append(f"{found.observed:,} {name} (allowed)")
+        elif found.predicted or found.observed:
+            is_exact = found.only_predicted == 0 and found.only_observed == 0
+            shown.append(f"{found.predicted:,}{' =' if is_exact else ' !='} {found.observed:,} {name}")
     return ", ".join(shown) or "-"
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, dict):
-        value = value.get("count", 0)
-    return int(value) if isinstance(value, int | float) else 0
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
 
 
-def _number(value: Any) -> str:
-    return "-" if not isinstance(value, int | float) else f"{value:,.0f}"
-
-
-def _milliseconds(value: Any) -> str:
-    return "-" if not isinstance(value, int | float) else f"{value / 1000:.1f}"
+def _milliseconds(value_us: float | None) -> str:
+    return "-" if value_us is None else f"{value_us / 1000:.1f}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from runlog.files.clock import RunClock
-from runlog.files.json_lines import parse_line
 from runlog.records.lines import WIRE, RecordWriter
 
 
@@ -29,9 +28,7 @@ class WireLogTail:
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
         for line in lines:
-            event = parse_line(line + b"\n")
-            if event is not None and isinstance(event.get("mono_ns"), int):
-                self._writer.append_line({**event, "t_us": self._clock.to_us(event["mono_ns"])})
+            self._writer.copy(line, t0_monotonic_ns=self._clock.t0_monotonic_ns)
 
     def close(self) -> None:
         if self._writer is not None:

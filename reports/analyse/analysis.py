@@ -1,7 +1,7 @@
 """The analysis: one pass of Spark SQL over all cells, a session passed in, DataFrame and SQL only.
 
 Returns `CellFacts` for each cell. Owns which query runs when, and what stays in memory in between. The rules are in
-`record_queries.py` and `predict.py`. `cell_facts.py` and `stories.py` turn the answers into facts and stories.
+`record_sets.py` and `predict.py`. `cell_facts.py` and `stories.py` turn the answers into facts and stories.
 tests/reports/test_reports_analysis.py plants damage of known size and counts it.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from reports.analyse import queries, record_queries
+from reports.analyse import identity_queries, log_queries, queries
 from reports.analyse.cell_facts import Found, Frames, cell_facts
 from reports.analyse.record_sets import Kept, compare_sets, register_intervals
 from reports.analyse.side_by_side import both
@@ -185,8 +185,8 @@ def _ask_damage(spark: SparkSession, run: Run) -> _Damage:
     kept = Kept(spark)
     try:
         sets = compare_sets(kept)
-        extra_copies = kept.collect(record_queries.EXTRA_COPIES)
-        log_ends, repeated = kept.collect(record_queries.LOG_ENDS), kept.collect(record_queries.REPEATED_ROWS)
+        extra_copies = kept.collect(identity_queries.EXTRA_COPIES)
+        log_ends, repeated = kept.collect(log_queries.LOG_ENDS), kept.collect(log_queries.REPEATED_ROWS)
     finally:
         kept.release()
     told = stories(kept, [cell.cell_id for cell in run.cells], sets)

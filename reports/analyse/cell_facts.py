@@ -49,7 +49,7 @@ _SLOT_LATENCIES: Final = (CORRECTED, UNCORRECTED, END_TO_END)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """One frame a question (`queries.py`, `record_queries.py`), each with a column `cell`; of no rows also without
+    """One frame a question (the modules of queries), each with a column `cell`; of no rows also without
     columns."""
 
     log_ends: pd.DataFrame

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from reports.analyse import copy_queries as copies
-from reports.analyse import record_queries as records
+from reports.analyse import copy_queries, delivery_queries, identity_queries, log_queries, set_queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,35 +34,35 @@ def _kinds(query: str, *of: str) -> Part:
 
 
 OBSERVED: Final = (
-    _kinds(records.STRAYS, "bad_words"),
+    _kinds(identity_queries.STRAYS, "bad_words"),
     _kind(
         "duplicated", "FROM duplicates GROUP BY cell, producer, incarnation, seq HAVING sum(copies) > 1", "duplicates"
     ),
-    _kind("reordered", f"FROM ({records.REORDERED})", "late_runs"),
-    _kind("dup_delivered", f"FROM ({records.DELIVERED_TWICE})", "twice_words"),
+    _kind("reordered", f"FROM ({log_queries.REORDERED})", "late_runs"),
+    _kind("dup_delivered", f"FROM ({delivery_queries.DELIVERED_TWICE})", "twice_words"),
     _kind("corrupt", "FROM log WHERE crc_ok = 0"),
-    _kind("ack_misplaced", f"FROM ({records.ACK_MISPLACED})", "misplaced"),
+    _kind("ack_misplaced", f"FROM ({log_queries.ACK_MISPLACED})", "misplaced"),
     _kind("answered_twice", "FROM answers WHERE outcomes > 1", "answers"),
-    _kind("unread", f"FROM ({records.UNREAD})", "unread_partitions"),
-    _kind("offset_reused", f"FROM ({records.OFFSET_REUSED})", "offset_blocks"),
-    _kind("send_realtime_violation", f"FROM ({records.SEND_REALTIME_VIOLATION})", "realtime_bins"),
-    _kinds(records.NOT_DELIVERED, "undelivered"),
-    _kind("lost_in_delivery", f"FROM ({records.DELIVERED_OTHERS})", "read_blocks"),
-    _kind("read_above_hw", f"FROM ({records.READ_ABOVE_HW})", "read_blocks"),
-    _kind("nonmonotonic_poll", f"FROM ({records.NONMONOTONIC_POLL})", "odd_polls"),
-    _kind("poll_skip", f"FROM ({records.POLL_SKIP})", "gap_ends", "gap_blocks"),
-    _kinds(records.FROM_INTERVALS, "intervals"),
+    _kind("unread", f"FROM ({delivery_queries.UNREAD})", "unread_partitions"),
+    _kind("offset_reused", f"FROM ({log_queries.OFFSET_REUSED})", "offset_blocks"),
+    _kind("send_realtime_violation", f"FROM ({log_queries.SEND_REALTIME_VIOLATION})", "realtime_bins"),
+    _kinds(delivery_queries.NOT_DELIVERED, "undelivered"),
+    _kind("lost_in_delivery", f"FROM ({delivery_queries.DELIVERED_OTHERS})", "read_blocks"),
+    _kind("read_above_hw", f"FROM ({delivery_queries.READ_ABOVE_HW})", "read_blocks"),
+    _kind("nonmonotonic_poll", f"FROM ({delivery_queries.NONMONOTONIC_POLL})", "odd_polls"),
+    _kind("poll_skip", f"FROM ({delivery_queries.POLL_SKIP})", "gap_ends", "gap_blocks"),
+    _kinds(set_queries.FROM_INTERVALS, "intervals"),
     _kind("redelivered", "FROM redeliveries", "redeliveries", distinct=True),
-    _kind("redelivered_overdue", f"FROM ({records.REDELIVERED_OVERDUE})", "redeliveries", "commit_limits"),
-    _kinds(copies.MISSING, "copying"),
-    _kinds(copies.OF_COPIES, "copies"),
-    _kinds(copies.OF_AUDIT, "audit"),
-    _kinds(copies.OF_BOTH, "copies", "audit"),
+    _kind("redelivered_overdue", f"FROM ({delivery_queries.REDELIVERED_OVERDUE})", "redeliveries", "commit_limits"),
+    _kinds(copy_queries.MISSING, "copying"),
+    _kinds(copy_queries.OF_COPIES, "copies"),
+    _kinds(copy_queries.OF_AUDIT, "audit"),
+    _kinds(copy_queries.OF_BOTH, "copies", "audit"),
 )
 
 PREDICTED: Final = (
-    _kinds(records.PREDICTED_LOST, "intervals"),
-    _kinds(records.PREDICTED_IN_LOG, "intervals"),
+    _kinds(set_queries.PREDICTED_LOST, "intervals"),
+    _kinds(set_queries.PREDICTED_IN_LOG, "intervals"),
 )
 
 

@@ -2,7 +2,7 @@
 
 Views needed: send, recv, log, batches, copies (runlog.streams.schema plus `cell`), windows (one row a cell), and
 `examples` for stories. Latencies are counted in bins of ln(us)*128, which is 0.8 % wide and can be added up over slots,
-partitions and cells. `record_queries.py` finds which records are lost, duplicated or late.
+partitions and cells. `record_sets.py` finds which records are lost, duplicated or late.
 """
 
 from __future__ import annotations

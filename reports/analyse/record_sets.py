@@ -1,8 +1,8 @@
 """Compares, in Spark, the observed with the predicted record identities of each cell and kind of anomaly.
 
-Owns the order in which the statements of `record_queries.py` run, and which results are kept meanwhile. It knows views
-and rows, no run directory: `analyse.py` registers the streams. tests/reports/test_reports_exactness.py compares it with
-plain Python.
+Owns the order in which the statements of the modules of queries run, and which results are kept meanwhile. They use
+scans and hash aggregates, never a join of records to records. It knows views and rows, no run directory: `analysis.py`
+registers the streams. tests/reports/test_reports_exactness.py shows, against plain Python, that the sets are exact.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType
 
-from reports.analyse import record_queries as queries
+from reports.analyse import delivery_queries, identity_queries, log_queries, set_queries
 from reports.analyse.mark_queries import marks
 from reports.evidence.topic_events import Interval
 from reports.read.model import IdentityRange, IdentitySet, SetComparison
@@ -38,32 +38,32 @@ class _View:
 
 
 _VIEWS = (
-    _View(name="bad_words", sql=queries.BAD_WORDS),
-    _View(name="crowded_send_words", sql=queries.CROWDED_SEND_WORDS, of=("bad_words",)),
-    _View(name="crowded_log_words", sql=queries.CROWDED_LOG_WORDS, of=("bad_words",)),
-    _View(name="answers", sql=queries.ANSWERS, of=("crowded_send_words",)),
-    _View(name="duplicates", sql=queries.DUPLICATES, of=("crowded_log_words",)),
-    _View(name="log_runs", sql=queries.LOG_RUNS, is_of_every_run=True),
-    _View(name="log_words", sql=queries.LOG_WORDS, is_of_every_run=True),
-    _View(name="crowded_blocks", sql=queries.CROWDED_BLOCKS),
-    _View(name="broken_runs", sql=queries.BROKEN_RUNS),
-    _View(name="late_runs", sql=queries.LATE_RUNS),
-    _View(name="read_runs", sql=queries.READ_RUNS, is_of_every_run=True),
-    _View(name="read_words", sql=queries.READ_WORDS, is_of_every_run=True),
-    _View(name="readers", sql=queries.READERS, is_of_every_run=True),
-    _View(name="twice_words", sql=queries.TWICE_WORDS),
-    _View(name="again_words", sql=queries.AGAIN_WORDS),
-    _View(name="redeliveries", sql=queries.REDELIVERIES, of=("again_words",)),
-    _View(name="unread_partitions", sql=queries.UNREAD_PARTITIONS, of=("early_readers",)),
-    _View(name="astray", sql=queries.ASTRAY),
-    _View(name="misplaced", sql=queries.MISPLACED, of=("astray",)),
-    _View(name="offset_blocks", sql=queries.OFFSET_BLOCKS),
-    _View(name="read_blocks", sql=queries.READ_BLOCKS),
-    _View(name="undelivered", sql=queries.UNDELIVERED),
-    _View(name="odd_polls", sql=queries.ODD_POLLS),
-    _View(name="gap_ends", sql=queries.GAP_ENDS, of=("odd_polls",)),
-    _View(name="gap_blocks", sql=queries.GAP_BLOCKS, of=("gap_ends",)),
-    _View(name="realtime_bins", sql=queries.REALTIME_BINS),
+    _View(name="bad_words", sql=identity_queries.BAD_WORDS),
+    _View(name="crowded_send_words", sql=identity_queries.CROWDED_SEND_WORDS, of=("bad_words",)),
+    _View(name="crowded_log_words", sql=identity_queries.CROWDED_LOG_WORDS, of=("bad_words",)),
+    _View(name="answers", sql=identity_queries.ANSWERS, of=("crowded_send_words",)),
+    _View(name="duplicates", sql=identity_queries.DUPLICATES, of=("crowded_log_words",)),
+    _View(name="log_runs", sql=log_queries.LOG_RUNS, is_of_every_run=True),
+    _View(name="log_words", sql=log_queries.LOG_WORDS, is_of_every_run=True),
+    _View(name="crowded_blocks", sql=log_queries.CROWDED_BLOCKS),
+    _View(name="broken_runs", sql=log_queries.BROKEN_RUNS),
+    _View(name="late_runs", sql=log_queries.LATE_RUNS),
+    _View(name="read_runs", sql=delivery_queries.READ_RUNS, is_of_every_run=True),
+    _View(name="read_words", sql=delivery_queries.READ_WORDS, is_of_every_run=True),
+    _View(name="readers", sql=delivery_queries.READERS, is_of_every_run=True),
+    _View(name="twice_words", sql=delivery_queries.TWICE_WORDS),
+    _View(name="again_words", sql=delivery_queries.AGAIN_WORDS),
+    _View(name="redeliveries", sql=delivery_queries.REDELIVERIES, of=("again_words",)),
+    _View(name="unread_partitions", sql=delivery_queries.UNREAD_PARTITIONS, of=("early_readers",)),
+    _View(name="astray", sql=log_queries.ASTRAY),
+    _View(name="misplaced", sql=log_queries.MISPLACED, of=("astray",)),
+    _View(name="offset_blocks", sql=log_queries.OFFSET_BLOCKS),
+    _View(name="read_blocks", sql=delivery_queries.READ_BLOCKS),
+    _View(name="undelivered", sql=delivery_queries.UNDELIVERED),
+    _View(name="odd_polls", sql=delivery_queries.ODD_POLLS),
+    _View(name="gap_ends", sql=delivery_queries.GAP_ENDS, of=("odd_polls",)),
+    _View(name="gap_blocks", sql=delivery_queries.GAP_BLOCKS, of=("gap_ends",)),
+    _View(name="realtime_bins", sql=log_queries.REALTIME_BINS),
 )
 INTERVAL_COLUMNS = {
     "cell": TEXT,
@@ -153,7 +153,7 @@ def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
     asked = marks(kept.is_empty)
     if asked is None or not kept.keep_findings("marks", asked):
         return defaultdict(dict)
-    rows = kept.collect(queries.RANGES.format(limit=RANGES_PER_SET_MAX))
+    rows = kept.collect(set_queries.RANGES.format(limit=RANGES_PER_SET_MAX))
     parts: dict[tuple[str, str, str], IdentitySet] = {}
     for (cell, kind, part), group in rows.groupby(["cell", "kind", "part"], sort=False):
         columns = (group["producer"], group["incarnation"], group["first_seq"], group["last_seq"])
@@ -187,4 +187,4 @@ def _keep_views(kept: Kept) -> None:
             kept.know_empty(view.name, view.sql)
         else:
             kept.keep_findings(view.name, view.sql)
-    kept.spark.sql(queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
+    kept.spark.sql(set_queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")

@@ -12,6 +12,7 @@ from reports.read.cell import Cell, Run
 from reports.read.model import Counts
 from runlog.records.workload import COPIES, TOPIC
 from runlog.streams.inventory import CellFiles, check_files
+from runlog.streams.schema import BATCHES
 
 NEEDED = ("send", "log")
 
@@ -36,7 +37,7 @@ def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str,
 def missing_beside(files: CellFiles) -> tuple[str, ...]:
     """Missing evidence that says nothing about single records. Without it the cell is no pass, but a violation that was
     seen remains one."""
-    return () if files.rows.get("batches") else ("batches: no row",)
+    return () if files.rows.get(BATCHES.name) else ("batches: no row",)
 
 
 def _streams(cell: Cell, files: CellFiles) -> list[str]:

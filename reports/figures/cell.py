@@ -19,9 +19,9 @@ from reports.figures.story import StoryFigures, stories_of
 from reports.figures.timeline import TimelineStep, timeline_steps
 from reports.figures.waterfall import CellStages, cell_stages
 from reports.judge.anomalies import ANOMALIES, BY_NAME
+from reports.judge.checks import PASS, Verdict
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance
-from reports.judge.verdict import PASS, Verdict
 from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, Basis, CellFacts, Counts, IdentitySet, Latency, Recovery
 from runlog.quality.noise import host_values

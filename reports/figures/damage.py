@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from reports.evidence.configuration import Configuration
 from reports.judge.anomalies import ANOMALIES
+from reports.judge.damage_checks import expectation, is_any_allowed
 from reports.judge.lawful import Ruling, rule
-from reports.judge.verdict import expectation, is_any_allowed
 from reports.read.model import PREDICTED_KINDS, CellFacts, IdentitySet, SetComparison
 from runlog.records.cell import Expectation
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import pandas as pd
 
@@ -13,11 +14,12 @@ from reports.figures.cell import CellFigures, cell_figures
 from reports.figures.client_properties import client_properties
 from reports.figures.generator import GeneratorFigures, generator_figures
 from reports.figures.knobs import KnobRow, Limits, knob_rows, limits_of
-from reports.figures.measurements import Measurement, measure
+from reports.figures.measurements import measure
 from reports.figures.overview.overview import Overview, overview_of
 from reports.figures.price import PricePoint, price_of_safety
 from reports.figures.search import SearchFigures, search_figures
 from reports.figures.settings import Settings, settings_of
+from reports.figures.suites import SuiteFigures, suite_figures
 from reports.figures.sweep.analysis import analyse_sweep
 from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import RatioLimits, SweepFigures, ratio_limits, sweep_figures
@@ -28,6 +30,10 @@ from reports.judge.judged import Judged, exit_code, overall
 from reports.judge.run_limits import RunLimit, run_limits
 from reports.read.cell import Run
 from runlog.records.codec import to_json
+from runlog.records.measurements import Measurement
+from runlog.records.verdicts import Result
+
+_KNOB_MEASURES: Final = ("throughput", "p99", "records_per_batch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,7 @@ class RunFigures:
     problems: tuple[str, ...]
     again: str  # the command that carries it out again, with its seed
     limits: tuple[RunLimit, ...]  # for several cells, or for the run itself
-    verdict: str
+    verdict: Result
     exit_code: int
 
 
@@ -56,10 +62,13 @@ class RunFigures:
 class Figures:
     run: RunFigures
     cells: tuple[CellFigures, ...]
+    suites: SuiteFigures  # of junit.xml
     overview: Overview
     price: tuple[PricePoint, ...]
+    price_drawn: tuple[PricePoint, ...]  # none where throughput does not tell
     throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
     knobs: Mapping[str, tuple[KnobRow, ...]]
+    knob_measures: tuple[str, ...]  # what is drawn of each knob
     knob_limits: Limits
     sweep: SweepFigures | None
     effect_limits: RatioLimits
@@ -82,16 +91,21 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
     capacity = capacities(observations)
     cells = tuple(cell_figures(item, capacity.get(item.facts.cell.cell_id)) for item in judged)
     generator = generator_figures(judged, run.record.certification)
+    throughput_tells = not carried_all(observations)
+    summary, price = _run(run, judged, limits), price_of_safety(judged)
     found = search_figures(run.search, judged) if run.search else None
     return Figures(
-        run=_run(run, judged, limits),
+        run=summary,
         cells=cells,
+        suites=suite_figures(cells, summary.problems, [one.check for one in limits], summary.t0_wall),
         overview=overview_of(
             run, judged, cells, sweep=sweep, generator=generator, search=found, limits=[one.check for one in limits]
         ),
-        price=price_of_safety(judged),
-        throughput_tells=not carried_all(observations),
+        price=price,
+        price_drawn=price if throughput_tells else (),
+        throughput_tells=throughput_tells,
         knobs=knobs,
+        knob_measures=_KNOB_MEASURES if throughput_tells else _KNOB_MEASURES[1:],
         knob_limits=limits_of(knobs),
         sweep=sweep,
         effect_limits=sweep.limits if sweep else ratio_limits(()),

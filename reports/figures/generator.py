@@ -8,13 +8,15 @@ from typing import Final, Generic, TypeVar
 
 from reports.evidence.asked import achieved_ratio
 from reports.judge.broker_cpu import still_warming
+from reports.judge.checks import PASS
+from reports.judge.figure_checks import ceiling_share, generator_ceiling_per_s
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance, host_noise
-from reports.judge.verdict import PASS, ceiling_share, generator_ceiling_per_s
 from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.load import Health
 from runlog.records.run import CertificateRecord, CertificationRecord
+from runlog.records.stats import HostFigure
 
 T = TypeVar("T")
 
@@ -41,7 +43,14 @@ class Column(Generic[T]):
 
 _BUSIEST: Final = "cpu_share_busiest"
 _CEILING_SHARE: Final = "ceiling_share"
-_FOREIGN: Final = "foreign_share"
+_FOREIGN: Final = HostFigure.FOREIGN_SHARE.value
+_STOLEN: Final = HostFigure.STEAL_SHARE.value
+
+
+def _pressure(heading: str, figure: HostFigure) -> Column[_Told]:
+    return Column(heading=heading, name=figure.value, of=lambda told: told.noise.get(figure))
+
+
 COLUMNS: Final[Sequence[Column[_Told]]] = (
     Column(heading="asked rate sent %", name="achieved_share", factor=100, of=lambda told: achieved_ratio(told.facts)),
     Column(
@@ -77,14 +86,10 @@ COLUMNS: Final[Sequence[Column[_Told]]] = (
     Column(heading="longest collection ms", name="gc_ms_max", of=lambda told: told.health.gc_ms_max),
     Column(heading="hub p99 ms", name="hub_lag_us_p99", factor=1e-3, of=lambda told: told.health.hub_lag_us_p99),
     Column(heading="foreign CPU %", name=_FOREIGN, factor=100, of=lambda told: told.noise.get(_FOREIGN)),
-    Column(heading="stolen CPU %", name="steal_share", factor=100, of=lambda told: told.noise.get("steal_share")),
-    Column(heading="CPU pressure %", name="psi_cpu_some_avg10", of=lambda told: told.noise.get("psi_cpu_some_avg10")),
-    Column(heading="IO pressure %", name="psi_io_some_avg10", of=lambda told: told.noise.get("psi_io_some_avg10")),
-    Column(
-        heading="memory pressure %",
-        name="psi_memory_some_avg10",
-        of=lambda told: told.noise.get("psi_memory_some_avg10"),
-    ),
+    Column(heading="stolen CPU %", name=_STOLEN, factor=100, of=lambda told: told.noise.get(_STOLEN)),
+    _pressure("CPU pressure %", HostFigure.CPU_PRESSURE),
+    _pressure("IO pressure %", HostFigure.IO_PRESSURE),
+    _pressure("memory pressure %", HostFigure.MEMORY_PRESSURE),
 )
 CERTIFICATE_COLUMNS: Final[Sequence[Column[CertificateRecord]]] = (
     Column(heading="ceiling, records/s", name="records_per_s", of=lambda one: one.records_per_s),

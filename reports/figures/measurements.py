@@ -1,61 +1,33 @@
 """The figures of each cell, and what each may be used for. `harness compare` compares them. Pure.
 
-`render/measurements.py` writes them into a file and reads them back.
+`runlog/records/measurements.py` has the record of results/measurements.json.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from reports.evidence.configuration import configuration_of
-from reports.figures.sweep.observations import Observation
+from reports.figures.sweep.observations import BROKER_CPU, Observation
 from reports.judge.judged import Judged
 from reports.judge.noise import host_noise
 from reports.read.model import PREDICTED_KINDS
-from runlog.records.codec import to_json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """One cell. `name` is the cell without its repetition: cells of two runs with one name are set side by side."""
-
-    cell_id: str
-    name: str
-    title: str
-    kind: str
-    round: int
-    state: str
-    reason: str
-    verdict: str
-    verdict_reason: str
-    values: dict[str, float]  # of sweep cells
-    gap_ms: float | None
-    damage: dict[str, int]
-    client: str
-    engine: str
-    path: str
-    durability: dict[str, str]
-    load: dict[str, Any]  # the workload as cell.json has it
-    properties: dict[str, str]
-    compiler_us_per_record: float | None = None  # not part of broker_cpu; None: part of it, if there is a compiler
-    noise: dict[str, float] = field(default_factory=dict)  # means of what the host sampler saw
-    fork: int = 1  # number of the cluster that a sweep's cell ran on
+from runlog.records.measurements import FigureState, Measurement
 
 
 def knows_compiler(cells: Sequence[Measurement]) -> bool:
     """Whether broker CPU is without the compilers' part in all cells that have it."""
-    return all(cell.compiler_us_per_record is not None for cell in cells if "broker_cpu" in cell.values)
+    return all(cell.compiler_us_per_record is not None for cell in cells if BROKER_CPU in cell.values)
 
 
 def with_compiler(cell: Measurement) -> Measurement:
     """The same with broker CPU as runs have it that did not record the compiler's part."""
-    cpu = cell.values.get("broker_cpu")
+    cpu = cell.values.get(BROKER_CPU)
     if cell.compiler_us_per_record is None or cpu is None:
         return cell
-    values = {**cell.values, "broker_cpu": cpu + cell.compiler_us_per_record}
+    values = {**cell.values, BROKER_CPU: cpu + cell.compiler_us_per_record}
     return replace(cell, values=values, compiler_us_per_record=None)
 
 
@@ -78,7 +50,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         title=cell.title,
         kind=cell.kind,
         round=cell.record.repetition or 1,
-        state=observation.state if observation else "ok",
+        state=observation.state if observation else FigureState.OK,
         reason=observation.reason if observation else "",
         verdict=item.verdict.result,
         verdict_reason=item.verdict.reasons[0] if item.verdict.reasons else "",
@@ -89,7 +61,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         engine=cell.record.engine,
         path=cell.record.path,
         durability=_durability(item),
-        load=to_json(cell.record.workload),
+        load=cell.record.workload,
         properties=dict(cell.record.properties),
         compiler_us_per_record=observation.behaviour.compiler_us_per_record if observation else None,
         noise=host_noise(item.facts),

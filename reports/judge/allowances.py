@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 
-from reports.judge.verdict import FAIL, PASS, Check, Verdict, worst
+from reports.judge.checks import FAIL, PASS, Check, Verdict, worst
 from reports.read.errors import UsageProblem
 from runlog.files.user_files import UserFileError, load_yaml, read_text
 

@@ -1,7 +1,8 @@
 """Every anomaly and its exact rule, in one place: in words for the page, in plain SQL where it strikes records.
 
-The SQL is the definition, written to be clear. `record_queries.py` computes the same much faster. Each statement gives
-(cell, producer, incarnation, seq), once per record. The tests run it in DuckDB and require the same sets from Spark.
+The SQL is the definition, written to be clear. `reports/analyse/record_sets.py` computes the same much faster. Each
+statement gives (cell, producer, incarnation, seq), once per record. The tests run it in DuckDB and require the same
+sets from Spark.
 Rules without SQL are computed from events by `happenings.py` and `history.py`, where each is one small function.
 """
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from reports.evidence.history import COMMIT_SLACK_US
-from reports.judge.anomaly import EVENTS, HISTORY, JOURNAL, READER, RECV, Anomaly, readers_of
+from reports.judge.anomaly import (
+    EVENTS,
+    HISTORY,
+    JOURNAL,
+    READER,
+    RECV,
+    Anomaly,
+    delivered_again,
+    out_of_order,
+    readers_of,
+)
 
 _READERS = f"""readers AS {readers_of("recv")},
 delivered AS (SELECT DISTINCT cell, {READER} AS reader, partition, "offset", producer, incarnation, seq FROM recv)"""
@@ -202,10 +212,7 @@ GROUP BY cell, producer, incarnation, seq HAVING count(DISTINCT (partition, "off
         title="Delivered again to its group",
         rule="A reader got the same offset of the same partition more than once, by whichever of its consumers.",
         evidence=RECV,
-        sql=f"""SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r JOIN (
-  SELECT cell, {READER} AS reader, partition, "offset" FROM recv GROUP BY ALL HAVING count(*) > 1
-) twice ON r.cell = twice.cell AND coalesce(r.reader, 0) = twice.reader AND r.partition = twice.partition
-  AND r."offset" = twice."offset" """,
+        sql=delivered_again("recv", "r"),
     ),
     Anomaly(
         name="redelivered_overdue",
@@ -240,11 +247,7 @@ WHERE x."offset" > a."offset" AND x.polled_us < a.next_us AND x.polled_us - a.po
         title="Reordered in the log",
         rule="The record's first offset comes after the first offset of a record that the same producer sent later "
         "to the same partition.",
-        sql="""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
-  FROM log GROUP BY cell, partition, producer, incarnation, seq),
-running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
-  FROM firsts)
-SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top""",
+        sql=out_of_order("log"),
     ),
     Anomaly(
         name="nonmonotonic_poll",

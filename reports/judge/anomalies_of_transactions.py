@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports.judge.anomaly import HISTORY, JOURNAL, READER, Anomaly, readers_of
+from reports.judge.anomaly import HISTORY, JOURNAL, Anomaly, delivered_again, out_of_order, readers_of
 
 _COPIES = "copies in the copiers' topic and their markers"
 _AUDITORS = f"auditors AS {readers_of('audit')}"
@@ -34,11 +34,7 @@ GROUP BY cell, producer, incarnation, seq HAVING count(*) > 1""",
         rule="The record's first committed copy comes after the first one of a record that the same producer sent "
         "later to the same partition.",
         evidence=_COPIES,
-        sql="""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
-  FROM copies WHERE outcome = 1 GROUP BY cell, partition, producer, incarnation, seq),
-running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
-  FROM firsts)
-SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top""",
+        sql=out_of_order("copies WHERE outcome = 1"),
     ),
     Anomaly(
         name="aborted_read",
@@ -94,10 +90,7 @@ WHERE c.outcome = 1 AND c."offset" BETWEEN r.first AND r.last AND NOT EXISTS (SE
         title="Copy delivered twice",
         rule="A read_committed reader got the same offset of the copiers' topic more than once.",
         evidence=_COPIES,
-        sql=f"""SELECT DISTINCT a.cell, a.producer, a.incarnation, a.seq FROM audit a JOIN (
-  SELECT cell, {READER} AS reader, partition, "offset" FROM audit GROUP BY ALL HAVING count(*) > 1
-) twice ON a.cell = twice.cell AND coalesce(a.reader, 0) = twice.reader AND a.partition = twice.partition
-  AND a."offset" = twice."offset" """,
+        sql=delivered_again("audit", "a"),
     ),
     Anomaly(
         name="copy_gone",

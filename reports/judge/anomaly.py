@@ -35,3 +35,21 @@ def readers_of(stream: str) -> str:
     return f"""(SELECT r.cell, r.reader, partition, IF(e.reader IS NULL, first, 0) AS first, last
   FROM (SELECT cell, {READER} AS reader, partition, min("offset") AS first, max("offset") AS last FROM {stream}
         GROUP BY ALL) r LEFT JOIN early_readers e ON r.cell = e.cell AND r.reader = e.reader)"""
+
+
+def out_of_order(rows: str) -> str:
+    """A rule: records whose first offset comes after the first one of a record that the same producer sent later to the
+    same partition. `rows`: a stream, with a condition if not all of it counts."""
+    return f"""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
+  FROM {rows} GROUP BY cell, partition, producer, incarnation, seq),
+running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
+  FROM firsts)
+SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top"""
+
+
+def delivered_again(stream: str, row: str) -> str:
+    """A rule: records at offsets that one reader of `stream` was given more than once. `row`: short name of a row."""
+    return f"""SELECT DISTINCT {row}.cell, {row}.producer, {row}.incarnation, {row}.seq FROM {stream} {row} JOIN (
+  SELECT cell, {READER} AS reader, partition, "offset" FROM {stream} GROUP BY ALL HAVING count(*) > 1
+) twice ON {row}.cell = twice.cell AND coalesce({row}.reader, 0) = twice.reader AND {row}.partition = twice.partition
+  AND {row}."offset" = twice."offset" """

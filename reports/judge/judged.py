@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.judge.verdict import EXIT_CODES, INCONCLUSIVE, Check, Verdict, worst
+from reports.judge.checks import EXIT_CODES, INCONCLUSIVE, Check, Verdict, worst
 from reports.read.model import CellFacts
+from runlog.records.verdicts import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class Judged:
     verdict: Verdict
 
 
-def overall(judged: Sequence[Judged], problems: Sequence[str] = (), limits: Sequence[Check] = ()) -> str:
+def overall(judged: Sequence[Judged], problems: Sequence[str] = (), limits: Sequence[Check] = ()) -> Result:
     """The verdict of the cells and of the run as a whole. A problem of the run itself keeps it from being a pass. So
     does a limit of the run (`limits`) that is not held."""
     return worst(

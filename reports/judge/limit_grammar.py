@@ -78,24 +78,6 @@ class Limit:
         return COMPARISONS[self.comparison](value, self.bound if baseline is None else self.bound * baseline)
 
 
-class Outcome(StrEnum):
-    HELD = "held"
-    BROKEN = "broken"
-    UNDECIDED = "undecided"  # the figure is not known, or says nothing: no pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What became of one limit (`limits.py` decides). Value and bound in the figure's unit, None if not known."""
-
-    limit: str
-    figure: str
-    value: float | None
-    bound: float | None
-    outcome: Outcome
-    reason: str
-
-
 def parse_limit(text: str) -> Limit:
     """LimitError with the nearest right name, or the form that is expected."""
     if len(text) > TEXT_CHARACTERS_MAX:

@@ -14,21 +14,22 @@ from typing import Final
 
 from reports.evidence.asked import achieved_ratio
 from reports.judge.broker_cpu import broker_cpu
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, worst
 from reports.judge.judged import Judged
 from reports.judge.limit_figures import FIGURES, LATENCIES, LEVELS, Better
-from reports.judge.limit_grammar import Held, Limit, LimitError, Outcome, parse_limit
+from reports.judge.limit_grammar import Limit, LimitError, parse_limit
 from reports.judge.noise import disturbance
-from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check, worst
 from reports.read.model import QUANTILES, CellFacts, Latency
+from runlog.records.verdicts import LimitOutcome, LimitRecord, Result
 
 CHECK_PREFIX: Final = "limit "
 _QUANTILES: Final = dict(QUANTILES)
 
 
-RESULTS: Final[Mapping[Outcome, str]] = {
-    Outcome.HELD: PASS,
-    Outcome.BROKEN: FAIL,
-    Outcome.UNDECIDED: INCONCLUSIVE,
+RESULTS: Final[Mapping[LimitOutcome, Result]] = {
+    LimitOutcome.HELD: PASS,
+    LimitOutcome.BROKEN: FAIL,
+    LimitOutcome.UNDECIDED: INCONCLUSIVE,
 }
 
 
@@ -55,27 +56,27 @@ def _with_own(item: Judged, judged: Sequence[Judged]) -> Judged:
     return replace(item, verdict=replace(item.verdict, result=result, checks=tuple(checks), limits=held))
 
 
-def _check(one: Held) -> Check:
+def _check(one: LimitRecord) -> Check:
     return Check(name=f"{CHECK_PREFIX}{one.limit}", result=RESULTS[one.outcome], reason=one.reason)
 
 
-def _held(text: str, item: Judged, judged: Sequence[Judged]) -> Held:
+def _held(text: str, item: Judged, judged: Sequence[Judged]) -> LimitRecord:
     try:
         limit = parse_limit(text)
     except LimitError as error:  # written by another version, or by hand
-        return Held(
+        return LimitRecord(
             limit=text,
             figure="",
             value=None,
             bound=None,
-            outcome=Outcome.UNDECIDED,
+            outcome=LimitOutcome.UNDECIDED,
             reason=f"{CHECK_PREFIX}{text}: {error}",
         )
     value = figures_of_cell(item.facts).get(limit.figure.name)
     baseline = _baseline_of(item, judged) if limit.is_relative else None
     bound = _bound(limit, baseline)
     outcome, why = _outcome(limit, value, item, baseline)
-    return Held(
+    return LimitRecord(
         limit=limit.text,
         figure=limit.figure.name,
         value=finite(value),
@@ -85,27 +86,27 @@ def _held(text: str, item: Judged, judged: Sequence[Judged]) -> Held:
     )
 
 
-def _outcome(limit: Limit, value: float | None, item: Judged, baseline: _Baseline | None) -> tuple[Outcome, str]:
+def _outcome(limit: Limit, value: float | None, item: Judged, baseline: _Baseline | None) -> tuple[LimitOutcome, str]:
     """With why it is undecided."""
     if why := why_inconclusive(item):
-        return Outcome.UNDECIDED, f"the cell is inconclusive: {why}"
+        return LimitOutcome.UNDECIDED, f"the cell is inconclusive: {why}"
     if value is None:
-        return Outcome.UNDECIDED, "the run does not show this figure"
+        return LimitOutcome.UNDECIDED, "the run does not show this figure"
     of_baseline = None
     if baseline is not None:
         if baseline.facts is None:
-            return Outcome.UNDECIDED, baseline.why_not
+            return LimitOutcome.UNDECIDED, baseline.why_not
         of_baseline = figures_of_cell(baseline.facts).get(limit.figure.name)
         if of_baseline is None or not math.isfinite(of_baseline):
-            return Outcome.UNDECIDED, "the baseline's cell does not show this figure"
+            return LimitOutcome.UNDECIDED, "the baseline's cell does not show this figure"
     is_held = limit.holds(value, of_baseline)
     if limit.figure.better is not Better.NEITHER:
         if baseline is not None and baseline.facts is not None and (noise := disturbance(baseline.facts)):
-            return Outcome.UNDECIDED, f"the baseline's cell was disturbed: {noise}"
+            return LimitOutcome.UNDECIDED, f"the baseline's cell was disturbed: {noise}"
         noise = disturbance(item.facts)
         if noise and not (is_held and _is_held_against_noise(limit)):
-            return Outcome.UNDECIDED, noise
-    return (Outcome.HELD if is_held else Outcome.BROKEN), ""
+            return LimitOutcome.UNDECIDED, noise
+    return (LimitOutcome.HELD if is_held else LimitOutcome.BROKEN), ""
 
 
 def why_inconclusive(item: Judged) -> str:
@@ -141,7 +142,7 @@ def _bound(limit: Limit, baseline: _Baseline | None) -> float | None:
     return None if value is None else limit.bound * value
 
 
-def _reason(limit: Limit, value: float | None, bound: float | None, outcome: Outcome, why: str) -> str:
+def _reason(limit: Limit, value: float | None, bound: float | None, outcome: LimitOutcome, why: str) -> str:
     unit = f" {limit.figure.unit}" if limit.figure.unit and limit.figure.unit != "records or cases" else ""
     told = "not known" if value is None else f"{shown(value)}{unit if math.isfinite(value) else ''}"
     against = f", bound {shown(bound)}{unit}" if limit.is_relative and bound is not None else ""

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from reports.judge.checks import Check
 from reports.judge.judged import Judged
 from reports.judge.limit_figures import FOUND_RATE, Better, LimitFigure
-from reports.judge.limit_grammar import TRY_PREFIX, Aggregate, Held, Limit, LimitError, Outcome, parse_limit
+from reports.judge.limit_grammar import TRY_PREFIX, Aggregate, Limit, LimitError, parse_limit
 from reports.judge.limits import CHECK_PREFIX, RESULTS, figures_of_cell, finite, shown, why_inconclusive
 from reports.judge.noise import disturbance
-from reports.judge.verdict import Check
 from runlog.records.cell import CellKind
 from runlog.records.run import RunLimitRecord
 from runlog.records.search import Clause, SearchEnd, SearchRecord
+from runlog.records.verdicts import LimitOutcome, LimitRecord
 
 RUN: Final = "run"  # what a limit of the whole run is about
 _TOLD_MAX: Final = 8  # figures of repetitions
@@ -39,7 +40,7 @@ class RunLimit:
     """`subject` is a configuration (the id of its cells without the repetition) or `run`."""
 
     subject: str
-    held: Held
+    held: LimitRecord
     check: Check
 
 
@@ -66,7 +67,7 @@ def _of_record(record: RunLimitRecord, judged: Sequence[Judged], search: SearchR
     try:
         limit = parse_limit(record.limit)
     except LimitError as error:  # written by another version, or by hand
-        return [_told(record.limit, "", RUN, Outcome.UNDECIDED, None, None, str(error))]
+        return [_told(record.limit, "", RUN, LimitOutcome.UNDECIDED, None, None, str(error))]
     if limit.figure.name == FOUND_RATE:
         return [_judged(limit, RUN, _found_rate(search), None)]
     cells = [item for item in judged if _is_of(record, item)]
@@ -81,7 +82,9 @@ def _of_record(record: RunLimitRecord, judged: Sequence[Judged], search: SearchR
         groups = {name: group for name, group in groups.items() if _is_beside_baseline(group)}
     against = _figure_of(limit, baseline) if limit.is_relative else None
     if not groups:
-        return [_told(limit.text, limit.figure.name, RUN, Outcome.UNDECIDED, None, None, "no cell that it is about")]
+        return [
+            _told(limit.text, limit.figure.name, RUN, LimitOutcome.UNDECIDED, None, None, "no cell that it is about")
+        ]
     return [_judged(limit, name, _figure_of(limit, group), against) for name, group in groups.items()]
 
 
@@ -166,18 +169,18 @@ def _judged(limit: Limit, subject: str, figure: _Figure, baseline: _Figure | Non
     return _told(limit.text, limit.figure.name, subject, outcome, figure.value, bound, text)
 
 
-def _outcome(limit: Limit, figure: _Figure, baseline: _Figure | None) -> tuple[Outcome, float | None, str]:
+def _outcome(limit: Limit, figure: _Figure, baseline: _Figure | None) -> tuple[LimitOutcome, float | None, str]:
     bound = limit.bound
     if baseline is not None:
         if baseline.value is None or baseline.low != baseline.high or not math.isfinite(baseline.value):
-            return Outcome.UNDECIDED, None, f"the baseline: {baseline.why or 'it does not show this figure'}"
+            return LimitOutcome.UNDECIDED, None, f"the baseline: {baseline.why or 'it does not show this figure'}"
         bound = limit.bound * baseline.value
     certain = _certain(limit.comparison, figure.low, figure.high, bound)
     if certain is False:
-        return Outcome.BROKEN, bound, ""
+        return LimitOutcome.BROKEN, bound, ""
     if certain and figure.is_known:
-        return Outcome.HELD, bound, ""
-    return Outcome.UNDECIDED, bound, figure.why
+        return LimitOutcome.HELD, bound, ""
+    return LimitOutcome.UNDECIDED, bound, figure.why
 
 
 def _certain(comparison: str, low: float, high: float, bound: float) -> bool | None:
@@ -194,11 +197,13 @@ def _certain(comparison: str, low: float, high: float, bound: float) -> bool | N
 
 
 def _told(
-    limit: str, figure: str, subject: str, outcome: Outcome, value: float | None, bound: float | None, why: str
+    limit: str, figure: str, subject: str, outcome: LimitOutcome, value: float | None, bound: float | None, why: str
 ) -> RunLimit:
     reason = f"{CHECK_PREFIX}{limit}: {outcome}, {why}"
     return RunLimit(
         subject=subject,
-        held=Held(limit=limit, figure=figure, value=finite(value), bound=finite(bound), outcome=outcome, reason=reason),
+        held=LimitRecord(
+            limit=limit, figure=figure, value=finite(value), bound=finite(bound), outcome=outcome, reason=reason
+        ),
         check=Check(name=f"{CHECK_PREFIX}{limit}", result=RESULTS[outcome], reason=reason),
     )

@@ -18,8 +18,6 @@ from reports.render import charts, section_charts, sweep_charts
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_MEASURES = ("throughput", "p99", "records_per_batch")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
@@ -46,10 +44,10 @@ def payload(figures: Figures, drawn: Mapping[str, Chart]) -> Json:
 def charts_of(figures: Figures) -> dict[str, Chart]:
     """Name on the page -> chart."""
     found: dict[str, Chart] = {}
-    if figures.price and figures.throughput_tells:
-        found["price"] = Chart(specification="price", data={"price": columns(figures.price)})
+    if figures.price_drawn:
+        found["price"] = Chart(specification="price", data={"price": columns(figures.price_drawn)})
     for knob, rows in figures.knobs.items():
-        for measure in knob_measures(figures):
+        for measure in figures.knob_measures:
             found[f"sweep-{measure}-{knob}"] = Chart(specification=f"sweep_{measure}", data={"sweep": columns(rows)})
     for cell in figures.cells:
         found |= _of_cell(cell)
@@ -63,11 +61,6 @@ def charts_of(figures: Figures) -> dict[str, Chart]:
     for cell in figures.cells:
         found |= _waterfall(f"stages-{cell.id}", cell.stages.bars)
     return found | (_of_search(figures.search) if figures.search is not None else {})
-
-
-def knob_measures(figures: Figures) -> tuple[str, ...]:
-    """What is drawn of each knob."""
-    return tuple(name for name in _MEASURES if name != "throughput" or figures.throughput_tells)
 
 
 def columns(rows: Sequence[DataclassInstance]) -> Json:

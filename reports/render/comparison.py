@@ -1,153 +1,79 @@
-"""A comparison as text, JSON, CSV and one offline page, written into NEW's results."""
+"""A comparison as text, JSON, CSV and one offline page, written into NEW's results. Computes nothing."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from reports.figures.compare.comparison import CORRECTNESS, UNDECIDED, Comparison, Row
-from reports.figures.compare.folding import fold
-from reports.figures.compare.likeness import Likeness
-from reports.figures.sweep.recommend import change as change_text
-from reports.figures.sweep.recommend import significant
+from reports.figures.compare.compared import ChangePoint, ComparisonFigures, ShownRow
 from reports.read.cell import Json
-from reports.render.files import replace_text, write_csv
+from reports.render.files import replace_text, write_csv, write_record
 from reports.render.page import environment, vega
 from reports.render.sweep_charts import specifications
+from runlog.records.comparison import Change, ComparedRow
+from runlog.records.results import comparison_stem, results_directory
 
-SCHEMA_VERSION: Final = 1
-_SIGNS: Final = {"better": "▲", "worse": "▼", "same": "=", UNDECIDED: "?"}
-_JUDGEMENT: Final = {"better": "better", "worse": "worse"}
-HEADER: Final = (
-    "cell", "measure", "unit", "base", "new", "ratio", "low", "high", "repetitions_base", "repetitions_new", "p", "q",
-    "result", "reason",
-)  # fmt: skip
+_SIGNS: Final[Mapping[str, str]] = {Change.BETTER: "▲", Change.WORSE: "▼", Change.SAME: "=", Change.UNDECIDED: "?"}
+HEADER: Final = tuple(field.name for field in fields(ComparedRow))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """All that is shown of two runs."""
-
-    base: str
-    new: str
-    comparison: Comparison
-    likeness: Likeness
-    forced: bool
-    only_base: tuple[str, ...]
-    only_new: tuple[str, ...]
-    analyses: tuple[str, str] = ("", "")  # ids of those that wrote the figures of BASE and of NEW
-
-
-def as_json(compared: Compared) -> Json:
-    comparison = compared.comparison
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "base": compared.base,
-        "new": compared.new,
-        "analyses": dict(zip(("base", "new"), compared.analyses, strict=True)),
-        "result": comparison.result,
-        "exit_code": comparison.exit_code,
-        "relevant": comparison.relevant,
-        "forced": compared.forced,
-        "unlike": list(compared.likeness.unlike),
-        "differs": list(compared.likeness.differs),
-        "warnings": list(compared.likeness.warnings),
-        "only_base": list(compared.only_base),
-        "only_new": list(compared.only_new),
-        "rows": [dict(zip(HEADER, _cells(row), strict=True)) for row in comparison.rows],
-    }
-
-
-def _cells(row: Row) -> list[object]:
-    change = row.change
-    bounded = change is not None and change.standard_error != float("inf")
-    ratio = round(change.ratio[0], 5) if change is not None else None
-    low, high = (round(x, 5) for x in change.ratio[1:]) if change is not None and bounded else (None, None)
-    levels = [None if level is None else float(f"{level:.6g}") for level in (row.base, row.new)]
-    return [
-        *(row.cell, row.measure, row.unit, *levels, ratio, low, high, *row.repetitions),
-        *(row.p, row.q, row.result, row.reason),
-    ]
-
-
-def text(compared: Compared) -> list[str]:
+def text(figures: ComparisonFigures) -> list[str]:
     """What `harness compare` prints: what differs, the table, the result."""
-    likeness = compared.likeness
-    lines = [f"BASE {compared.base}", f"NEW  {compared.new}"]
-    lines += [f"  differs: {line}" for line in likeness.differs] or [
+    record = figures.record
+    lines = [f"BASE {record.base}", f"NEW  {record.new}"]
+    lines += [f"  differs: {line}" for line in record.differs] or [
         "  nothing differs that is recorded: an A/A comparison"
     ]
-    lines += [f"  unlike, compared by force: {line}" for line in likeness.unlike]
-    lines += [f"  mind: {line}" for line in likeness.warnings]
-    for name, side in ((compared.only_base, "BASE"), (compared.only_new, "NEW")):
-        if name:
-            lines.append(f"  only in {side}: {', '.join(name)}")
-    folded = fold(compared.comparison.rows)
-    table = [("cell", "figure", "BASE", "NEW", "change", "n", "result", "why")]
-    table += [
-        (
-            row.cell,
-            row.measure,
-            _level(row.base, row.unit),
-            _level(row.new, row.unit),
-            _change(row),
-            f"{row.repetitions[0]}+{row.repetitions[1]}",
-            f"{_SIGNS[row.result]} {row.result}",
-            row.reason,
-        )
-        for row in folded.shown
-    ]
-    widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
-    lines += ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    if folded.line:
-        lines.append(f"{_SIGNS[UNDECIDED]} {folded.line}")
-    return [*lines, f"result: {compared.comparison.result}"]
+    lines += [f"  unlike, compared by force: {line}" for line in record.unlike]
+    lines += [f"  mind: {line}" for line in record.warnings]
+    for names, side in ((record.only_base, "BASE"), (record.only_new, "NEW")):
+        if names:
+            lines.append(f"  only in {side}: {', '.join(names)}")
+    lines += _aligned([("cell", "figure", "BASE", "NEW", "change", "n", "result", "why"), *map(_words, figures.shown)])
+    if figures.folded_line:
+        lines.append(f"{_SIGNS[Change.UNDECIDED]} {figures.folded_line}")
+    return [*lines, f"result: {record.result}"]
 
 
-def _level(level: float | None, unit: str) -> str:
-    return "-" if level is None else f"{significant(level)} {unit}"
+def _words(shown: ShownRow) -> tuple[str, ...]:
+    row = shown.record
+    repetitions = f"{row.repetitions_base}+{row.repetitions_new}"
+    result = f"{_SIGNS[row.result]} {row.result}"
+    return (row.cell, row.measure, shown.base, shown.new, shown.change, repetitions, result, row.reason)
 
 
-def _change(row: Row) -> str:
-    if row.change is None:
-        return "-"
-    if row.change.standard_error == float("inf"):
-        return f"{(row.change.ratio[0] - 1) * 100:+.1f} %"
-    return change_text(row.change)
+def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
 
 
-def write(directory: Path, compared: Compared) -> Path:
+def write(run_dir: Path, figures: ComparisonFigures) -> Path:
     """JSON, CSV and the page; returns the page's path."""
-    results = directory / "results"
+    results = results_directory(run_dir)
     results.mkdir(parents=True, exist_ok=True)
-    name = f"compare-{compared.base}"
-    replace_text(results / f"{name}.json", json.dumps(as_json(compared), indent=1, allow_nan=False) + "\n")
-    write_csv(results / f"{name}.csv", HEADER, (_cells(row) for row in compared.comparison.rows))
-    page = results / f"{name}.html"
-    replace_text(page, render(compared))
+    stem = comparison_stem(figures.record.base)
+    write_record(results / f"{stem}.json", figures.record)
+    write_csv(results / f"{stem}.csv", HEADER, ([getattr(row, name) for name in HEADER] for row in figures.record.rows))
+    page = results / f"{stem}.html"
+    replace_text(page, render(figures))
     return page
 
 
-def render(compared: Compared) -> str:
-    rows = compared.comparison.rows
-    folded = fold(rows)
-    measures = list(dict.fromkeys(row.measure for row in rows if row.measure != CORRECTNESS))
-    charts = {name: _chart([row for row in rows if row.measure == name]) for name in measures}
-    charts = {name: chart for name, chart in charts.items() if chart["data"]["effects"]["label"]}
-    low, high = _limits(rows)
-    payload = {"specs": specifications(ratio_low=low, ratio_high=high), "charts": charts}
+def render(figures: ComparisonFigures) -> str:
+    """The page."""
+    specs = specifications(ratio_low=figures.limits.low, ratio_high=figures.limits.high)
+    payload = {"specs": specs, "charts": {name: _chart(points) for name, points in figures.charts.items()}}
     return (
         environment()
         .get_template("compare.html.j2")
         .render(
-            compared=compared,
-            charts=list(charts),
-            rows=[_table_row(row) for row in folded.shown],
-            folded=folded.line,
-            folded_rows=[_table_row(row) for row in folded.rows],
+            record=figures.record,
+            charts=list(figures.charts),
+            shown=figures.shown,
+            folded=figures.folded,
+            folded_line=figures.folded_line,
             signs=_SIGNS,
             payload=payload,
             vega=vega(),
@@ -155,35 +81,7 @@ def render(compared: Compared) -> str:
     )
 
 
-def _table_row(row: Row) -> Json:
-    return {**dict(zip(HEADER, _cells(row), strict=True)), "title": row.title, "text": _change(row)}
-
-
-def _limits(rows: Sequence[Row]) -> tuple[float, float]:
-    ratios = [row.change.ratio for row in rows if row.change is not None and row.change.is_bounded]
-    low = min([0.8, *(max(lower, value / 3) for value, lower, _ in ratios)])
-    high = max([1.25, *(min(upper, value * 3) for value, _, upper in ratios)])
-    return low * 0.95, high * 1.05
-
-
-def _chart(rows: Sequence[Row]) -> Json:
-    """Columns of the effect chart: NEW over BASE. A change without an interval is in the table alone."""
-    shown: list[Mapping[str, object]] = []
-    for row in rows:
-        if row.change is None or not row.change.is_bounded:
-            continue
-        ratio, low, high = row.change.ratio
-        shown.append(
-            {
-                "label": row.cell,
-                "reference": "BASE",
-                "ratio": round(ratio, 4),
-                "low": round(low, 4),
-                "high": round(high, 4),
-                "judgement": _JUDGEMENT.get(row.result, "not clear"),
-                "text": f"{_change(row)}: {row.result}",
-            }
-        )
-    names = ("label", "reference", "ratio", "low", "high", "judgement", "text")
-    columns = {name: [row[name] for row in shown] for name in names}
+def _chart(points: Sequence[ChangePoint]) -> Json:
+    columns = {field.name: [getattr(point, field.name) for point in points] for field in fields(ChangePoint)}
+    columns["reference"] = ["BASE"] * len(points)
     return {"spec": "effects", "data": {"effects": columns, "one": {"ratio": [1]}}}

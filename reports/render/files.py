@@ -1,13 +1,15 @@
-"""Writes files that appear whole or not at all: text, and CSV in which a spreadsheet finds no formula."""
+"""Writes files that appear whole or not at all: text, JSON records, and CSV in which a spreadsheet finds no formula."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reports.render.plain import csv_cell
+from runlog.records.codec import to_json
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -15,6 +17,11 @@ def replace_text(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
+
+
+def write_record(path: Path, record: object) -> None:
+    """As JSON. ValueError for a number that JSON does not have."""
+    replace_text(path, json.dumps(to_json(record), indent=1, allow_nan=False) + "\n")
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from reports.evidence.contradictions import RULES as CONTRADICTIONS
 from reports.judge.anomalies import ANOMALIES, BY_NAME
+from reports.judge.damage_checks import JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS
+from reports.judge.evidence_checks import EVIDENCE_CHECKS
 from reports.judge.lawful import ALWAYS, RULES, TYPICAL, rule
-from reports.judge.verdict import EVIDENCE_CHECKS, JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS
 from reports.read.model import PREDICTED_KINDS
 from runlog.quality.criteria import Criteria
 

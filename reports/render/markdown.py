@@ -11,13 +11,15 @@ from typing import Final
 from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.figures import Figures
+from reports.figures.reading import reading_of
+from reports.figures.suites import CellSuite
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check
 from reports.judge.run_limits import RunLimit
-from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check
 from reports.read.model import CORRECTED
-from reports.render.junit import reproduction, title_of
+from reports.render.junit import reproduction
 from reports.render.plain import fenced, markdown
-from reports.render.reading import LimitTally, Reading, reading_of
 from reports.render.words import SIGNS
+from runlog.records.verdicts import LimitTally, Reading
 
 _WARNINGS_SHOWN: Final = 8  # the report has them all
 Block = list[str]  # of lines; blocks are set apart by a blank line
@@ -31,7 +33,7 @@ def summary(figures: Figures) -> str:
         *_recommendation(reading),
         *_limits(reading.limits),
         *_run_limits(run.limits),
-        _table(figures.cells),
+        _table(figures.suites.cells),
     ]
     for cell in figures.cells:
         blocks += _details(cell)
@@ -76,18 +78,19 @@ def _is_worth_telling(one: RunLimit) -> bool:
     return one.check.result != PASS or bool(one.check.allowed)
 
 
-def _table(cells: tuple[CellFigures, ...]) -> Block:
+def _table(suites: tuple[CellSuite, ...]) -> Block:
     """A configuration's cell at the ceiling has no row of its own: its figure stands in that of the other cell."""
-    has_capacity = any(cell.capacity_records_per_s is not None for cell in cells)
+    has_capacity = any(suite.cell.capacity_records_per_s is not None for suite in suites)
     heading, rule = (" capacity |", "---:|") if has_capacity else ("", "")
     lines = [f"| cell | verdict | rec/s |{heading} p99 ms | lost | dup | reordered | gap s | why |"]
     lines += [f"|---|---|---:|{rule}---:|---:|---:|---:|---:|---|"]
-    for cell in cells:
+    for suite in suites:
+        cell = suite.cell
         if cell.kind == "ceiling" and cell.verdict.result == PASS:
             continue
         p99_us = cell.latency[CORRECTED].p99_us
         columns = [
-            markdown(title_of(cell, cells)),
+            markdown(suite.name),
             f"{SIGNS[cell.verdict.result]} {cell.verdict.result}",
             f"{cell.throughput_records_per_s:,.0f}",
             *([_capacity(cell)] if has_capacity else []),

@@ -19,7 +19,7 @@ from reports.figures.waterfall import SERIES
 from reports.judge.anomalies import ANOMALIES
 from reports.judge.lawful import TYPICAL, table
 from reports.read.model import PREDICTED_KINDS
-from reports.render.chart_payload import charts_of, knob_measures, payload
+from reports.render.chart_payload import charts_of, payload
 from reports.render.drawings import timeline_svg
 from reports.render.files import replace_text
 from reports.render.publication import PAGE
@@ -86,8 +86,8 @@ def render(figures: Figures) -> str:
             cells=figures.cells,
             charts=charts,
             kinds=PREDICTED_KINDS,
-            price=figures.price if figures.throughput_tells else (),
-            knob_measures=knob_measures(figures),
+            price=figures.price_drawn,
+            knob_measures=figures.knob_measures,
             sweep=figures.knobs,
             anomalies=ANOMALIES,
             typical=TYPICAL,

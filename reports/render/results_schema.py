@@ -1,6 +1,6 @@
 """The published JSON Schema of results/verdicts.json, for programs that read a run: `harness schema verdicts`.
 
-Owns the file's version. Every object is closed: if a figure is added and not described here,
+The record is runlog/records/verdicts.py. Every object is closed: if a figure is added and not described here,
 tests/reports/test_reports_results_schema.py fails.
 """
 
@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reports.judge.anomalies import BY_NAME
-from reports.judge.limit_grammar import Outcome
 from reports.read.model import LATENCY_KINDS, PREDICTED_KINDS, QUANTILES, SET_KINDS
+from runlog.records.verdicts import VERDICTS_VERSION, LimitOutcome
 
-# 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run, capacity of cells
-VERDICTS_VERSION: Final = 4
 Schema = dict[str, Any]  # a JSON Schema is any JSON
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 _TEXT: Final[Schema] = {"type": "string"}
@@ -135,7 +133,7 @@ def _limit() -> Schema:
             "figure": _about(_TEXT, "docs/reference/limits.md; empty if this version does not know it"),
             "value": _about(_NUMBER_OR_NULL, "in the figure's unit; null: not known, or without an end"),
             "bound": _about(_NUMBER_OR_NULL, "in the figure's unit; null: the baseline's cell does not show it"),
-            "outcome": {"enum": [outcome.value for outcome in Outcome]},
+            "outcome": {"enum": [outcome.value for outcome in LimitOutcome]},
             "reason": _TEXT,
         }
     )

@@ -3,91 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Final
 
 from reports.figures.sweep.figures import SweepFigures
-from reports.figures.sweep.levels import PredictedLevel
-from reports.figures.sweep.tables import Table
-from reports.read.cell import Json
-
-SCHEMA_VERSION: Final = 1
-
-
-def sweep_document(sweep: SweepFigures, *, analysis_id: str) -> Json:
-    """results/sweep.json; docs/internals/contracts.md names the fields."""
-    analysis, recommendation = sweep.analysis, sweep.analysis.recommendation
-    combination = recommendation.combination
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "design": analysis.design,
-        "repetitions": analysis.repetitions,
-        "forks": analysis.forks,
-        "fork_scatter": [asdict(item) for item in analysis.fork_scatters],
-        "recommendation": {
-            "settings": dict(recommendation.point.configuration) if recommendation.point else None,
-            "cell_id": recommendation.point.cell_id if recommendation.point else None,
-            "objective": recommendation.objective,
-            "certainty": recommendation.certainty,
-            "not_distinguishable": list(recommendation.ties),
-            "sentences": list(recommendation.sentences),
-            "predicted": _predicted(sweep.predicted) if recommendation.point else None,
-            "combination": {
-                "settings": dict(combination.settings),
-                "predicted_p99": asdict(sweep.combination_p99) if sweep.combination_p99 else None,
-            }
-            if combination
-            else None,
-        },
-        "warnings": list(analysis.warnings),
-        "effects": _rows(sweep.tables["effects.csv"]),
-        "interactions": _rows(sweep.tables["interactions.csv"]),
-        "sensitivity": [asdict(item) for item in analysis.sensitivities],
-        "surface": [
-            {
-                "settings": dict(point.configuration),
-                "cell_id": point.cell_id,
-                "contract": point.contract,
-                "damage": asdict(point.damage),
-                "share_on_front": point.share_on_front,
-                "figures": {name: asdict(level) for name, level in levels.items()},
-            }
-            for point, levels in zip(analysis.points, sweep.levels, strict=True)
-        ],
-        "cells": [
-            {
-                "cell_id": item.cell_id,
-                "round": item.round,
-                "fork": item.fork,
-                "state": item.state,
-                "reason": item.reason,
-                "warming": item.warming,
-                "settings": dict(item.configuration),
-                "values": item.values,
-                "behaviour": asdict(item.behaviour),
-            }
-            for item in analysis.observations
-        ],
-        "analysis_id": analysis_id,
-    }
+from reports.figures.sweep.front import Point
+from reports.figures.sweep.observations import Observation
+from runlog.records.sweep import (
+    SWEEP_VERSION,
+    CombinationRecord,
+    DamageRecord,
+    Level,
+    RecommendationRecord,
+    SurfacePointRecord,
+    SweepRecord,
+    SweptCell,
+)
 
 
-def _rows(table: Table) -> list[Json]:
-    header, rows = table
-    return [dict(zip(header, row, strict=True)) for row in rows]
+def sweep_record(sweep: SweepFigures, *, analysis_id: str) -> SweepRecord:
+    analysis = sweep.analysis
+    return SweepRecord(
+        schema_version=SWEEP_VERSION,
+        design=analysis.design,
+        repetitions=analysis.repetitions,
+        forks=analysis.forks,
+        fork_scatter=analysis.fork_scatters,
+        recommendation=_recommendation(sweep),
+        warnings=analysis.warnings,
+        effects=sweep.effect_records,
+        interactions=sweep.interaction_records,
+        sensitivity=analysis.sensitivities,
+        surface=tuple(_point(point, levels) for point, levels in zip(analysis.points, sweep.levels, strict=True)),
+        cells=tuple(_cell(item) for item in analysis.observations),
+        analysis_id=analysis_id,
+    )
 
 
-def _predicted(levels: Mapping[str, PredictedLevel]) -> Json:
-    """What a confirmation is held against. Broker CPU with the compilers' part beside it, which is not in it; without
-    that key it is in it."""
-    return {
-        name: {
-            **asdict(own.expected),
-            "forks": own.forks,
-            "rounds": own.rounds,
-            "flattery": own.flattery,
-            "level": asdict(own.level),
-            **({} if own.compiler is None else {"compiler": own.compiler}),
-        }
-        for name, own in levels.items()
-    }
+def _recommendation(sweep: SweepFigures) -> RecommendationRecord:
+    found = sweep.analysis.recommendation
+    point, combination = found.point, found.combination
+    return RecommendationRecord(
+        settings=dict(point.configuration) if point else None,
+        cell_id=point.cell_id if point else None,
+        objective=found.objective,
+        certainty=found.certainty,
+        not_distinguishable=found.ties,
+        sentences=found.sentences,
+        predicted=sweep.predicted if point else None,
+        combination=CombinationRecord(settings=dict(combination.settings), predicted_p99=sweep.combination_p99)
+        if combination
+        else None,
+    )
+
+
+def _point(point: Point, levels: Mapping[str, Level]) -> SurfacePointRecord:
+    damage = point.damage
+    return SurfacePointRecord(
+        settings=dict(point.configuration),
+        cell_id=point.cell_id,
+        contract=point.contract,
+        damage=DamageRecord(
+            cells=damage.cells,
+            lost=damage.lost,
+            duplicated=damage.duplicated,
+            reordered=damage.reordered,
+            sent=damage.sent,
+        ),
+        share_on_front=point.share_on_front,
+        figures=levels,
+    )
+
+
+def _cell(item: Observation) -> SweptCell:
+    return SweptCell(
+        cell_id=item.cell_id,
+        round=item.round,
+        fork=item.fork,
+        state=item.state,
+        reason=item.reason,
+        warming=item.warming,
+        settings=dict(item.configuration),
+        values=item.values,
+        behaviour=item.behaviour,
+    )

@@ -1,93 +1,191 @@
-"""results/verdicts.json: the verdicts of the run and of each cell, for programs. `results_schema.py` has its form."""
+"""results/verdicts.json: the verdicts of the run and of each cell, for programs. `results_schema.py` has its schema."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 
 from reports.figures.cell import CellFigures
+from reports.figures.damage import KindOfDamage
 from reports.figures.figures import Figures
+from reports.figures.reading import reading_of
 from reports.judge.run_limits import RunLimit
-from reports.read.cell import Json
-from reports.render.reading import reading_of
-from reports.render.results_schema import VERDICTS_VERSION
+from reports.read.model import (
+    CORRECTED,
+    END_TO_END,
+    SCHEDULE_LAG,
+    UNCORRECTED,
+    IdentitySet,
+    Latency,
+    Recovery,
+)
+from runlog.records.verdicts import (
+    VERDICTS_VERSION,
+    AnalysisRecord,
+    CellVerdict,
+    CheckRecord,
+    ComparedSets,
+    JudgedRun,
+    LatenciesRecord,
+    LatencyRecord,
+    PredictedDamage,
+    RecoveryRecord,
+    RunLimitVerdict,
+    SendCounts,
+    SetComparisonRecord,
+    SetRecord,
+    VerdictsRecord,
+)
 
 
-def verdicts_document(figures: Figures) -> Json:
+def verdicts_record(figures: Figures) -> VerdictsRecord:
     run = figures.run
-    return {
-        "schema_version": VERDICTS_VERSION,
-        "analysis": {"id": run.analysis_id, "written_at": datetime.now().astimezone().isoformat(timespec="seconds")},
-        "run": {
-            "run_id": run.run_id,
-            "engine": run.engine,
-            "seed": run.seed,
-            "t0_wall": run.t0_wall,
-            "versions": run.versions,
-            "notes": list(run.notes),
-            "problems": list(run.problems),
-        },
-        "reading": asdict(reading_of(figures)),
-        "limits": [_run_limit(one) for one in run.limits],
-        "cells": [cell_document(cell) for cell in figures.cells],
-        "verdict": run.verdict,
-        "exit_code": run.exit_code,
-    }
+    return VerdictsRecord(
+        schema_version=VERDICTS_VERSION,
+        analysis=AnalysisRecord(
+            id=run.analysis_id, written_at=datetime.now().astimezone().isoformat(timespec="seconds")
+        ),
+        run=JudgedRun(
+            run_id=run.run_id,
+            engine=run.engine,
+            seed=run.seed,
+            t0_wall=run.t0_wall,
+            versions=run.versions,
+            notes=run.notes,
+            problems=run.problems,
+        ),
+        reading=reading_of(figures),
+        limits=tuple(_run_limit(one) for one in run.limits),
+        cells=tuple(cell_record(cell) for cell in figures.cells),
+        verdict=run.verdict,
+        exit_code=run.exit_code,
+    )
 
 
-def _run_limit(one: RunLimit) -> Json:
-    return {"subject": one.subject, **asdict(one.held), "result": one.check.result, "allowed": one.check.allowed}
+def _run_limit(one: RunLimit) -> RunLimitVerdict:
+    held = one.held
+    return RunLimitVerdict(
+        subject=one.subject,
+        limit=held.limit,
+        figure=held.figure,
+        value=held.value,
+        bound=held.bound,
+        outcome=held.outcome,
+        reason=held.reason,
+        result=one.check.result,
+        allowed=one.check.allowed,
+    )
 
 
-def cell_document(cell: CellFigures) -> Json:
-    """The cell's entry."""
+def cell_record(cell: CellFigures) -> CellVerdict:
     verdict, counts = cell.verdict, cell.counts
-    return {
-        "cell_id": cell.id,
-        "title": cell.title,
-        "kind": cell.kind,
-        "client": cell.client,
-        "scenario": cell.scenario,
-        "case": cell.case,
-        "verdict": verdict.result,
-        "reasons": verdict.reasons,
-        "notes": list(verdict.notes),
-        "checks": [{"name": c.name, "result": c.result, "reason": c.reason} for c in verdict.checks],
-        "limits": [asdict(limit) for limit in verdict.limits],
-        "throughput_records_per_s": cell.throughput_records_per_s,
-        "throughput_interval": list(cell.throughput_interval) if cell.throughput_interval else None,
-        "throughput_basis": cell.throughput_basis,
-        "capacity_records_per_s": cell.capacity_records_per_s,
-        "achieved_ratio": round(cell.load.achieved, 4) if cell.load.achieved is not None else None,
-        "latency_us": {kind: latency.as_json() for kind, latency in cell.latency.items()},
-        "sent": counts.sent_total,
-        "acked": counts.acked_total,
-        "failed": counts.failed_total,
-        "unknown": counts.unknown_total,
-        "in_window": {
-            "sent": counts.sent,
-            "acked": counts.acked,
-            "failed": counts.failed,
-            "unknown": counts.unknown,
-        },
-        "in_log": counts.log_total,
-        "received": counts.received_total,
-        "lost": cell.lost,
-        **_sets(cell),
-        "anomalies": dict(cell.anomalies),
-        "recovery": asdict(cell.recovery) if cell.recovery else None,
-        "observed_sets": {kind: identities.as_json() for kind, identities in cell.observed.items()},
-        "gap_ms": cell.gap_ms,
-        "predicted": {
-            kind: {"expected": damage.expected, **damage.comparison.as_json()} for kind, damage in cell.damage.items()
-        },
-        "records_per_batch": cell.records_per_batch,
-        "compression_ratio": cell.compression_ratio,
-        "batches": cell.batches,
-        "log_bytes": cell.log_bytes,
-    }
+    return CellVerdict(
+        cell_id=cell.id,
+        title=cell.title,
+        kind=cell.kind,
+        client=cell.client,
+        scenario=cell.scenario,
+        case=cell.case,
+        verdict=verdict.result,
+        reasons=tuple(verdict.reasons),
+        notes=verdict.notes,
+        checks=tuple(CheckRecord(name=c.name, result=c.result, reason=c.reason) for c in verdict.checks),
+        limits=verdict.limits,
+        throughput_records_per_s=cell.throughput_records_per_s,
+        throughput_interval=cell.throughput_interval,
+        throughput_basis=cell.throughput_basis,
+        capacity_records_per_s=cell.capacity_records_per_s,
+        achieved_ratio=round(cell.load.achieved, 4) if cell.load.achieved is not None else None,
+        latency_us=LatenciesRecord(
+            corrected=_latency(cell.latency[CORRECTED]),
+            uncorrected=_latency(cell.latency[UNCORRECTED]),
+            end_to_end=_latency(cell.latency[END_TO_END]),
+            schedule_lag=_latency(cell.latency[SCHEDULE_LAG]),
+        ),
+        sent=counts.sent_total,
+        acked=counts.acked_total,
+        failed=counts.failed_total,
+        unknown=counts.unknown_total,
+        in_window=SendCounts(sent=counts.sent, acked=counts.acked, failed=counts.failed, unknown=counts.unknown),
+        in_log=counts.log_total,
+        received=counts.received_total,
+        lost=cell.lost,
+        duplicated=cell.set_count("duplicated"),
+        reordered=cell.set_count("reordered"),
+        recovered=cell.set_count("recovered"),
+        unexpected=cell.set_count("unexpected"),
+        corrupt=cell.set_count("corrupt"),
+        dup_delivered=cell.set_count("dup_delivered"),
+        anomalies=cell.anomalies,
+        recovery=_recovery(cell.recovery),
+        observed_sets={kind: _set(identities) for kind, identities in cell.observed.items()},
+        gap_ms=cell.gap_ms,
+        predicted=PredictedDamage(
+            lost=_damage(cell.damage["lost"]),
+            duplicated=_damage(cell.damage["duplicated"]),
+            reordered=_damage(cell.damage["reordered"]),
+        ),
+        records_per_batch=cell.records_per_batch,
+        compression_ratio=cell.compression_ratio,
+        batches=cell.batches,
+        log_bytes=cell.log_bytes,
+    )
 
 
-def _sets(cell: CellFigures) -> dict[str, int]:
-    kinds = ("duplicated", "reordered", "recovered", "unexpected", "corrupt", "dup_delivered")
-    return {kind: cell.set_count(kind) for kind in kinds}
+def _latency(latency: Latency) -> LatencyRecord:
+    return LatencyRecord(
+        p50=latency.p50_us,
+        p90=latency.p90_us,
+        p99=latency.p99_us,
+        p999=latency.p999_us,
+        max=latency.max_us,
+        mean=latency.mean_us,
+        n=latency.n,
+        unanswered=latency.unanswered,
+        p99_interval=latency.p99_interval_us,
+    )
+
+
+def _set(identities: IdentitySet) -> SetRecord:
+    return SetRecord(
+        count=identities.count,
+        hash=identities.hash_text,
+        ranges=tuple(item.text() for item in identities.ranges),
+        ranges_complete=identities.complete,
+    )
+
+
+def _damage(damage: KindOfDamage) -> SetComparisonRecord:
+    compared = damage.comparison
+    sets = ComparedSets(
+        predicted=_set(compared.predicted),
+        observed=_set(compared.observed),
+        both=_set(compared.both),
+        only_predicted=_set(compared.only_predicted),
+        only_observed=_set(compared.only_observed),
+    )
+    return SetComparisonRecord(
+        expected=damage.expected,
+        predicted=sets.predicted.count,
+        observed=sets.observed.count,
+        both=sets.both.count,
+        only_predicted=sets.only_predicted.count,
+        only_observed=sets.only_observed.count,
+        how=compared.how,
+        equal=compared.equal,
+        sets=sets,
+    )
+
+
+def _recovery(found: Recovery | None) -> RecoveryRecord | None:
+    if found is None:
+        return None
+    return RecoveryRecord(
+        fault=found.fault,
+        fault_us=found.fault_us,
+        detect_us=found.detect_us,
+        elect_us=found.elect_us,
+        first_ack_us=found.first_ack_us,
+        recover_us=found.recover_us,
+        area_record_seconds=found.area_record_seconds,
+        service_level_records_per_s=found.service_level_records_per_s,
+    )

@@ -1,8 +1,7 @@
-"""Files of JSON lines: one writer, and a plain reader for callers that trust the file.
+"""The writer of files of JSON lines.
 
 Each event is one write(2), so a kill tears at most the last line, and readers leave that one out. This module does not
-know what a line means. runlog.records does, and it also reads files of strangers. Shown by
-tests/runlog/test_runlog_events.py.
+know what a line means: runlog.records does, and reads them. Shown by tests/runlog/test_runlog_events.py.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,27 +45,3 @@ class JsonlWriter:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
-
-
-def read_jsonl(path: Path, *, containing: str = "") -> Iterator[Event]:
-    """Events of a file in order; none when it does not exist. Lines torn by a kill are left out, and those without the
-    text `containing` are not even parsed."""
-    if not path.exists():
-        return
-    text = containing.encode()
-    with path.open("rb") as lines:
-        for line in lines:
-            event = parse_line(line) if text in line else None
-            if event is not None:
-                yield event
-
-
-def parse_line(line: bytes) -> Event | None:
-    """One event, or None for a torn or empty line."""
-    if not line.endswith(b"\n"):
-        return None
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) else None

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from runlog.quality.criteria import Criteria
-from runlog.records.stats import HOST, Resources, StatsSample
+from runlog.records.stats import HOST, HostFigure, Resources, StatsSample
 
-FOREIGN_SHARE: Final = "foreign_share"
-STEAL_SHARE: Final = "steal_share"
+FOREIGN_SHARE: Final = HostFigure.FOREIGN_SHARE
+STEAL_SHARE: Final = HostFigure.STEAL_SHARE
 
 
 def means(samples: Iterable[StatsSample], window_us: tuple[int, int] | None) -> dict[str, float]:

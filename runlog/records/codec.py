@@ -33,6 +33,10 @@ class RecordError(ValueError):
     """What is wrong with a line, as the end of a sentence: "has t_us='soon', expected an integer of 64 bits"."""
 
 
+class NoObjectError(RecordError):
+    """The line is no JSON object: so it is where a kill has torn it."""
+
+
 class _Unfit(Exception):
     """The value is not of the field's type; says which type was expected."""
 
@@ -159,8 +163,7 @@ def _is_rest(hint: Any) -> bool:
 
 
 def _field(field: dataclasses.Field[Any], hint: Any) -> _Field:
-    is_optional = get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
-    inner = next(arg for arg in get_args(hint) if arg is not type(None)) if is_optional else hint
+    is_optional, inner = _without_none(hint)
     is_none_default = field.default is None
     return _Field(
         name=field.name,
@@ -174,11 +177,21 @@ def _field(field: dataclasses.Field[Any], hint: Any) -> _Field:
     )
 
 
+def _without_none(hint: Any) -> tuple[bool, Any]:
+    """Whether the type has None, and what else it is."""
+    if get_origin(hint) not in (Union, types.UnionType) or type(None) not in get_args(hint):
+        return False, hint
+    return True, next(arg for arg in get_args(hint) if arg is not type(None))
+
+
 # --- reading one value ------------------------------------------------------------------------------------------------
 
 
 def _reader(hint: Any, *, exact: bool) -> _Read:
     origin = get_origin(hint)
+    is_optional, inner = _without_none(hint)
+    if is_optional:
+        return _or_none(_reader(inner, exact=exact))
     if hint is int:
         return _integer if exact else _whole_number
     simple: dict[Any, _Read] = {float: _number, str: _text, bool: _truth, object: _anything, Any: _anything}
@@ -194,6 +207,15 @@ def _reader(hint: Any, *, exact: bool) -> _Read:
         return _choice(tuple(hint))
     assert dataclasses.is_dataclass(hint), f"a record cannot hold {hint}"
     return _nested(hint)
+
+
+def _or_none(read: _Read) -> _Read:
+    """Of an item in a list or row that may be null."""
+
+    def read_item(value: Any) -> Any:
+        return None if value is None else read(value)
+
+    return read_item
 
 
 def _integer(value: Any) -> int:
@@ -333,7 +355,11 @@ def _writer(hint: Any) -> _Write:
     if hint in (int, float, str, bool, object, Any) or origin is Literal:
         return None
     if origin is tuple:
-        return list if _is_flat(get_args(hint)) else _plain
+        items = get_args(hint)
+        if _is_flat(items):
+            return list
+        is_rows = len(items) == 2 and items[1] is Ellipsis and get_origin(items[0]) is tuple
+        return _rows if is_rows and _is_flat(get_args(items[0])) else _plain
     if origin in (dict, Mapping):
         return _plain if get_args(hint)[0] is not str or not _is_flat(get_args(hint)) else dict
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -343,6 +369,10 @@ def _writer(hint: Any) -> _Write:
 
 def _is_flat(hints: tuple[Any, ...]) -> bool:
     return all(hint in (int, float, str, bool, Ellipsis) for hint in hints)
+
+
+def _rows(value: Any) -> list[list[Any]]:
+    return [list(row) for row in value]
 
 
 def _value(member: Enum) -> Any:

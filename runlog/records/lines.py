@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from runlog.files.json_lines import JsonlWriter
 from runlog.files.strangers import LINE_BYTES_MAX, clean_document
-from runlog.records import cluster, fault, history, load, partition, stats, wire
-from runlog.records.codec import Json, RecordError, from_line, needed_fields, to_json
+from runlog.records import cluster, fault, history, load, member_journal, partition, stats, wire
+from runlog.records.codec import Json, NoObjectError, RecordError, from_line, needed_fields, to_json
 
 R = TypeVar("R")
 LINES_MAX: Final = 2_000_000  # a cell writes thousands; more means a broken writer and must not eat the memory
@@ -30,6 +30,11 @@ class Family(Generic[R]):
     tag: str = ""
     types: Mapping[str, type[Any]] = field(default_factory=dict)
     other: type[Any]
+
+    @property
+    def has_mono_ns(self) -> bool:
+        """Whether its lines keep the monotonic clock. Those of the others have the run's time alone."""
+        return any(field.name == "mono_ns" for field in fields(self.other))
 
     def needed(self, kind: str = "") -> tuple[str, ...]:
         """Fields without which a line of that kind cannot be used."""
@@ -58,12 +63,23 @@ class RecordWriter(Generic[R]):
         """One line, on its way to the disk when this returns. OSError when the disk refuses."""
         self._writer.append(to_json(record))
 
-    def append_line(self, line: Json) -> None:
-        """A line that somebody else wrote. One that is no record is kept as it came: its reader tells what is wrong."""
+    def copy(
+        self, line: bytes, *, t0_monotonic_ns: int, absent: Json | None = None, always: Json | None = None
+    ) -> None:
+        """A line of another process's file, with its time on the run's clock. `absent` are fields for a line that does
+        not have them, `always` those that replace its own.
+
+        A torn line is left out. A whole line that is no record is kept as it came: its reader tells what is wrong.
+        """
         try:
-            self.append(record_of(line, self._family))
+            found = _decoded(line, self._family, t0_monotonic_ns)
+        except NoObjectError:
+            return
+        found = {**(absent or {}), **found, **(always or {})}
+        try:
+            self.append(record_of(found, self._family))
         except RecordError:
-            self._writer.append(line)
+            self._writer.append(found)
 
     def close(self) -> None:
         self._writer.close()
@@ -129,6 +145,20 @@ HISTORY: Final[Family[history.HistoryLine]] = Family(
     },
     other=history.OtherHistory,
 )
+MEMBER_JOURNAL: Final[Family[member_journal.JournalLine]] = Family(
+    name="<member>-<n>",
+    tag="kind",
+    types={
+        **{kind: member_journal.MemberSaid for kind in ("started", "left", "problem", "renewed")},
+        "assigned": member_journal.PartitionsAssigned,
+        "revoked": member_journal.PartitionsRevoked,
+        "committed": member_journal.OffsetsCommitted,
+        "delivered": member_journal.RecordsDelivered,
+        "transaction_began": member_journal.CopyBegan,
+        "transaction": member_journal.CopyEnded,
+    },
+    other=member_journal.OtherJournalLine,
+)
 STATS: Final[Family[stats.StatsSample]] = Family(
     name="stats",
     tag="name",
@@ -186,6 +216,27 @@ def read_lines(path: Path, family: Family[R], *, t0_monotonic_ns: int | None = N
     return Lines(records=tuple(records), problems=_told(path.name, problems), is_torn=is_torn)
 
 
+def own_lines(path: Path, family: Family[R], *, containing: bytes = b"") -> Iterator[R]:
+    """The lines of a file that a process of this run writes, one after the other; none when it does not exist.
+
+    Lines that a kill has torn are left out, and so are those without `containing`. RecordError names a line that is no
+    record.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.endswith(b"\n"):
+                return
+            if containing in line:
+                try:
+                    yield read_line(line, family)
+                except NoObjectError:
+                    continue
+                except RecordError as error:
+                    raise RecordError(f"{path.name}: line {number} {error}") from None
+
+
 def _whole_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, bytes | None]]:
     """Lines with their numbers; None for a torn last one."""
     with path.open("rb") as stream:
@@ -207,16 +258,24 @@ def _told(name: str, problems: list[str]) -> tuple[str, ...]:
 
 def read_line(line: bytes, family: Family[R], *, t0_monotonic_ns: int | None = None) -> R:
     """One line. RecordError for what is no record of the family."""
+    return record_of(_decoded(line, family, t0_monotonic_ns), family)
+
+
+def _decoded(line: bytes, family: Family[Any], t0_monotonic_ns: int | None) -> Json:
+    """A line that has `mono_ns` alone gets `t_us`. RecordError for what is no JSON object."""
     try:
         found = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise RecordError("is no JSON") from None
+        raise NoObjectError("is no JSON") from None
     if not isinstance(found, dict):
-        raise RecordError("is no JSON object")
+        raise NoObjectError("is no JSON object")
     mono_ns = found.get("mono_ns")
     if "t_us" not in found and type(mono_ns) is int and t0_monotonic_ns is not None:
         found["t_us"] = (mono_ns - t0_monotonic_ns) // 1000
-    return record_of(clean_document(found) if b"\\u" in line else found, family)
+        if not family.has_mono_ns:
+            del found["mono_ns"]
+    cleaned: Json = clean_document(found) if b"\\u" in line else found
+    return cleaned
 
 
 def record_of(line: Json, family: Family[R]) -> R:

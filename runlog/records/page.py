@@ -10,21 +10,39 @@ import ast
 import dataclasses
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, get_args, get_type_hints
 
 from runlog.records.cell import CellRecord
-from runlog.records.lines import CLUSTER, FAULTS, HISTORY, STATS, WIRE, Family
+from runlog.records.comparison import ComparisonRecord
+from runlog.records.confirmation import ConfirmationRecord
+from runlog.records.lines import CLUSTER, FAULTS, HISTORY, MEMBER_JOURNAL, STATS, WIRE, Family
+from runlog.records.measurements import MeasurementsRecord
+from runlog.records.member import MemberSpec
 from runlog.records.run import RunRecord
 from runlog.records.search import SearchRecord
+from runlog.records.sweep import SweepRecord
+from runlog.records.verdicts import VerdictsRecord
 
-_DOCUMENTS: Final[tuple[tuple[str, type], ...]] = (
+DOCUMENTS: Final[tuple[tuple[str, type], ...]] = (
     ("manifest.json", RunRecord),
     ("cells/<cell_id>/cell.json", CellRecord),
     ("search.json", SearchRecord),
 )
-_FAMILIES: Final[tuple[Family[Any], ...]] = (CLUSTER, FAULTS, WIRE, HISTORY, STATS)
+LINES: Final[tuple[tuple[str, Family[Any]], ...]] = (
+    *((f"cells/<cell_id>/{family.name}.jsonl", family) for family in (CLUSTER, FAULTS, WIRE, HISTORY, STATS)),
+    ("cells/<cell_id>/members/<member>-<n>.jsonl", MEMBER_JOURNAL),
+)
+# Those behind the lines: what a member was told, and what the analysis and the commands after it made of everything.
+LATER_DOCUMENTS: Final[tuple[tuple[str, type], ...]] = (
+    ("cells/<cell_id>/members/<member>-<n>.json", MemberSpec),
+    ("results/verdicts.json", VerdictsRecord),
+    ("results/measurements.json", MeasurementsRecord),
+    ("results/sweep.json", SweepRecord),
+    ("results/compare-<base>.json", ComparisonRecord),
+    ("results/confirm.json", ConfirmationRecord),
+)
 
 
 def render() -> str:
@@ -37,15 +55,19 @@ def render() -> str:
         "zero of time.",
     ]
     told: set[type] = set()
-    for name, record in _DOCUMENTS:
-        lines += ["", f"## `{name}`", *_with_parts(record, told)]
-    for family in _FAMILIES:
-        lines += ["", f"## `cells/<cell_id>/{family.name}.jsonl`", ""]
+    lines += _documents(DOCUMENTS, told)
+    for name, family in LINES:
+        lines += ["", f"## `{name}`", ""]
         which = f" The field `{family.tag}` says which kind it is." if family.tag else ""
         lines.append(f"One JSON object a line.{which}")
         for record, kinds in _kinds(family).items():
             lines += ["", f"### {', '.join(kinds) or 'all others'}" if family.tag else "", *_with_parts(record, told)]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_documents(LATER_DOCUMENTS, told)]) + "\n"
+
+
+def _documents(documents: Sequence[tuple[str, type]], told: set[type]) -> Iterator[str]:
+    for name, record in documents:
+        yield from ("", f"## `{name}`", *_with_parts(record, told))
 
 
 def _kinds(family: Family[Any]) -> dict[type, list[str]]:

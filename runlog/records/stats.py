@@ -15,6 +15,17 @@ LOAD: Final = "load"
 WORKLOADS: Final = "workloads"  # the load process of itself
 
 
+class HostFigure(StrEnum):
+    """What the sampler of the host tells. Shares are of all cores."""
+
+    CPU_SHARE = "cpu_share"
+    STEAL_SHARE = "steal_share"  # other guests of the machine took it
+    FOREIGN_SHARE = "foreign_share"  # of neither the harness nor its children
+    CPU_PRESSURE = "psi_cpu_some_avg10"  # pressure stall information, percent
+    IO_PRESSURE = "psi_io_some_avg10"
+    MEMORY_PRESSURE = "psi_memory_some_avg10"
+
+
 class StatName(StrEnum):
     RESOURCES = "resources"
     PHASE = "phase"

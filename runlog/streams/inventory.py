@@ -13,13 +13,14 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from runlog.files.paths import cell_directory
 from runlog.records.cell import FilesRecord, ListedFile
+from runlog.records.codec import RecordError, from_line
 from runlog.streams.parquet import arrow_schema
 from runlog.streams.schema import STREAMS, Stream
 
@@ -27,8 +28,6 @@ INVENTORY_SINCE: Final = 3  # schema version of the manifest
 PARTS_MAX: Final = 100_000  # of one stream of one cell: more means a broken list and must not eat the memory
 _READ_BYTES: Final = 1 << 20
 _ROWS_AT_ONCE: Final = 1 << 16
-
-Listed = Mapping[str, Any]  # one file as cell.json lists it: JSON, so its values are not to be trusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ def check_files(run_dir: Path, cell_id: str, listed: object) -> CellFiles:
     return CellFiles(parts=parts, rows=rows, problems=tuple(problems))
 
 
-def _listed_parts(listed: object, problems: list[str]) -> dict[str, list[Listed]] | None:
+def _listed_parts(listed: object, problems: list[str]) -> dict[str, list[ListedFile]] | None:
     """Stream -> its files; None where the cell has no list at all."""
     if listed is None:
         return None
@@ -75,30 +74,30 @@ def _listed_parts(listed: object, problems: list[str]) -> dict[str, list[Listed]
     if not isinstance(streams, dict):
         problems.append("cell.json: the list of its files cannot be read")
         return None
-    found: dict[str, list[Listed]] = {}
+    found: dict[str, list[ListedFile]] = {}
     for name, entries in streams.items():
-        sound = [item for item in entries if _is_listed(item)] if isinstance(entries, list) else []
+        sound = [item for one in entries if (item := _listed_file(one))] if isinstance(entries, list) else []
         if not isinstance(entries, list) or len(sound) < len(entries) or len(entries) > PARTS_MAX:
             problems.append(f"cell.json: the list of the files of {name} cannot be read")
         found[str(name)] = sound[:PARTS_MAX]
     return found
 
 
-def _is_listed(item: object) -> bool:
-    return (
-        isinstance(item, dict)
-        and isinstance(item.get("file"), str)
-        and Path(item["file"]).name == item["file"]
-        and all(isinstance(item.get(name), int) for name in ("bytes", "crc32"))
-    )
+def _listed_file(item: object) -> ListedFile | None:
+    """None for what cannot be read, and for a file elsewhere."""
+    try:
+        found = from_line(ListedFile, item) if isinstance(item, dict) else None
+    except RecordError:
+        return None
+    return found if found is not None and Path(found.file).name == found.file else None
 
 
 def _sound_parts(
-    directory: Path, stream: Stream, listed: list[Listed] | None, problems: list[str]
+    directory: Path, stream: Stream, listed: list[ListedFile] | None, problems: list[str]
 ) -> tuple[tuple[Path, ...], int]:
     """Those that can be read, and their rows."""
     found = {path.name: path for path in sorted(directory.glob("*.parquet"))} if directory.is_dir() else {}
-    wanted = {name: None for name in found} if listed is None else {str(item["file"]): item for item in listed}
+    wanted = {name: None for name in found} if listed is None else {item.file: item for item in listed}
     sound: list[Path] = []
     rows = 0
     for name, item in wanted.items():
@@ -112,7 +111,7 @@ def _sound_parts(
     return tuple(sound), rows
 
 
-def read_part(path: Path, stream: Stream, listed: Listed | None) -> tuple[int, str]:
+def read_part(path: Path, stream: Stream, listed: ListedFile | None) -> tuple[int, str]:
     """Its rows, and why it cannot be used: empty when it can."""
     try:
         if problem := _differs(path, listed):
@@ -123,8 +122,7 @@ def read_part(path: Path, stream: Stream, listed: Listed | None) -> tuple[int, s
                 return 0, problem
             rows = parquet.metadata.num_rows
             if listed is not None:
-                wanted = listed.get("rows")
-                return rows, "" if rows == wanted else f"unreadable: {rows} rows, {wanted} were written"
+                return rows, "" if rows == listed.rows else f"unreadable: {rows} rows, {listed.rows} were written"
             decoded = sum(batch.num_rows for batch in parquet.iter_batches(batch_size=_ROWS_AT_ONCE))
             return rows, "" if decoded == rows else f"unreadable: {decoded} of {rows} rows could be decoded"
     except FileNotFoundError:
@@ -134,7 +132,7 @@ def read_part(path: Path, stream: Stream, listed: Listed | None) -> tuple[int, s
         return 0, f"unreadable: {type(error).__name__}: {first[:200]}"
 
 
-def _differs(path: Path, listed: Listed | None) -> str:
+def _differs(path: Path, listed: ListedFile | None) -> str:
     """How the file differs from what was written. A link is not followed, because its target is not part of
     this run."""
     state = path.lstat()
@@ -142,9 +140,9 @@ def _differs(path: Path, listed: Listed | None) -> str:
         return "unreadable: no regular file"
     if listed is None:
         return ""
-    if state.st_size != listed["bytes"]:
-        return f"unreadable: {state.st_size} bytes, {listed['bytes']} were written"
-    return "" if crc32_of(path) == listed["crc32"] else "unreadable: its bytes are not those that were written"
+    if state.st_size != listed.bytes:
+        return f"unreadable: {state.st_size} bytes, {listed.bytes} were written"
+    return "" if crc32_of(path) == listed.crc32 else "unreadable: its bytes are not those that were written"
 
 
 def _schema_problem(found: pa.Schema, stream: Stream) -> str:
@@ -160,18 +158,19 @@ def _schema_problem(found: pa.Schema, stream: Stream) -> str:
 
 
 def _check_events(directory: Path, listed: object, problems: list[str]) -> None:
-    if not isinstance(listed, list) or not all(_is_listed(item) for item in listed):
+    found = [_listed_file(item) for item in listed] if isinstance(listed, list) else [None]
+    if None in found:
         problems.append("cell.json: the list of its event files cannot be read")
         return
-    for item in listed:
+    for item in filter(None, found):
         try:
-            problem = _differs(directory / item["file"], item)
+            problem = _differs(directory / item.file, item)
         except FileNotFoundError:
             problem = "missing"
         except OSError as error:
             problem = f"unreadable: {error}"
         if problem:
-            problems.append(f"{item['file']}: {problem}")
+            problems.append(f"{item.file}: {problem}")
 
 
 def _measured(path: Path, *, rows: int | None = None) -> ListedFile:

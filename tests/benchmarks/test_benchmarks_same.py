@@ -9,11 +9,12 @@ from benchmarks.same import SUITE, render
 from benchmarks.same_claims import Quietness, of_comparisons, of_sweeps, quietness_of, results_of
 from harness.plan import build_plan
 from harness.suite import load_suite
+from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import compare, pair_up
 from reports.figures.compare.likeness import Likeness
 from reports.figures.sweep.figures import sweep_figures
-from reports.render.comparison import Compared, as_json
-from reports.render.sweep_json import sweep_document
+from reports.render.sweep_json import sweep_record
+from runlog.records.codec import to_json
 from tests.reports.comparison_trials import made_run
 from tests.reports.sweep_facts import BASELINE, analysed, planted_sweep
 
@@ -28,17 +29,17 @@ def swept(level: dict[str, float], seed: int = 1) -> dict[str, Any]:
             baseline=CELLS[0],
         )
     )  # fmt: skip
-    return sweep_document(sweep_figures(found), analysis_id="")
+    return to_json(sweep_record(sweep_figures(found), analysis_id=""))
 
 
 def compared(change: float) -> dict[str, Any]:
     base, new = made_run(1, cells=4, repetitions=4), made_run(2, cells=4, repetitions=4, change=change)
     likeness = Likeness(unlike=(), differs=(), warnings=())
-    return as_json(
-        Compared(
+    return to_json(
+        comparison_figures(Compared(
             base="one", new="two", comparison=compare(pair_up(base, new)), likeness=likeness, forced=False,
             only_base=(), only_new=(),
-        )
+        )).record
     )  # fmt: skip
 
 

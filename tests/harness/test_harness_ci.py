@@ -16,8 +16,8 @@ from harness.run.again import without_options
 from harness.run.artifacts import collect_artifacts
 from reports.figures.figures import figures_of
 from reports.judge.allowances import read_allowances
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, Verdict
 from reports.judge.judged import Judged
-from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check, Verdict
 from reports.render.junit import junit
 from runlog.records.cell import CellStatus
 from runlog.records.documents import read_cell

@@ -19,7 +19,8 @@ from harness.run.reporting import exit_code_of, print_verdicts
 from harness.run.rundir import create_run_directory
 from harness.scenarios import cases_of
 from harness.suite import load_suite
-from runlog.records.codec import to_json
+from runlog.records.codec import from_document, to_json
+from runlog.records.verdicts import VerdictsRecord
 from workloads.clients import check_properties
 from workloads.clients.protocol import PropertyError
 
@@ -238,7 +239,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_the_verdict_decides_the_exit_code(verdicts: dict[str, int], code: ExitCode) -> None:
-    assert exit_code_of(verdicts) == code
+    assert exit_code_of(from_document(VerdictsRecord, verdicts)) == code
 
 
 def test_the_last_line_is_the_reports_path(capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,7 +249,7 @@ def test_the_last_line_is_the_reports_path(capsys: pytest.CaptureFixture[str]) -
         "lost": 412, "duplicated": 0, "reordered": 0,
         "predicted": {"lost": {"predicted": 410, "observed": 412, "only_predicted": 0, "only_observed": 2}},
     }  # fmt: skip
-    print_verdicts({"cells": [cell], "verdict": "fail"}, Path("/runs/a/report.html"))
+    print_verdicts(from_document(VerdictsRecord, {"cells": [cell], "verdict": "fail"}), Path("/runs/a/report.html"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "/runs/a/report.html"
     row = next(line for line in lines if line.startswith("chaos-x "))
@@ -261,7 +262,7 @@ def test_damage_that_any_number_is_allowed_of_is_not_set_against_a_prediction(
 ) -> None:
     counts = {"predicted": 0, "observed": 226, "only_predicted": 0, "only_observed": 226, "expected": "any"}
     cell = {"cell_id": "chaos-x", "verdict": "pass", "reordered": 226, "predicted": {"reordered": counts}}
-    print_verdicts({"cells": [cell], "verdict": "pass"}, Path("/runs/a/report.html"))
+    print_verdicts(from_document(VerdictsRecord, {"cells": [cell], "verdict": "pass"}), Path("/runs/a/report.html"))
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("chaos-x "))
     assert row.endswith("  226 reordered (allowed)")
     assert "!=" not in row

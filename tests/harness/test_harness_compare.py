@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
-from reports.render.measurements import SCHEMA_VERSION
+from runlog.records.codec import to_json
+from runlog.records.measurements import MEASUREMENTS_VERSION
 from tests.reports.comparison_trials import made_run
 
 
@@ -18,7 +18,7 @@ def run_directory(root: Path, name: str, seed: int, *, change: float = 0.0, core
     directory = root / name
     (directory / "results").mkdir(parents=True)
     found = made_run(seed, cells=cells, repetitions=5, noise=0.004, change=change)
-    document = {"schema_version": SCHEMA_VERSION, "cells": [asdict(item) for item in found]}
+    document = {"schema_version": MEASUREMENTS_VERSION, "cells": [to_json(item) for item in found]}
     (directory / "results" / "measurements.json").write_text(json.dumps(document))
     (directory / "manifest.json").write_text(json.dumps({"host": {"cores": cores}, "versions": {"x": name}}))
     return directory

@@ -13,8 +13,9 @@ from harness.errors import ExitCode, UsageError
 from harness.plan import build_plan
 from harness.scenarios import cases_of
 from harness.suite import load_suite
-from reports.figures.compare.confirm import confirm, exit_code, predicted_figures
-from reports.render.measurements import read_measurements
+from reports.figures.compare.confirm import confirm, exit_code
+from runlog.records.results import read_measurements
+from tests.reports.sweep_facts import predicted_figures
 
 SUITE = """\
 name: two

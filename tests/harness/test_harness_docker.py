@@ -28,10 +28,10 @@ from harness.clusters.docker.cluster import DockerCluster
 from harness.clusters.factory import build_cluster
 from harness.errors import EnvironmentFault, ExitCode
 from harness.run.timeline_driver import CellPort
-from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
 from tests.harness.harness_process import HarnessProcess
 from tests.harness.no_load import NoLoad
+from tests.json_lines import read_jsonl
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
 TOPIC = "in-containers"

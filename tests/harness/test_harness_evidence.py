@@ -12,9 +12,9 @@ from harness.run.recorders import ExitWatch, HighWatermarkProbe
 from harness.run.replica_check import divergence_events, first_differences
 from harness.run.unsynced_writes import drop_unsynced
 from runlog.files.clock import RunClock
-from runlog.files.json_lines import parse_line
 from runlog.records.lines import CLUSTER, RecordWriter
 from runlog.records.partition import ReplicaDivergence
+from tests.json_lines import parse_line
 
 
 def batch(base_offset: int, epoch: int, text: bytes = b"x") -> bytes:

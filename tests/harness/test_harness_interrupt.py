@@ -15,7 +15,6 @@ from typing import Final
 import pytest
 
 from harness.errors import ExitCode
-from runlog.files.json_lines import read_jsonl
 from runlog.records.cell import CellStatus
 from runlog.records.documents import read_cell, read_run_record
 from runlog.records.run import RunStatus
@@ -27,6 +26,7 @@ from tests.harness.harness_process import (
     still_listening,
     write_suite,
 )
+from tests.json_lines import read_jsonl
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

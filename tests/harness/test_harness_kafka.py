@@ -12,8 +12,8 @@ import pytest
 
 from harness.clusters.kafka.jars import ensure_jars
 from harness.errors import EnvironmentFault
-from reports.render.measurements import read_measurements
-from runlog.files.json_lines import read_jsonl
+from runlog.records.results import read_measurements
+from tests.json_lines import read_jsonl
 
 RUN_TIMEOUT_S: Final = 400
 SUITE: Final = """

@@ -10,14 +10,17 @@ import pytest
 
 from harness.journal_cuts import cuts_since
 from harness.loss_words import ACKNOWLEDGED, UNREAD, Cut, comparison_lines, faults_of, loss_lines, lost
+from runlog.records.codec import from_line
+from runlog.records.fault import FaultLine
 
 CUT = Cut(broker=3, topic="t", partition=0, first_offset=5052, end_offset=7086)
 
 
-def event(step: str, phase: str, t_us: int, **more: Any) -> dict[str, Any]:
+def event(step: str, phase: str, t_us: int, **more: Any) -> FaultLine:
     killed = {"label": "killed (SIGKILL)"}
-    return {"id": step, "kind": "kill", "target": "leader", "resolved": ["3"], "phase": phase, "t_us": t_us,
+    told = {"id": step, "kind": "kill", "target": "leader", "resolved": ["3"], "phase": phase, "t_us": t_us,
             "detail": killed, **more}  # fmt: skip
+    return from_line(FaultLine, told)
 
 
 EVENTS = [

@@ -16,8 +16,8 @@ from harness.run.host_load import HostSampler, _descendants_ticks, host_ticks
 from harness.run.recorders import JournalTail, LeaderProbe, process_sample
 from harness.run.wire_log_tail import WireLogTail
 from runlog.files.clock import RunClock
-from runlog.files.json_lines import read_jsonl
 from runlog.records.lines import CLUSTER, RecordWriter
+from tests.json_lines import read_jsonl
 
 CLOCK = RunClock(t0_monotonic_ns=1_000_000)
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,7 @@ from harness.run.artifacts import collect_artifacts
 from harness.run.progress import Progress
 from harness.run.reporting import make_report, start_check
 from harness.run.stop import StopFlag
+from runlog.records.verdicts import VerdictsRecord
 
 OLD_ID = "0" * 16
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ def analysis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> No
     monkeypatch.setattr(reporting, "_ANALYSIS", (sys.executable, str(path)))
 
 
-def report(run_dir: Path) -> dict[str, Any]:
+def report(run_dir: Path) -> VerdictsRecord:
     return make_report(run_dir, spark_master=None, stop=StopFlag(), progress=Progress(0))
 
 
@@ -61,7 +61,7 @@ def test_the_verdict_is_that_of_the_analysis_that_was_begun(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     analysis(monkeypatch, tmp_path, f"own({code})")
-    assert report(run_dir)["exit_code"] == code
+    assert report(run_dir).exit_code == code
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from harness.run.again import cell_command, of_one_suite, reproduce_command
 from harness.suite import builtin_suites
 from reports.figures.overview.choice import choice_of
 from reports.figures.sweep.figures import RecommendationText
-from reports.figures.sweep.recommend import DECIDE
+from reports.figures.sweep.recommendation_words import DECIDE
 from runlog.records.cell import CellKind
 
 ROOT = Path(__file__).resolve().parents[2]

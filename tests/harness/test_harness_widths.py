@@ -15,9 +15,12 @@ from harness.cli.main import execute
 from harness.run import reporting
 from harness.run.progress import Progress
 from harness.run.terminal_tables import Column, table_lines, wrapped_line
-from reports.figures.compare.confirm import PredictedFigure, confirm
+from reports.figures.compare.confirm import confirm
+from runlog.records.codec import from_document
 from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.load import Progress as LoadProgress
+from runlog.records.sweep import PredictedFigure
+from runlog.records.verdicts import VerdictsRecord
 
 WIDTHS = (80, 100, 120)
 LONG = "chaos-request-refused-in-flight-5-idempotent"
@@ -28,7 +31,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def _verdicts() -> dict[str, Any]:
+def _verdicts() -> VerdictsRecord:
     exact = {"predicted": 2034, "observed": 2034, "only_predicted": 0, "only_observed": 0, "expected": "predicted"}
     latency = {"corrected": {"p50": 2_100, "p99": 1_234_567}, "uncorrected": {"p99": 1_034_567}}
     cell = {
@@ -36,7 +39,7 @@ def _verdicts() -> dict[str, Any]:
         "lost": 2034, "duplicated": 1095, "reordered": 1224, "predicted": {"lost": exact, "reordered": exact},
     }  # fmt: skip
     other = {**cell, "cell_id": "sweep-baseline", "verdict": "inconclusive", "predicted": {}, "lost": 0}
-    return {"cells": [cell, other], "verdict": "pass", "exit_code": 0}
+    return from_document(VerdictsRecord, {"cells": [cell, other], "verdict": "pass", "exit_code": 0})
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -154,7 +157,8 @@ def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypa
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_confirm_says_fits(width: int) -> None:
-    figures = {"p99": PredictedFigure(value=1_234_567.0, low=1_034_567.0, high=1_434_567.0)}
+    told = {"value": 1_234_567.0, "low": 1_034_567.0, "high": 1_434_567.0}
+    figures = {"p99": from_document(PredictedFigure, told)}
     found = confirm(figures, {"p99": [1_100_000.0, 1_200_000.0, 1_300_000.0, 1_400_000.0]})
     for line in confirm_text(LONG, found, figures):
         parts = wrapped_line(line, width)

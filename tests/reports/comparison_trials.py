@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 
 from reports.figures.compare.comparison import Comparison, compare, pair_up
-from reports.figures.measurements import Measurement
+from runlog.records.measurements import Measurement
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged, measured
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from reports.figures.statistics.variance import FloatArray
-from reports.figures.sweep.behaviour import Behaviour
 from reports.figures.sweep.cell_means import CellMeans, cell_means
 from reports.figures.sweep.observations import OK, SAFE, Configuration, Observation
+from runlog.records.sweep import Behaviour
 
 NOTHING = Behaviour(**{one.name: None for one in fields(Behaviour)})
 

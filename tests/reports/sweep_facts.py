@@ -7,12 +7,15 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reports.figures.measurements import Measurement, measure
+from reports.figures.measurements import measure
 from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.figures.sweep.observations import observe
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
 from reports.read.model import CellFacts, Counts, IdentitySet, Latency, SetComparison
+from runlog.records.codec import from_document
+from runlog.records.measurements import Measurement
+from runlog.records.sweep import PredictedFigure
 from tests.reports.cells import make_cell
 from tests.reports.made_slots import made_slots
 
@@ -172,3 +175,8 @@ def one_at_a_time(changes: Mapping[str, Sequence[str]], baseline: Factors = BASE
     cells = [dict(baseline)]
     cells += [{**baseline, name: value} for name, values in changes.items() for value in values]
     return cells
+
+
+def predicted_figures(document: Mapping[str, object]) -> dict[str, PredictedFigure]:
+    """By measure; `document` is `recommendation.predicted` of sweep.json."""
+    return {name: from_document(PredictedFigure, figure) for name, figure in document.items()}

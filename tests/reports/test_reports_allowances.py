@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reports.judge.allowances import AllowanceError, Allowances, read_allowances
-from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Check, Verdict
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, Verdict
 
 TEXT = """
 allow:

@@ -11,8 +11,9 @@ import pytest
 
 from reports.evidence.asked import achieved_ratio, asked_per_s, warm_up_backlog
 from reports.figures.sweep.observations import CLIENT_BOUND, NOT_SUSTAINED, OK, UNSTEADY, Observation, observe
+from reports.judge.checks import INCONCLUSIVE, PASS
 from reports.judge.judged import Judged
-from reports.judge.verdict import INCONCLUSIVE, PASS, judge
+from reports.judge.verdict import judge
 from reports.read.model import CellFacts
 from runlog.quality.steadiness import steady_ratio
 from tests.reports.cells import changed, document_of

@@ -9,19 +9,20 @@ import pytest
 
 from reports.figures import generator
 from reports.figures.compare.comparison import compare, pair_up
-from reports.figures.compare.confirm import CONFIRMED, WORSE, compiler_aside, confirm, predicted_figures, values_of
+from reports.figures.compare.confirm import CONFIRMED, WORSE, compiler_aside, confirm, values_of
 from reports.figures.compare.likeness import compare_surroundings
 from reports.figures.sweep.behaviour import behaviour_of
 from reports.figures.sweep.figures import sweep_figures
 from reports.judge.broker_cpu import broker_cpu, still_warming
 from reports.read.model import CellFacts
-from reports.render.measurements import read_measurements, write_measurements
-from reports.render.sweep_json import sweep_document
+from reports.render.results import write_measurements
+from reports.render.sweep_json import sweep_record
 from runlog.quality.criteria import Criteria
-from runlog.records.codec import from_document
+from runlog.records.codec import from_document, to_json
+from runlog.records.results import read_measurements
 from runlog.records.run import RunRecord
 from tests.reports.cells import changed, stats_of
-from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged, measured
+from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged, measured, predicted_figures
 
 NOWHERE = from_document(RunRecord, {})
 
@@ -97,7 +98,7 @@ def test_a_sweep_compares_what_stays_and_shows_the_compiler_beside_it() -> None:
     levels = {dict(p.configuration)["linger.ms"]: p.levels["broker_cpu"].ratio[0] for p in found.points}
     assert levels == {"0": pytest.approx(50, rel=0.01), "5": pytest.approx(60, rel=0.01)}
     assert not any("was not recorded" in line for line in found.warnings)
-    document = sweep_document(sweep_figures(found), analysis_id="")["recommendation"]
+    document = to_json(sweep_record(sweep_figures(found), analysis_id=""))["recommendation"]
     assert document["settings"] == {"linger.ms": "0"}
     assert document["predicted"]["broker_cpu"]["compiler"] == pytest.approx(200)
     assert any("they took 200 µs a record" in line for line in document["sentences"])
@@ -109,7 +110,7 @@ def test_an_older_run_says_that_the_compiler_is_in_its_figures() -> None:
     assert any("just-in-time compilers took was not recorded" in line for line in found.warnings)
     assert (
         "compiler"
-        not in sweep_document(sweep_figures(found), analysis_id="")["recommendation"]["predicted"]["broker_cpu"]
+        not in to_json(sweep_record(sweep_figures(found), analysis_id=""))["recommendation"]["predicted"]["broker_cpu"]
     )
     reference = [cell_facts({**BASELINE, "linger.ms": value}, p99_us=1e4) for value in ("0", "5")]
     assert not any("just-in-time" in line for line in analysed(judged([*reference])).warnings)

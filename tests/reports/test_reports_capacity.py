@@ -11,7 +11,7 @@ import pytest
 from reports.figures.cell import cell_figures
 from reports.figures.compare.comparison import SAME, UNDECIDED, WHOLE_RUN, WORSE, compare, pair_up
 from reports.figures.figures import figures_of
-from reports.figures.measurements import Measurement, measure
+from reports.figures.measurements import measure
 from reports.figures.overview.forest import forest_of
 from reports.figures.overview.safety_cost import safety_cost
 from reports.figures.overview.table import cell_table
@@ -19,12 +19,13 @@ from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.observations import CAPACITY, CLIENT_BOUND, OK, P99, THROUGHPUT, observe
+from reports.judge.checks import PASS
 from reports.judge.judged import Judged
 from reports.judge.run_limits import run_limits
-from reports.judge.verdict import PASS
 from reports.read.model import CellFacts
 from reports.render.markdown import summary
 from runlog.records.cell import CellKind
+from runlog.records.measurements import Measurement
 from runlog.records.run import RunLimitRecord
 from tests.reports.cells import make_run
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import (
     BETTER,
     SAME,
@@ -24,11 +25,12 @@ from reports.figures.compare.comparison import (
     search_row,
 )
 from reports.figures.compare.likeness import compare_surroundings
-from reports.figures.measurements import Measurement
 from reports.read.model import CellFacts
-from reports.render.comparison import Compared, text, write
-from reports.render.measurements import MeasurementsError, read_measurements, write_measurements
+from reports.render.comparison import text, write
+from reports.render.results import write_measurements
 from runlog.records.codec import from_document
+from runlog.records.measurements import Measurement
+from runlog.records.results import MeasurementsError, read_measurements
 from runlog.records.run import RunRecord
 from runlog.records.search import SearchRecord
 from tests.reports.cells import changed, document_of
@@ -191,11 +193,11 @@ def test_a_comparison_is_written_as_json_table_and_page(tmp_path: Path) -> None:
         likeness=compare_surroundings(run_on({}), run_on({}), list(pair_up(base, base).values())), forced=False,
         only_base=(), only_new=("x",),
     )  # fmt: skip
-    page = write(tmp_path, item)
+    page = write(tmp_path, comparison_figures(item))
     document = json.loads((tmp_path / "results" / "compare-one.json").read_text())
     assert len(document["rows"]) == len((tmp_path / "results" / "compare-one.csv").read_text().splitlines()) - 1
     assert 'data-chart="p99"' in page.read_text()
-    assert text(item)[-1] == f"result: {item.comparison.result}"
+    assert text(comparison_figures(item))[-1] == f"result: {item.comparison.result}"
 
 
 def test_figures_survive_the_file_and_a_foreign_file_is_refused(tmp_path: Path) -> None:

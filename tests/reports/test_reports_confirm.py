@@ -13,11 +13,10 @@ from reports.figures.compare.confirm import (
     UNKNOWN,
     WORSE,
     Confirmation,
-    PredictedFigure,
     confirm,
     exit_code,
-    predicted_figures,
 )
+from tests.reports.sweep_facts import predicted_figures
 
 P99 = {"p99": {"value": 10.0, "low": 9.5, "high": 10.5, "unit": "ms"}}
 
@@ -77,12 +76,13 @@ def test_a_run_of_what_was_predicted_is_confirmed_95_times_of_100() -> None:
         rng = random.Random(seed)
         base = [rng.lognormvariate(0.0, 0.2) for _ in range(4)]
         [first] = confirm(
-            {"p99": PredictedFigure(value=1.0, low=1.0, high=1.0)}, {"p99": [1e3 * value for value in base]}
+            predicted_figures({"p99": {"value": 1.0, "low": 1.0, "high": 1.0}}),
+            {"p99": [1e3 * value for value in base]},
         )
         assert first.measured is not None
         value, low, high = first.measured
         new = [1e3 * rng.lognormvariate(0.0, 0.2) for _ in range(4)]
-        [found] = confirm({"p99": PredictedFigure(value=value, low=low, high=high)}, {"p99": new})
+        [found] = confirm(predicted_figures({"p99": {"value": value, "low": low, "high": high}}), {"p99": new})
         confirmed += found.result == CONFIRMED
     assert confirmed >= 0.95 * 400 - 3 * (0.95 * 0.05 * 400) ** 0.5
 

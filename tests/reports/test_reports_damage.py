@@ -20,8 +20,9 @@ from reports.analyse.tolerant import facts_of_all, unusable
 from reports.evidence.completeness import cell_files, missing_beside, missing_evidence
 from reports.figures.figures import figures_of
 from reports.job import _judged, _write
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Verdict
 from reports.judge.judged import exit_code, overall
-from reports.judge.verdict import FAIL, INCONCLUSIVE, PASS, Verdict, judge
+from reports.judge.verdict import judge
 from reports.read.cell import Cell
 from reports.read.model import CellFacts, Counts, IdentitySet
 from reports.read.rundir import read_run

@@ -1,4 +1,4 @@
-"""The fast statements of `reports/analyse/record_queries.py` are exact.
+"""The fast statements behind `reports/analyse/record_sets.py` are exact.
 
 Each history is a cell of one generated run, so that some hundred of them cost one pass of Spark. The rules as they are
 written (`reports/judge/anomalies.py`, in DuckDB) must give the same for other histories, which are drawn anew each

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import UNDECIDED, WHOLE_RUN, WORSE, compare, pair_up
 from reports.figures.compare.folding import fold
 from reports.figures.compare.likeness import Likeness
-from reports.render.comparison import Compared, render, text
+from reports.render.comparison import render, text
 from tests.reports.comparison_trials import made_run, trial
 
 
@@ -42,9 +43,9 @@ def test_terminal_and_page_have_the_line_instead_of_the_rows() -> None:
         likeness=Likeness(unlike=(), differs=(), warnings=()), forced=False, only_base=(), only_new=(),
     )  # fmt: skip
     line = fold(item.comparison.rows).line
-    printed = text(item)
+    printed = text(comparison_figures(item))
     assert f"? {line}" in printed
     assert not any(row.startswith("cell-") for row in printed)
-    page = render(item)
+    page = render(comparison_figures(item))
     assert page.count(line) == 1
     assert page.index(line) < page.index(">cell-0<")

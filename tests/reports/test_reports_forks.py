@@ -16,15 +16,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.figures.compare.confirm import CONFIRMED, WORSE, PredictedFigure, confirm
+from reports.figures.compare.confirm import CONFIRMED, WORSE, confirm
 from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.fork_scatter import fork_scatters
 from reports.figures.sweep.prediction import flattery, predict
-from reports.render.sweep_json import sweep_document
+from reports.render.sweep_json import sweep_record
+from runlog.records.codec import to_json
 from tests.reports.forked_trials import Truth, chosen, configuration, coverage, made_sweep
-from tests.reports.sweep_facts import analysed, judged, one_at_a_time, planted_sweep
+from tests.reports.sweep_facts import analysed, judged, one_at_a_time, planted_sweep, predicted_figures
 
 LEVELS = (0.0, 0.1, 0.2, 0.3, 0.4)
 
@@ -135,7 +136,7 @@ def test_where_every_cluster_chooses_the_same_nothing_is_taken_away() -> None:
 
 
 def test_a_prediction_for_one_more_cluster_is_judged_by_its_own_interval() -> None:
-    predicted = {"p99": PredictedFigure(value=10.0, low=8.0, high=12.5, forks=4)}
+    predicted = predicted_figures({"p99": {"value": 10.0, "low": 8.0, "high": 12.5, "forks": 4}})
     cells = [12_000.0, 12_100.0, 11_900.0, 12_000.0]
     assert [one.result for one in confirm(predicted, {"p99": cells})] == [CONFIRMED]
     assert [one.result for one in confirm(predicted, {"p99": [1.1 * cell for cell in cells]})] == [WORSE]
@@ -157,7 +158,7 @@ def analysed_forks(*, forks: int) -> SweepAnalysis:
 
 def test_a_sweep_on_four_clusters_says_what_to_expect_of_a_fifth() -> None:
     found = analysed_forks(forks=4)
-    document = sweep_document(sweep_figures(found), analysis_id="")
+    document = to_json(sweep_record(sweep_figures(found), analysis_id=""))
     predicted = document["recommendation"]["predicted"]["p99"]
     level = predicted["level"]
     assert (found.forks, predicted["forks"], predicted["rounds"]) == (4, 4, 1)
@@ -175,7 +176,7 @@ def test_a_sweep_on_four_clusters_says_what_to_expect_of_a_fifth() -> None:
 
 def test_a_sweep_on_one_cluster_says_that_its_intervals_hold_one_clusters_scatter() -> None:
     found = analysed_forks(forks=1)
-    predicted = sweep_document(sweep_figures(found), analysis_id="")["recommendation"]["predicted"]["p99"]
+    predicted = to_json(sweep_record(sweep_figures(found), analysis_id=""))["recommendation"]["predicted"]["p99"]
     assert (predicted["forks"], predicted["flattery"]) == (1, 1.0)
     assert {name: predicted[name] for name in ("value", "low", "high", "unit")} == predicted["level"]
     assert any("the scatter of that cluster alone" in text for text in found.recommendation.sentences)

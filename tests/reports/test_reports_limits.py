@@ -14,7 +14,7 @@ import pytest
 from reports.figures.figures import Figures, figures_of
 from reports.judge.judged import Judged, exit_code
 from reports.judge.limit_figures import FIGURES
-from reports.judge.limit_grammar import LimitError, Outcome, parse_limit
+from reports.judge.limit_grammar import LimitError, parse_limit
 from reports.judge.limit_page import page
 from reports.judge.limits import figures_of_cell, with_limits
 from reports.judge.verdict import judge
@@ -22,7 +22,9 @@ from reports.read.model import CellFacts, Latency, Recovery
 from reports.render.junit import junit
 from reports.render.markdown import summary
 from reports.render.page import render
-from reports.render.verdicts_json import verdicts_document
+from reports.render.verdicts_json import verdicts_record
+from runlog.records.codec import to_json
+from runlog.records.verdicts import LimitOutcome
 from tests.reports.cells import changed, document_of, make_run
 from tests.reports.test_reports_verdict import comparison, facts
 
@@ -50,7 +52,7 @@ def held(*cells: CellFacts) -> list[Judged]:
     return with_limits([Judged(facts=one, verdict=judge(one)) for one in cells])
 
 
-def outcomes(*cells: CellFacts) -> list[Outcome]:
+def outcomes(*cells: CellFacts) -> list[LimitOutcome]:
     """Of the last cell."""
     return [one.outcome for one in held(*cells)[-1].verdict.limits]
 
@@ -110,10 +112,14 @@ def test_every_figure_that_can_be_named_can_be_read_and_stands_on_the_page() -> 
 
 @pytest.mark.parametrize(
     ("limit", "expected", "code"),
-    [("p99_ms <= 50", Outcome.HELD, 0), ("p99_ms <= 47", Outcome.BROKEN, 1), ("elect_ms <= 1", Outcome.UNDECIDED, 4)],
+    [
+        ("p99_ms <= 50", LimitOutcome.HELD, 0),
+        ("p99_ms <= 47", LimitOutcome.BROKEN, 1),
+        ("elect_ms <= 1", LimitOutcome.UNDECIDED, 4),
+    ],
 )
 def test_a_limit_is_held_broken_or_undecided_and_decides_the_exit_code(
-    limit: str, expected: Outcome, code: int
+    limit: str, expected: LimitOutcome, code: int
 ) -> None:
     judged = held(cell(limit))
     assert [one.outcome for one in judged[0].verdict.limits] == [expected]
@@ -121,25 +127,27 @@ def test_a_limit_is_held_broken_or_undecided_and_decides_the_exit_code(
 
 
 def test_a_cell_that_is_inconclusive_decides_no_limit() -> None:
-    assert outcomes(cell("p99_ms <= 50", "lost == 0", steady=0.2)) == [Outcome.UNDECIDED, Outcome.UNDECIDED]
+    assert outcomes(cell("p99_ms <= 50", "lost == 0", steady=0.2)) == [LimitOutcome.UNDECIDED, LimitOutcome.UNDECIDED]
 
 
 def test_what_cannot_be_told_is_no_pass() -> None:
     (unread,) = held(cell("lost == 0", complete=False))
-    assert [one.outcome for one in unread.verdict.limits] == [Outcome.UNDECIDED]
-    assert outcomes(cell("p99_ms <= 50", p99_us=None)) == [Outcome.UNDECIDED], "too few samples"
-    assert outcomes(cell("p99_ms <= 50", p99_us=None, unanswered=200)) == [Outcome.BROKEN], "more than 1 % has no end"
+    assert [one.outcome for one in unread.verdict.limits] == [LimitOutcome.UNDECIDED]
+    assert outcomes(cell("p99_ms <= 50", p99_us=None)) == [LimitOutcome.UNDECIDED], "too few samples"
+    assert outcomes(cell("p99_ms <= 50", p99_us=None, unanswered=200)) == [LimitOutcome.BROKEN], (
+        "more than 1 % has no end"
+    )
     assert figures_of_cell(cell(p99_us=None, unanswered=200))["p99_ms"] == math.inf
 
 
 def test_a_limit_that_a_disturbed_host_may_have_broken_is_undecided() -> None:
-    assert outcomes(cell("p99_ms <= 50", stats=STOLEN)) == [Outcome.HELD], "it held in spite of it"
-    assert outcomes(cell("p99_ms <= 47", stats=STOLEN)) == [Outcome.UNDECIDED]
-    assert outcomes(cell("p99_ms >= 40", stats=STOLEN)) == [Outcome.UNDECIDED], "the host may be why it is so long"
-    assert outcomes(cell("throughput >= 900", stats=STOLEN)) == [Outcome.HELD]
+    assert outcomes(cell("p99_ms <= 50", stats=STOLEN)) == [LimitOutcome.HELD], "it held in spite of it"
+    assert outcomes(cell("p99_ms <= 47", stats=STOLEN)) == [LimitOutcome.UNDECIDED]
+    assert outcomes(cell("p99_ms >= 40", stats=STOLEN)) == [LimitOutcome.UNDECIDED], "the host may be why it is so long"
+    assert outcomes(cell("throughput >= 900", stats=STOLEN)) == [LimitOutcome.HELD]
     some = {"duplicated": comparison(only_observed=3)}
     limits = cell("duplicated == 0", stats=STOLEN, sets=some, expect={"duplicated": "any"})
-    assert outcomes(replace(limits, observed={"duplicated": some["duplicated"].observed})) == [Outcome.BROKEN]
+    assert outcomes(replace(limits, observed={"duplicated": some["duplicated"].observed})) == [LimitOutcome.BROKEN]
 
 
 def test_a_limit_against_the_baseline_takes_that_of_the_same_repetition() -> None:
@@ -147,18 +155,18 @@ def test_a_limit_against_the_baseline_takes_that_of_the_same_repetition() -> Non
     second = replace(second, cell=changed(second.cell, document={**document_of(second.cell), "repetition": 2}))
     wanted = "throughput >= 0.9 * baseline"
     slower = cell(wanted, throughput=1200.0)
-    assert outcomes(first, second, slower) == [Outcome.HELD]
+    assert outcomes(first, second, slower) == [LimitOutcome.HELD]
     other = replace(slower, cell=changed(slower.cell, document={**document_of(slower.cell), "repetition": 2}))
-    assert outcomes(first, second, other) == [Outcome.BROKEN]
+    assert outcomes(first, second, other) == [LimitOutcome.BROKEN]
     assert held(first, second, other)[-1].verdict.limits[0].bound == 1800
-    assert outcomes(first, other) == [Outcome.UNDECIDED], "its baseline is not in the run"
-    assert outcomes(baseline(throughput=1000.0, steady=0.2), slower) == [Outcome.UNDECIDED]
-    assert outcomes(baseline(throughput=1000.0, stats=STOLEN), slower) == [Outcome.UNDECIDED]
+    assert outcomes(first, other) == [LimitOutcome.UNDECIDED], "its baseline is not in the run"
+    assert outcomes(baseline(throughput=1000.0, steady=0.2), slower) == [LimitOutcome.UNDECIDED]
+    assert outcomes(baseline(throughput=1000.0, stats=STOLEN), slower) == [LimitOutcome.UNDECIDED]
 
 
 def test_a_text_of_another_version_is_undecided_and_says_so() -> None:
     (item,) = held(cell("p99_parsecs <= 50"))
-    assert item.verdict.limits[0].outcome is Outcome.UNDECIDED
+    assert item.verdict.limits[0].outcome is LimitOutcome.UNDECIDED
     assert "p99_parsecs is no figure" in item.verdict.limits[0].reason
 
 
@@ -178,7 +186,7 @@ def test_limits_stand_wherever_the_verdict_does() -> None:
     assert cases["limit p99_ms <= 50"] == []
     assert cases["limit p99_ms <= 40"] == ["failure"]
     assert cases["limit elect_ms <= 1"] == ["error"]
-    document = verdicts_document(figures)
+    document = to_json(verdicts_record(figures))
     assert [one["outcome"] for one in document["cells"][0]["limits"]] == ["held", "broken", "undecided"]
     assert document["reading"]["limits"][0] == {"limit": "p99_ms <= 50", "held": 2, "broken": 0, "undecided": 0}
     assert document["exit_code"] == 1

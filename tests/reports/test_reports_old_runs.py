@@ -18,10 +18,12 @@ from pyspark.sql import SparkSession
 
 from reports.analyse.analysis import analyse
 from reports.figures.cell import cell_figures
+from reports.judge.checks import PASS
 from reports.judge.judged import Judged
-from reports.judge.verdict import PASS, judge
+from reports.judge.verdict import judge
 from reports.read.rundir import read_run
-from reports.render.verdicts_json import cell_document
+from reports.render.verdicts_json import cell_record
+from runlog.records.codec import to_json
 from runlog.streams.schema import SCHEMA_VERSION
 
 OLD = Path(__file__).parent / "old_runs"
@@ -57,5 +59,5 @@ def test_an_old_run_is_reported_as_its_own_version_did(spark: SparkSession, tmp_
 
 def written(item: Judged) -> dict[str, Any]:
     """As verdicts.json has it."""
-    result: dict[str, Any] = json.loads(json.dumps(cell_document(cell_figures(item))))
+    result: dict[str, Any] = json.loads(json.dumps(to_json(cell_record(cell_figures(item)))))
     return result

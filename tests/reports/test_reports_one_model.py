@@ -23,10 +23,10 @@ from reports.figures.compare.comparison import (
     compare,
     pair_up,
 )
-from reports.figures.measurements import Measurement
 from reports.figures.statistics.discoveries import FALSE_DISCOVERIES, benjamini_hochberg, comparisons_of
 from reports.figures.statistics.distributions import t_cdf
 from reports.figures.statistics.variance import interval
+from runlog.records.measurements import Measurement
 from tests.amount import examples
 from tests.reports.comparison_trials import forked_run, made_run
 

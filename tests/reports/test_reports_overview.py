@@ -12,7 +12,7 @@ from reports.figures.overview.choice import choice_of
 from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
 from reports.figures.overview.head import HostState
 from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
-from reports.judge.verdict import INCONCLUSIVE
+from reports.judge.checks import INCONCLUSIVE
 from reports.read.cell import Json
 from reports.read.model import CellFacts
 from reports.render.page import render

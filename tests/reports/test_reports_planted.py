@@ -18,16 +18,11 @@ from pyspark.sql import SparkSession
 from reports.analyse.analysis import analyse
 from reports.evidence.configuration import configuration_of
 from reports.judge.anomalies import ANOMALIES
+from reports.judge.checks import FAIL, INCONCLUSIVE
+from reports.judge.damage_checks import JUDGED_ELSEWHERE, NEEDS_WHOLE_STREAMS
+from reports.judge.evidence_checks import EVIDENCE_CHECKS, READABLE
 from reports.judge.lawful import UNLAWFUL, rule
-from reports.judge.verdict import (
-    EVIDENCE_CHECKS,
-    FAIL,
-    INCONCLUSIVE,
-    JUDGED_ELSEWHERE,
-    NEEDS_WHOLE_STREAMS,
-    READABLE,
-    judge,
-)
+from reports.judge.verdict import judge
 from reports.read.model import CellFacts, IdentitySet
 from reports.read.rundir import read_run
 from tests.reports.duck_rules import sets_by_rule

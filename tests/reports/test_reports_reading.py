@@ -11,13 +11,13 @@ import pytest
 from harness.run.reporting import print_verdicts, reading_lines
 from reports.figures.client_properties import client_properties
 from reports.figures.figures import Figures, figures_of
+from reports.figures.reading import reading_of
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
 from reports.render.markdown import summary
 from reports.render.page import render
 from reports.render.plain import markdown
-from reports.render.reading import reading_of
-from reports.render.verdicts_json import verdicts_document
+from reports.render.verdicts_json import verdicts_record
 from tests.reports.cells import changed, document_of, make_run, stats_of
 from tests.reports.overview_runs import every_kind
 from tests.reports.sweep_facts import cell_facts, judged
@@ -75,7 +75,7 @@ def _kind(line: str) -> str:
 
 def test_the_terminal_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     figures = swept()
-    print_verdicts(verdicts_document(figures), Path("/r/report.html"))
+    print_verdicts(verdicts_record(figures), Path("/r/report.html"))
     out = capsys.readouterr().out
     assert "before you read a figure:\n  - " in out
     assert "what to run:\n  " in out
@@ -94,7 +94,7 @@ def test_the_terminal_tells_a_problem_once(cells: int, capsys: pytest.CaptureFix
     run = replace(make_run("r", manifest={"run_id": "r"}), problems=("it did not come to its end",))
     figures = figures_of(run, items)
     assert "## Before you read a figure\n\n- it did not come to its end" in summary(figures)
-    print_verdicts(verdicts_document(figures), Path("/r/report.html"))
+    print_verdicts(verdicts_record(figures), Path("/r/report.html"))
     out = capsys.readouterr().out
     assert out.count("it did not come to its end") == 1
     assert out.count(items[0].verdict.reasons[0]) == cells, "once for each cell"
@@ -118,7 +118,7 @@ def test_the_page_the_summary_and_the_terminal_doubt_the_same_things(kind: str) 
     doubts = [doubt.text for doubt in figures.overview.doubts]
     assert [*reading_of(figures).warnings] == doubts
     told = summary(figures).partition("## Before you read a figure\n\n")[2].partition("\n\n")[0].splitlines()
-    lines = reading_lines(verdicts_document(figures))
+    lines = reading_lines(verdicts_record(figures).reading)
     start = lines.index("before you read a figure:") + 1 if doubts else 0
     assert told == [f"- {markdown(text)}" for text in doubts]
     shown = [f"  - {text}" for text in doubts[:4]] + (

@@ -17,7 +17,8 @@ from reports.judge.verdict import judge
 from reports.read.model import LATENCY_KINDS, SET_KINDS, IdentityRange, IdentitySet, Latency
 from reports.render.results import write_results
 from reports.render.results_schema import verdicts_schema
-from reports.render.verdicts_json import verdicts_document
+from reports.render.verdicts_json import verdicts_record
+from runlog.records.codec import to_json
 from tests.reports.cells import make_run
 from tests.reports.conftest import Planted
 from tests.reports.test_reports_verdict import comparison, facts
@@ -64,7 +65,7 @@ def test_a_figure_more_or_less_is_a_difference(
 @pytest.mark.spark
 def test_a_real_analysis_keeps_to_the_schema(planted: Planted, validator: jsonschema.Draft202012Validator) -> None:
     judged = [Judged(facts=item, verdict=judge(item)) for item in planted.facts]
-    validator.validate(json.loads(json.dumps(verdicts_document(figures_of(planted.run, judged)))))
+    validator.validate(json.loads(json.dumps(to_json(verdicts_record(figures_of(planted.run, judged))))))
 
 
 def test_the_schema_is_printed_by_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

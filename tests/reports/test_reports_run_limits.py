@@ -18,21 +18,23 @@ from reports.figures.figures import Figures, figures_of
 from reports.job import _limits_of
 from reports.judge.allowances import Allowance, Allowances
 from reports.judge.judged import Judged
-from reports.judge.limit_grammar import LimitError, Outcome, parse_limit
+from reports.judge.limit_grammar import LimitError, parse_limit
 from reports.judge.run_limits import RunLimit, run_limits
 from reports.read.model import CellFacts
 from reports.render.junit import junit
 from reports.render.markdown import summary
 from reports.render.page import render
 from reports.render.results_schema import verdicts_schema
-from reports.render.verdicts_json import verdicts_document
+from reports.render.verdicts_json import verdicts_record
+from runlog.records.codec import to_json
 from runlog.records.run import RunLimitRecord
 from runlog.records.search import Clause, ContractRecord, SearchEnd, SearchProbe, SearchRecord
+from runlog.records.verdicts import LimitOutcome
 from tests.reports.cells import changed, document_of, make_run
 from tests.reports.test_reports_limits import STOLEN, cell, held
 from tests.reports.test_reports_verdict import comparison
 
-HELD, BROKEN, UNDECIDED = Outcome.HELD, Outcome.BROKEN, Outcome.UNDECIDED
+HELD, BROKEN, UNDECIDED = LimitOutcome.HELD, LimitOutcome.BROKEN, LimitOutcome.UNDECIDED
 
 
 def repeated(name: str, *p99_ms: float | None, baseline: bool = False, **how: Any) -> list[CellFacts]:
@@ -58,7 +60,7 @@ def limits(text: str, cells: Sequence[CellFacts], *patterns: str, search: Search
     return list(run_limits([RunLimitRecord(limit=text, cells=patterns)], held(*cells), search))
 
 
-def outcomes(text: str, cells: Sequence[CellFacts], *patterns: str) -> dict[str, Outcome]:
+def outcomes(text: str, cells: Sequence[CellFacts], *patterns: str) -> dict[str, LimitOutcome]:
     return {one.subject: one.held.outcome for one in limits(text, cells, *patterns)}
 
 
@@ -192,7 +194,7 @@ def searched(**how: Any) -> SearchRecord:
         (400, {"probes": ()}, UNDECIDED),
     ],
 )
-def test_the_rate_that_a_search_found_is_judged_by_its_interval(bound: int, how: Any, expected: Outcome) -> None:
+def test_the_rate_that_a_search_found_is_judged_by_its_interval(bound: int, how: Any, expected: LimitOutcome) -> None:
     (one,) = limits(f"found_rate_per_s >= {bound}", [], search=searched(**how))
     assert (one.subject, one.held.outcome) == ("run", expected)
 
@@ -227,7 +229,7 @@ def test_it_stands_wherever_the_verdict_does(
     (case,) = suite
     assert (case.get("classname"), case.get("name")) == ("sweep-a", f"limit {text}")
     assert [child.tag for child in case] == ([tag] if tag else [])
-    document = verdicts_document(figures)
+    document = to_json(verdicts_record(figures))
     validate(document["limits"], verdicts_schema()["properties"]["limits"])
     assert (document["exit_code"], document["limits"][0]["result"]) == (code, verdict)
     told = summary(figures)
@@ -235,7 +237,7 @@ def test_it_stands_wherever_the_verdict_does(
     assert told.startswith(f"# {verdict}: ")
     assert ("- sweep-a: limit" in told) is (tag is not None)
     assert figures.run.limits[0].check.reason.replace("<", "&lt;") in render(figures)
-    print_verdicts(document, Path("/r/report.html"))
+    print_verdicts(verdicts_record(figures), Path("/r/report.html"))
     out = capsys.readouterr().out
     assert f"limit {text}: held {int(code == 0)}, broken {int(code == 1)}, undecided {int(code == 4)}" in out
     assert ("sweep-a: limit" in out) is (tag is not None)
@@ -247,7 +249,7 @@ def test_a_broken_limit_of_the_run_may_be_allowed_for_now() -> None:
     figures = all_figures("max(p99_ms) <= 50", allow=[entry])
     assert figures.run.exit_code == 0
     assert [child.tag for child in ElementTree.fromstring(junit(figures))[0][0]] == ["skipped"]
-    assert verdicts_document(figures)["limits"][0]["outcome"] == "broken"
+    assert to_json(verdicts_record(figures))["limits"][0]["outcome"] == "broken"
 
 
 def test_a_text_of_another_version_is_undecided() -> None:

@@ -14,16 +14,18 @@ import pytest
 from reports.figures import generator
 from reports.figures.figures import figures_of
 from reports.figures.overview.forest import forest_of
-from reports.figures.sweep import recommend
 from reports.figures.sweep.analysis import SweepAnalysis
+from reports.figures.sweep.choosing import choose
 from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME
 from reports.figures.sweep.figures import sweep_figures
+from reports.figures.sweep.number_words import figure
 from reports.figures.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
 from reports.read.model import CellFacts, IdentitySet, Latency, SetComparison
 from reports.render.csv_tables import generator_table
 from reports.render.page import render
 from reports.render.results import write_results
-from reports.render.sweep_json import sweep_document
+from reports.render.sweep_json import sweep_record
+from runlog.records.codec import to_json
 from tests.reports.cells import changed, make_run, stats_of
 from tests.reports.sweep_facts import BASELINE, Factors, analysed, cell_facts, judged, one_at_a_time, planted_sweep
 
@@ -130,7 +132,7 @@ def test_a_cell_that_did_not_carry_the_rate_is_named_and_its_p99_is_not_compared
     assert "p99" not in slow.values
     assert any("batch.size=1024" in line and "806 of the 2,000" in line for line in found.warnings)
     assert any("batch.size=2048" in line and "client-bound" in line for line in found.warnings)
-    choice = recommend.choose(found.points, found.observations, found.means)
+    choice = choose(found.points, found.observations, found.means)
     assert choice is not None
     assert dict(choice.winner.configuration)["batch.size"] == "16384"
 
@@ -164,7 +166,7 @@ def test_who_gives_up_on_slow_records_is_none_the_faster_for_it() -> None:
     assert dropping.state == NOT_SUSTAINED
     assert dropping.reason == "4.0% of the records never were acknowledged, so that none is the p99"
     assert "p99" not in dropping.values
-    choice = recommend.choose(found.points, found.observations, found.means)
+    choice = choose(found.points, found.observations, found.means)
     assert choice is not None
     assert dict(choice.winner.configuration)["batch.size"] == "16384"
 
@@ -179,8 +181,8 @@ def test_what_nobody_knows_the_scatter_of_is_not_called_better() -> None:
     [row] = [row for row in sweep_figures(found).tables["effects.csv"][1] if row[0] == "wire_bytes"]
     assert row[4:8] == [pytest.approx(1.0008), None, None, "not clear"]
     level = found.points[0].levels["wire_bytes"]
-    assert "(" not in recommend.figure(level, BY_NAME["wire_bytes"])
-    json.dumps(sweep_document(sweep_figures(found), analysis_id=""), allow_nan=False)
+    assert "(" not in figure(level, BY_NAME["wire_bytes"])
+    json.dumps(to_json(sweep_record(sweep_figures(found), analysis_id="")), allow_nan=False)
 
 
 @pytest.mark.thorough
@@ -258,7 +260,7 @@ def test_a_backlog_from_before_the_window_is_no_merit() -> None:
     quick = cell_facts({**BASELINE, "linger.ms": "5"}, p99_us=40_000, baseline=True)
     behind = cell_facts({**BASELINE, "linger.ms": "0"}, p99_us=200_000, throughput=2400.0)
     sweep = analysed(judged([quick, behind]))
-    choice = recommend.choose(sweep.points, sweep.observations, sweep.means)
+    choice = choose(sweep.points, sweep.observations, sweep.means)
     assert choice is not None
     assert dict(choice.winner.configuration)["linger.ms"] == "5"
     assert max(point.levels["throughput"].value for point in sweep.points) == pytest.approx(math.log(2000.0))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports.analyse.tolerant import ATTEMPTS_MAX, EveryCellFailsError, facts_of_all, unusable
-from reports.judge.verdict import INCONCLUSIVE, judge
+from reports.judge.checks import INCONCLUSIVE
+from reports.judge.verdict import judge
 from reports.read.cell import Cell
 from reports.read.errors import EnvironmentProblem
 from reports.read.model import CellFacts

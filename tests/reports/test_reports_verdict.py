@@ -13,15 +13,17 @@ from reports.figures import generator
 from reports.figures.figures import figures_of
 from reports.figures.sweep.observations import CLIENT_BOUND, OK, observe
 from reports.judge.anomalies import ANOMALIES
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, worst
+from reports.judge.evidence_checks import EVIDENCE_CHECKS
 from reports.judge.judged import Judged, exit_code
 from reports.judge.lawful import ALWAYS, IMPOSSIBLE, LAWFUL, RULES, UNLAWFUL, rule, table
-from reports.judge.verdict import EVIDENCE_CHECKS, FAIL, INCONCLUSIVE, PASS, judge, worst
+from reports.judge.verdict import judge
 from reports.read.model import Basis, CellFacts, Counts, Finding, IdentitySet, Latency, Recovery, SetComparison
 from reports.render.csv_tables import certificate_table
 from reports.render.junit import junit
 from reports.render.lawful_page import render
 from reports.render.markdown import summary
-from reports.render.verdicts_json import cell_document
+from reports.render.verdicts_json import cell_record
 from reports.render.words import three_digits
 from runlog.quality.criteria import Criteria
 from tests.reports.cells import changed, document_of, make_cell, make_run
@@ -214,8 +216,8 @@ def test_damage_of_which_any_number_is_allowed_is_called_so_everywhere() -> None
     assert "| 226 (allowed) |" in summary(found)
     assert "of 0 predicted" not in summary(found)
     assert "<system-out>226 reordered (allowed): any number is accepted" in junit(found)
-    assert cell_document(found.cells[0])["predicted"]["reordered"]["expected"] == "any"
-    assert cell_document(found.cells[0])["predicted"]["lost"]["expected"] == "none"
+    assert cell_record(found.cells[0]).predicted.reordered.expected == "any"
+    assert cell_record(found.cells[0]).predicted.lost.expected == "none"
 
 
 @pytest.mark.parametrize(("ceiling", "expected"), [(1_400.0, PASS), (1_300.0, INCONCLUSIVE), (None, PASS)])

@@ -9,13 +9,14 @@ import pytest
 
 from runlog.files.clock import RunClock
 from runlog.files.documents import read_json, write_json
-from runlog.files.json_lines import JsonlWriter, read_jsonl
+from runlog.files.json_lines import JsonlWriter
 from runlog.files.paths import manifest_path
 from runlog.records.cell import CellRecord, CellStatus
 from runlog.records.codec import from_document
 from runlog.records.documents import read_cell, read_run_record, read_search_record, write_cell, write_run, write_search
 from runlog.records.run import RunRecord
 from runlog.records.search import Clause, SearchRecord
+from tests.json_lines import read_jsonl
 
 
 def test_a_torn_last_line_is_ignored_and_writing_goes_on_after_it(tmp_path: Path) -> None:
@@ -76,12 +77,6 @@ def test_a_broken_document_is_named(tmp_path: Path) -> None:
     manifest_path(tmp_path).write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match=r"manifest\.json is not JSON"):
         read_run_record(tmp_path)
-
-
-def test_lines_without_the_text_are_passed_over_and_torn_ones_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "wire.jsonl"
-    path.write_text('{"topic":"t","a":1}\n{"topic":"u"}\n{"topic":"t","a"')
-    assert list(read_jsonl(path, containing='"t"')) == [{"topic": "t", "a": 1}]
 
 
 def test_a_document_that_cannot_be_written_leaves_the_old_one_and_nothing_beside_it(tmp_path: Path) -> None:

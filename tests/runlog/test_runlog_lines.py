@@ -11,13 +11,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runlog.records import lines
-from runlog.records.codec import to_json
-from runlog.records.lines import CLUSTER, FAULTS, HISTORY, STATS, WIRE, Family, RecordWriter, read_lines
+from runlog.records.codec import RecordError, to_json
+from runlog.records.lines import (
+    CLUSTER,
+    FAULTS,
+    HISTORY,
+    MEMBER_JOURNAL,
+    STATS,
+    WIRE,
+    Family,
+    RecordWriter,
+    own_lines,
+    read_lines,
+)
 from runlog.records.partition import LeaderSeen, Truncated
 
 GOOD = {"t_us": 5, "kind": "truncated", "partition": 0, "from_offset": 9, "to_offset": 4, "broker": 1}
 READ = Truncated(t_us=5, partition=0, from_offset=9, to_offset=4, broker=1)
-FAMILIES: tuple[Family[Any], ...] = (CLUSTER, FAULTS, HISTORY, STATS, WIRE)
+FAMILIES: tuple[Family[Any], ...] = (CLUSTER, FAULTS, HISTORY, MEMBER_JOURNAL, STATS, WIRE)
 
 
 def written(tmp_path: Path, *found: object, name: str = "cluster", end: bytes = b"") -> Path:
@@ -82,11 +93,31 @@ def test_a_line_of_somebody_else_that_is_no_record_is_kept_for_its_reader_to_tel
     path = tmp_path / "cluster.jsonl"
     with RecordWriter(path, CLUSTER) as writer:
         writer.append(READ)
-        writer.append_line({"t_us": 6, "kind": "truncated", "partition": 0})
-        writer.append_line(GOOD)
+        writer.copy(b'{"mono_ns": 6000, "kind": "truncated", "partition": 0}', t0_monotonic_ns=0)
+        writer.copy(json.dumps(GOOD).encode(), t0_monotonic_ns=0)
     read = read_lines(path, CLUSTER)
     assert read.records == (READ, READ)
     assert read.problems == ("cluster.jsonl: line 2 (truncated) has no from_offset and was left out",)
+
+
+def test_lines_of_ones_own_come_one_by_one_without_torn_ones_and_those_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "wire.jsonl"
+    of_t, of_u = ({"mono_ns": 1, "topic": topic, "outcome": "delivered"} for topic in "tu")
+    path.write_text(f'{json.dumps(of_t)}\n{{"mono_n{json.dumps(of_t)}\n{json.dumps(of_u)}\n{{"topic":"t","a"')
+    assert [line.topic for line in own_lines(path, WIRE, containing=b'"t"')] == ["t"]
+    assert list(own_lines(tmp_path / "none.jsonl", WIRE)) == []
+
+
+def test_a_line_of_ones_own_that_is_no_record_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD, {"t_us": 6, "kind": "truncated", "partition": 0})
+    with pytest.raises(RecordError, match=r"cluster\.jsonl: line 2 \(truncated\) has no from_offset"):
+        list(own_lines(path, CLUSTER))
+
+
+def test_a_torn_line_is_not_copied(tmp_path: Path) -> None:
+    with RecordWriter(tmp_path / "cluster.jsonl", CLUSTER) as writer:
+        writer.copy(b'{"mono_ns": 6000, "ki', t0_monotonic_ns=0)
+    assert (tmp_path / "cluster.jsonl").read_bytes() == b""
 
 
 def test_many_bad_lines_are_told_as_a_number(tmp_path: Path) -> None:

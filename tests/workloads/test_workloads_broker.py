@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
 from runlog.streams.compact import compact_cell
 from runlog.streams.schema import RECV, SEND, SendStatus
+from tests.json_lines import read_jsonl
 from tests.workloads.load_process import PARTITIONS, Event, Load
 from tests.workloads.reference_broker import ReferenceBroker
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from broker.client import Admin, Consumer, Producer, TopicPartition
-from runlog.files.json_lines import read_jsonl
 from runlog.files.paths import events_path
+from runlog.records.history import TransactionOutcome
+from runlog.records.member import MemberSpec
 from runlog.streams.parquet import read_stream
 from runlog.streams.payload import make
+from tests.json_lines import read_jsonl
 from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
 from workloads.clients import make_copier, make_member
 from workloads.clients.confluent.member import generation_of
@@ -28,7 +29,7 @@ from workloads.clients.positions import beginnings, step_back
 from workloads.clients.protocol import PropertyError
 from workloads.members.journal import MemberJournal
 from workloads.members.loop import positions_after, slices
-from workloads.members.spec import MemberSpec
+from workloads.members.spec import spec_text, to_properties
 from workloads.members.transcribe import members_directory, transcribe_cell
 from workloads.model import ReaderGroup, Workload
 
@@ -55,13 +56,13 @@ def test_a_journal_becomes_deliveries_and_history(tmp_path: Path) -> None:
     directory = members_directory(tmp_path, "c")
     directory.mkdir(parents=True)
     mine = spec(directory)
-    (directory / "app-0-0.json").write_text(json.dumps(mine.to_json()))
+    (directory / "app-0-0.json").write_text(spec_text(mine))
     journal = MemberJournal(Path(mine.journal))
     journal.assigned([(TOPIC, 2)], 7)
     journal.delivered([(TOPIC, 2, 5, value(0), -1), (TOPIC, 2, 6, value(1), -1)], 3_000_000)
     journal.delivered([(TOPIC, 2, 7, b"none of ours", -1)], 4_000_000)
     journal.committed({(TOPIC, 2): 8})
-    journal.transaction(4, "committed", asked_ns=5_000_000)
+    journal.transaction(4, TransactionOutcome.COMMITTED, asked_ns=5_000_000)
     journal.close()
     with Path(mine.journal).open("a") as file:
         file.write('{"mono_ns": 1, "kind": "delivered", "rec')  # torn by a kill
@@ -83,7 +84,7 @@ def test_readers_of_copies_go_to_the_audit(tmp_path: Path) -> None:
     directory = members_directory(tmp_path, "c")
     directory.mkdir(parents=True)
     mine = spec(directory, topic=f"{TOPIC}-copy")
-    (directory / "app-0-0.json").write_text(json.dumps(mine.to_json()))
+    (directory / "app-0-0.json").write_text(spec_text(mine))
     journal = MemberJournal(Path(mine.journal))
     journal.delivered([(mine.topic, 0, 1, value(0), -1)], 3_000_000)
     journal.close()
@@ -134,10 +135,10 @@ def test_the_reference_member_refuses_by_name_what_it_cannot_set(name: str, give
 
 
 def test_a_jvm_gets_the_same_as_properties(tmp_path: Path) -> None:
-    text = spec(
+    own = spec(
         tmp_path, client="java", copy_to="t-copy", transactional_id="t: 1", properties={"session.timeout.ms": "6000"}
-    ).to_properties()
-    lines = dict(line.split("=", 1) for line in text.splitlines())
+    )
+    lines = dict(line.split("=", 1) for line in to_properties(own).splitlines())
     assert lines["consumer.session.timeout.ms"] == "6000"
     assert lines["consumer.enable.auto.commit"] == "false"  # a copier commits in its transactions
     assert lines["producer.transactional.id"] == "t\\:\\ 1"
@@ -201,7 +202,7 @@ def _no_member_stays() -> Iterator[None]:
 
 def start(directory: Path, mine: MemberSpec) -> subprocess.Popen[bytes]:
     path = directory / f"app-0-{mine.incarnation}.json"
-    path.write_text(json.dumps(mine.to_json()))
+    path.write_text(spec_text(mine))
     STARTED.append(subprocess.Popen([sys.executable, "-m", "workloads.members", str(path)], cwd=os.getcwd()))
     return STARTED[-1]
 

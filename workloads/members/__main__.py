@@ -5,7 +5,6 @@ Exit 1 when the client cannot go on, with the reason in the journal and on stder
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -14,7 +13,7 @@ from pathlib import Path
 from workloads.members.copying import run_copier
 from workloads.members.journal import MemberJournal
 from workloads.members.loop import run_member
-from workloads.members.spec import MemberSpec
+from workloads.members.spec import parse_spec
 
 
 def main(arguments: list[str]) -> int:
@@ -22,8 +21,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python -m workloads.members SPEC.json\n")
         return 2
     try:
-        spec = MemberSpec(**json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        spec = parse_spec(Path(arguments[0]).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         sys.stderr.write(f"{arguments[0]}: {error}\n")
         return 2
     stop = threading.Event()

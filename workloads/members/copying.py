@@ -13,12 +13,13 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from runlog.records.history import TransactionOutcome
+from runlog.records.member import MemberSpec
 from workloads.clients import make_copier
 from workloads.clients.member_protocol import Copier, CopierSetup, CopyAborted, CopyUnknown
 from workloads.clients.protocol import ReceivedRecord
 from workloads.members.journal import MemberJournal
 from workloads.members.loop import CONNECT_TIMEOUT_S, POLL_S, positions_after, setup_of
-from workloads.members.spec import MemberSpec
 
 RENEWALS_MAX: Final = 50  # producers that a process uses up before it gives up
 RENEWAL_PAUSE_S: Final = 0.5
@@ -69,13 +70,13 @@ def _copy_until_unknown(
             asked_ns = time.monotonic_ns()
             copier.commit(positions_after(polled.records))
         except CopyAborted as error:
-            journal.transaction(number, "aborted", asked_ns=asked_ns, reason=str(error))
+            journal.transaction(number, TransactionOutcome.ABORTED, asked_ns=asked_ns, reason=str(error))
             continue
         except CopyUnknown as error:
-            journal.transaction(number, "unknown", asked_ns=asked_ns, reason=str(error))
+            journal.transaction(number, TransactionOutcome.UNKNOWN, asked_ns=asked_ns, reason=str(error))
             journal.renewed(str(error))
             return number
-        journal.transaction(number, "committed", asked_ns=asked_ns)
+        journal.transaction(number, TransactionOutcome.COMMITTED, asked_ns=asked_ns)
         journal.committed(positions_after(polled.records))
     return number
 

@@ -1,18 +1,28 @@
 """A member's journal: one JSON line for each thing that it did, in one write(2), so that a SIGKILL tears none.
 
 Written by the member's own thread after the fact: a record stands in it when the application is done with it. The
-kinds of lines are the methods here; Journal.java writes the same.
+lines are those of runlog/records/member_journal.py; Journal.java writes the same.
 """
 
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from time import monotonic_ns
 
-from runlog.files.json_lines import JsonlWriter
+from runlog.records.history import TransactionOutcome
+from runlog.records.lines import MEMBER_JOURNAL, RecordWriter
+from runlog.records.member_journal import (
+    CopyBegan,
+    CopyEnded,
+    JournalKind,
+    MemberSaid,
+    OffsetsCommitted,
+    PartitionsAssigned,
+    PartitionsRevoked,
+    RecordsDelivered,
+)
 from workloads.clients.member_protocol import Partition, Positions
 from workloads.clients.protocol import ReceivedRecord
 
@@ -21,46 +31,49 @@ class MemberJournal:
     """Also the client's MemberListener."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = JsonlWriter(path)
-
-    def _write(self, kind: str, **values: Any) -> None:  # JSON's values
-        self._writer.append({"mono_ns": time.monotonic_ns(), "kind": kind, **values})
+        self._writer = RecordWriter(path, MEMBER_JOURNAL)
 
     def started(self) -> None:
-        self._write("started")
+        self._writer.append(MemberSaid(mono_ns=monotonic_ns(), kind=JournalKind.STARTED))
 
     def assigned(self, partitions: Sequence[Partition], generation: int) -> None:
-        self._write("assigned", generation=generation, partitions=partitions)
+        self._writer.append(
+            PartitionsAssigned(mono_ns=monotonic_ns(), generation=generation, partitions=tuple(partitions))
+        )
 
     def revoked(self, partitions: Sequence[Partition]) -> None:
-        self._write("revoked", partitions=partitions)
+        self._writer.append(PartitionsRevoked(mono_ns=monotonic_ns(), partitions=tuple(partitions)))
 
     def committed(self, positions: Positions) -> None:
-        self._write("committed", offsets=[[*partition, offset] for partition, offset in positions.items()])
+        offsets = tuple((topic, partition, offset) for (topic, partition), offset in positions.items())
+        self._writer.append(OffsetsCommitted(mono_ns=monotonic_ns(), offsets=offsets))
 
     def delivered(self, records: Sequence[ReceivedRecord], polled_ns: int) -> None:
         """Records that the application is done with. `polled_ns` is when poll returned them."""
-        rows = [
-            [topic, p, offset, at_ms, base64.b64encode(value).decode()] for topic, p, offset, value, at_ms in records
-        ]
-        self._write("delivered", polled_ns=polled_ns, records=rows)
+        rows = tuple(
+            (topic, partition, offset, at_ms, base64.b64encode(value).decode())
+            for topic, partition, offset, value, at_ms in records
+        )
+        self._writer.append(RecordsDelivered(mono_ns=monotonic_ns(), polled_ns=polled_ns, records=rows))
 
     def transaction_began(self, number: int, records: int) -> None:
-        self._write("transaction_began", number=number, records=records)
+        self._writer.append(CopyBegan(mono_ns=monotonic_ns(), number=number, records=records))
 
-    def transaction(self, number: int, outcome: str, *, asked_ns: int, reason: str = "") -> None:
-        """`asked_ns` is when its end was asked for; `outcome` is committed, aborted or unknown."""
-        self._write("transaction", number=number, outcome=outcome, asked_ns=asked_ns, reason=reason)
+    def transaction(self, number: int, outcome: TransactionOutcome, *, asked_ns: int, reason: str = "") -> None:
+        """`asked_ns` is when its end was asked for."""
+        self._writer.append(
+            CopyEnded(mono_ns=monotonic_ns(), number=number, outcome=outcome, asked_ns=asked_ns, reason=reason)
+        )
 
     def renewed(self, reason: str) -> None:
         """A copier's producer could not be used any more and was replaced."""
-        self._write("renewed", reason=reason)
+        self._writer.append(MemberSaid(mono_ns=monotonic_ns(), kind=JournalKind.RENEWED, reason=reason))
 
     def problem(self, message: str) -> None:
-        self._write("problem", message=message)
+        self._writer.append(MemberSaid(mono_ns=monotonic_ns(), kind=JournalKind.PROBLEM, message=message))
 
     def left(self) -> None:
-        self._write("left")
+        self._writer.append(MemberSaid(mono_ns=monotonic_ns(), kind=JournalKind.LEFT))
 
     def close(self) -> None:
         self._writer.close()

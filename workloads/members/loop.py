@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from runlog.records.member import MemberSpec
 from workloads.clients import make_member
 from workloads.clients.member_protocol import CommitRefused, GroupMember, MemberSetup, Positions
 from workloads.clients.protocol import ReceivedRecord
 from workloads.members.journal import MemberJournal
-from workloads.members.spec import MemberSpec
 
 CONNECT_TIMEOUT_S: Final = 40.0  # the first transaction of a cluster waits until its internal topic is there
 POLL_S: Final = 0.05

@@ -7,32 +7,51 @@ partition after it was assigned: the offset of the first record that it was give
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from runlog.files.json_lines import Event, read_jsonl
 from runlog.files.paths import cell_directory, events_path
 from runlog.records.history import (
     Assigned,
+    HistoryKind,
     HistoryLine,
+    MemberEvent,
     OffsetCommitted,
+    OtherHistory,
     Position,
     Revoked,
     TransactionBegan,
     TransactionEnded,
-    TransactionOutcome,
 )
-from runlog.records.lines import HISTORY, RecordWriter
+from runlog.records.lines import HISTORY, MEMBER_JOURNAL, RecordWriter, own_lines
+from runlog.records.member import MemberSpec
+from runlog.records.member_journal import (
+    CopyBegan,
+    CopyEnded,
+    JournalKind,
+    MemberSaid,
+    OffsetsCommitted,
+    OtherJournalLine,
+    PartitionsAssigned,
+    PartitionsRevoked,
+    RecordsDelivered,
+)
 from runlog.streams.parquet import write_part
 from runlog.streams.payload import parse_fast
 from runlog.streams.schema import ABSENT, AUDIT, RECV, Stream
-from workloads.members.spec import MemberSpec
+from workloads.members.spec import parse_spec
 from workloads.model import copy_topic
 
 PART: Final = "members"
+_Said = Literal[HistoryKind.STARTED, HistoryKind.LEFT, HistoryKind.PROBLEM, HistoryKind.RENEWED]
+_SAID: Final[Mapping[JournalKind, _Said]] = {
+    JournalKind.STARTED: HistoryKind.STARTED,
+    JournalKind.LEFT: HistoryKind.LEFT,
+    JournalKind.PROBLEM: HistoryKind.PROBLEM,
+    JournalKind.RENEWED: HistoryKind.RENEWED,
+}
 
 
 def members_directory(run_dir: Path, cell_id: str) -> Path:
@@ -56,7 +75,7 @@ class _Rows:
 def transcribe_cell(run_dir: Path, cell_id: str, *, topic: str, t0_monotonic_ns: int) -> int:
     """Returns the number of deliveries. Without members nothing is written."""
     directory = members_directory(run_dir, cell_id)
-    specs = [MemberSpec(**json.loads(path.read_text(encoding="utf-8"))) for path in sorted(directory.glob("*.json"))]
+    specs = [parse_spec(path.read_text(encoding="utf-8")) for path in sorted(directory.glob("*.json"))]
     if not specs:
         return 0
     received, audited = _Rows(stream=RECV), _Rows(stream=AUDIT)
@@ -80,43 +99,49 @@ def _transcribe(spec: MemberSpec, rows: _Rows, t0_ns: int) -> Iterator[HistoryLi
     who: dict[str, Any] = {"group": spec.group_id, "member": spec.member, "incarnation": spec.incarnation}
     generation = ABSENT
     fresh: set[int] = set()  # assigned, and nothing was given of it yet
-    for line in read_jsonl(Path(spec.journal)):
-        at: dict[str, Any] = {"t_us": (int(line["mono_ns"]) - t0_ns) // 1_000, **who}
-        match line["kind"]:
-            case "assigned":
-                generation = int(line["generation"])
-                partitions = tuple(int(partition) for _, partition in line["partitions"])
+    for line in own_lines(Path(spec.journal), MEMBER_JOURNAL):
+        at: dict[str, Any] = {"t_us": (line.mono_ns - t0_ns) // 1_000, **who}
+        match line:
+            case PartitionsAssigned():
+                generation = line.generation
+                partitions = tuple(partition for _, partition in line.partitions)
                 fresh |= set(partitions)
                 yield Assigned(**at, generation=generation, partitions=partitions)
-            case "revoked":
-                yield Revoked(**at, partitions=tuple(int(partition) for _, partition in line["partitions"]))
-            case "committed":
-                for _, partition, offset in line["offsets"]:
-                    yield OffsetCommitted(**at, partition=int(partition), offset=int(offset))
-            case "delivered":
-                for _, partition, offset, _at_ms, text in line["records"]:
+            case PartitionsRevoked():
+                yield Revoked(**at, partitions=tuple(partition for _, partition in line.partitions))
+            case OffsetsCommitted():
+                for _, partition, offset in line.offsets:
+                    yield OffsetCommitted(**at, partition=partition, offset=offset)
+            case RecordsDelivered():
+                polled_us = (line.polled_ns - t0_ns) // 1_000
+                for _, partition, offset, _at_ms, text in line.records:
                     if partition in fresh:
                         fresh.discard(partition)
-                        polled_us = (int(line["polled_ns"]) - t0_ns) // 1_000
                         yield Position(**{**at, "t_us": polled_us}, partition=partition, offset=offset)
-                    _deliver(spec, rows, line, generation, partition, offset, base64.b64decode(text), t0_ns)
-            case "transaction":
+                    _deliver(spec, rows, generation, partition, offset, polled_us, base64.b64decode(text), t0_ns)
+            case CopyEnded():
+                asked_us = (line.asked_ns - t0_ns) // 1_000
                 yield TransactionEnded(
-                    **at,
-                    copier=spec.consumer,
-                    number=line["number"],
-                    outcome=TransactionOutcome(line["outcome"]),
-                    asked_us=(int(line["asked_ns"]) - t0_ns) // 1_000,
-                    reason=line.get("reason", ""),
-                )
-            case "transaction_began":
-                yield TransactionBegan(**at, copier=spec.consumer, number=line["number"], records=line["records"])
-            case _:
-                yield HISTORY.record({name: value for name, value in line.items() if name != "mono_ns"} | at)
+                    **at, copier=spec.consumer, number=line.number, outcome=line.outcome, asked_us=asked_us,
+                    reason=line.reason,
+                )  # fmt: skip
+            case CopyBegan():
+                yield TransactionBegan(**at, copier=spec.consumer, number=line.number, records=line.records)
+            case MemberSaid():
+                yield MemberEvent(**at, kind=_SAID[line.kind], message=line.message, reason=line.reason)
+            case OtherJournalLine():
+                yield OtherHistory(**at, kind=line.kind, more=line.more)
 
 
 def _deliver(
-    spec: MemberSpec, rows: _Rows, line: Event, generation: int, partition: int, offset: int, value: bytes, t0_ns: int
+    spec: MemberSpec,
+    rows: _Rows,
+    generation: int,
+    partition: int,
+    offset: int,
+    polled_us: int,
+    value: bytes,
+    t0_ns: int,
 ) -> None:
     parsed = parse_fast(value)
     producer, incarnation, seq, intended_ns, crc_ok = parsed or (ABSENT, ABSENT, ABSENT, t0_ns, False)
@@ -129,7 +154,7 @@ def _deliver(
         incarnation=incarnation,
         seq=seq,
         intended_us=(intended_ns - t0_ns) // 1_000,
-        polled_us=(int(line["polled_ns"]) - t0_ns) // 1_000,
+        polled_us=polled_us,
         crc_ok=int(crc_ok),
         appended_us=ABSENT,
         reader=spec.reader,

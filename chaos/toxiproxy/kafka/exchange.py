@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from chaos.toxiproxy.kafka import matching, produce
 from chaos.toxiproxy.toxic import Toxic
+from runlog.records.wire import WireOutcome
 
 HELD_BYTES_MAX = 8 << 20  # responses held behind a refusal; beyond this, the refusal is sent early
 OUTSTANDING_MAX = 10_000  # requests without response on one connection; beyond it the stream passes unread
@@ -54,7 +55,7 @@ class Exchange:
 class Outstanding:
     """`log` is told the outcome of each exchange that leaves."""
 
-    def __init__(self, log: Callable[[Exchange, str], None]) -> None:
+    def __init__(self, log: Callable[[Exchange, WireOutcome], None]) -> None:
         self._log = log
         self._exchanges: list[Exchange] = []  # in the order of arrival, which is the order of responses
         self._held_bytes = 0
@@ -104,11 +105,11 @@ class Outstanding:
         out: list[bytes] = []
         for exchange in self._exchanges:
             if exchange.refusal and exchange.refusal.is_released:
-                self._log(exchange, "refused")
+                self._log(exchange, WireOutcome.REFUSED)
                 out.append(exchange.refusal.frame)
                 exchange.refusal.cancel()
             elif exchange.response is not None and not exchange.is_delayed:
-                self._log(exchange, "replaced" if exchange.is_edited else "delivered")
+                self._log(exchange, WireOutcome.REPLACED if exchange.is_edited else WireOutcome.DELIVERED)
                 self._held_bytes = max(0, self._held_bytes - len(exchange.response)) if out else self._held_bytes
                 out.append(exchange.response)
             else:
@@ -123,9 +124,9 @@ class Outstanding:
         waiting: list[Exchange] = []
         for exchange in self._exchanges:
             if exchange.response is not None:
-                self._log(exchange, "dropped")
+                self._log(exchange, WireOutcome.DROPPED)
             elif exchange.refusal:
-                self._log(exchange, "unanswered")
+                self._log(exchange, WireOutcome.UNANSWERED)
                 exchange.refusal.cancel()
             else:
                 waiting.append(exchange)
@@ -137,7 +138,7 @@ class Outstanding:
         for exchange in self._exchanges:
             if exchange.refusal:
                 exchange.refusal.cancel()
-            self._log(exchange, "dropped" if exchange.response is not None else "unanswered")
+            self._log(exchange, WireOutcome.DROPPED if exchange.response is not None else WireOutcome.UNANSWERED)
         self._exchanges.clear()
 
     def _release_all(self) -> None:

@@ -21,6 +21,7 @@ from chaos.toxiproxy.kafka.fields import MalformedFrame
 from chaos.toxiproxy.kafka.frames import FrameSplitter
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.toxic import Toxic
+from runlog.records.wire import WireOutcome
 
 SASL_HANDSHAKE = 17
 DRAIN_MS_MAX = 5_000  # how long a dropped connection waits for the broker's outstanding responses
@@ -155,11 +156,11 @@ class KafkaTap:
         if self._try_hold_back(exchange, frame):
             return b""
         if exchange.cut is not None and exchange.cut.text("frame") == "request":
-            self._log(exchange, "unanswered")
+            self._log(exchange, WireOutcome.UNANSWERED)
             self._end_connection()
             return frame[: min(exchange.cut.number("at_byte"), len(frame) - 1)]
         if request is not None and request.acks == 0:  # it is never answered, so it can be neither refused nor dropped
-            self._log(exchange, "unanswered")
+            self._log(exchange, WireOutcome.UNANSWERED)
             return frame
         if request is not None and (refusing := self._decisions.try_refuse(exchange)):
             exchange.refusal = self._hold(request, refusing)
@@ -297,14 +298,11 @@ class KafkaTap:
         """All frames whose turn has come."""
         return b"" if self._is_cut or self._is_closed else self._outstanding.take_ready()
 
-    def _log(self, exchange: Exchange, outcome: str) -> None:
+    def _log(self, exchange: Exchange, outcome: WireOutcome) -> None:
         if not exchange.is_logged or exchange.request is None:
             return
-        results, refusal = exchange.results, exchange.refusal
-        extra: dict[str, object] = {"forwarded": refusal is None, "answered_ns": time.monotonic_ns()}
+        results, refusal, answered_ns = exchange.results, exchange.refusal, time.monotonic_ns()
         if refusal:
-            extra["followers"] = refusal.followers
-            extra["held_us"] = (time.monotonic_ns() - exchange.arrived_ns) // 1000
             results = {
                 (batch.topic, batch.partition): produce.PartitionResult(
                     partition=batch.partition, error_code=refusal.error_code, base_offset=-1
@@ -319,5 +317,8 @@ class KafkaTap:
             attempts=exchange.attempts,
             outcome=outcome,
             results=results,
-            extra=extra,
+            is_forwarded=refusal is None,
+            answered_ns=answered_ns,
+            followers=refusal.followers if refusal else None,
+            held_us=(answered_ns - exchange.arrived_ns) // 1000 if refusal else None,
         )

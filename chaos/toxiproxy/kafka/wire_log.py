@@ -1,6 +1,6 @@
 """The wire log: one JSON line for each record batch of each Produce exchange, written when its outcome is known.
 
-Fields: see `wire.jsonl` in docs/internals/contracts.md. A line is one write(2), so a killed server leaves at most one
+The record is runlog/records/wire.py. A line is one write(2), so a killed server leaves at most one
 half line, the last one.
 """
 
@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import decode_records
 from chaos.toxiproxy.kafka.produce import Batch, PartitionResult, ProduceRequest
+from runlog.records.codec import to_json
+from runlog.records.wire import IdentityRun, WireExchange, WireOutcome
 from runlog.streams.payload import identity_of
 
 ATTEMPTS_MAX = 200_000  # batches remembered to number their attempts; the oldest are forgotten first
@@ -22,9 +25,8 @@ RECORDS_MAX = 10_000  # of a batch whose records are read; decoding more would b
 _UNPACKED_BYTES_MAX = 16 << 20  # for the same reason; our broker accepts the same from a producer
 
 
-def identity_runs(batch: Batch) -> list[list[int]] | None:
-    """[producer, incarnation, first seq, last seq] of each run of consecutive records. None if the records are not
-    ours.
+def identity_runs(batch: Batch) -> tuple[IdentityRun, ...] | None:
+    """Runs of consecutive records. None if the records are not ours.
 
     A client may send refused records again in another batch, with another CRC. Only their identities show that.
     """
@@ -37,17 +39,17 @@ def identity_runs(batch: Batch) -> list[list[int]] | None:
     # Somebody else's or damaged bytes: there is no identity, and this does no harm.
     except (CorruptBatchError, ValueError, OverflowError):
         return None
-    runs: list[list[int]] = []
+    runs: list[IdentityRun] = []
     for _offset, _timestamp, _key, value, _headers in records:
         identity = identity_of(value or b"")
         if identity is None:
             return None
         producer, incarnation, seq = identity
-        if runs and runs[-1][:2] == [producer, incarnation] and runs[-1][3] + 1 == seq:
-            runs[-1][3] = seq
+        if runs and runs[-1][:2] == (producer, incarnation) and runs[-1][3] + 1 == seq:
+            runs[-1] = (producer, incarnation, runs[-1][2], seq)
         else:
-            runs.append([producer, incarnation, seq, seq])
-    return runs
+            runs.append((producer, incarnation, seq, seq))
+    return tuple(runs)
 
 
 class WireLog:
@@ -81,34 +83,43 @@ class WireLog:
         connection: int,
         request: ProduceRequest,
         attempts: tuple[int, ...],
-        outcome: str,
-        results: dict[tuple[str, int], PartitionResult],
-        extra: dict[str, object],
+        outcome: WireOutcome,
+        results: Mapping[tuple[str, int], PartitionResult],
+        is_forwarded: bool,
+        answered_ns: int,
+        followers: int | None,
+        held_us: int | None,
     ) -> None:
+        """One line for each batch of the request. `followers` and `held_us` are of a refused one."""
         if self._file is None:
             return
         lines: list[str] = []
         for batch, attempt in zip(request.batches, attempts, strict=True):
             result = results.get((batch.topic, batch.partition))
-            line: dict[str, object] = {
-                "mono_ns": mono_ns,
-                "proxy": proxy,
-                "connection": connection,
-                "client_id": request.client_id,
-                "correlation_id": request.correlation_id,
-                "topic": batch.topic,
-                "partition": batch.partition,
-                "crc": batch.crc,
-                "records": batch.records,
-                "attempt": attempt,
-                "acks": request.acks,
-                "outcome": outcome,
-                "base_offset": result.base_offset if result else -1,
-                "error_code": result.error_code if result else -1,
-                **extra,
-            }
-            if (runs := identity_runs(batch)) is not None:
-                line["identities"] = runs
+            line = to_json(
+                WireExchange(
+                    mono_ns=mono_ns,
+                    proxy=proxy,
+                    connection=connection,
+                    client_id=request.client_id,
+                    correlation_id=request.correlation_id,
+                    topic=batch.topic,
+                    partition=batch.partition,
+                    crc=batch.crc,
+                    records=batch.records,
+                    attempt=attempt,
+                    acks=request.acks,
+                    outcome=outcome,
+                    base_offset=result.base_offset if result else -1,
+                    error_code=result.error_code if result else -1,
+                    forwarded=is_forwarded,
+                    answered_ns=answered_ns,
+                    followers=followers,
+                    held_us=held_us,
+                    identities=identity_runs(batch),
+                )
+            )
+            del line["t_us"]  # a proxy knows the clock of no run: who copies the line adds it
             lines.append(json.dumps(line, separators=(",", ":")) + "\n")
         os.write(self._file, "".join(lines).encode())
 

@@ -17,11 +17,11 @@ from typing import Final
 
 import numpy as np
 
-from reports.figures.measurements import Measurement
 from reports.figures.statistics.variance import FloatArray
-from reports.figures.sweep.behaviour import Behaviour
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.observations import Observation
+from runlog.records.measurements import Measurement
+from runlog.records.sweep import Behaviour
 
 _FIGURE: Final = "figure"
 _NO_BEHAVIOUR: Final = Behaviour(**{one.name: None for one in fields(Behaviour)})

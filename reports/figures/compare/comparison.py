@@ -22,15 +22,17 @@ from typing import Final
 import numpy as np
 
 from reports.figures.compare.blocks import block_levels, blocks_of
-from reports.figures.measurements import Measurement, knows_compiler, with_compiler
+from reports.figures.measurements import knows_compiler, with_compiler
 from reports.figures.statistics.discoveries import benjamini_hochberg, comparisons_of
 from reports.figures.statistics.distributions import t_cdf
 from reports.figures.statistics.variance import Estimate, FloatArray, interval, moderate, repetitions_for, unbounded
 from reports.figures.sweep.observations import MEASURES, NOT_SUSTAINED, Measure
 from runlog.records.codec import to_json
+from runlog.records.comparison import Change
+from runlog.records.measurements import Measurement
 from runlog.records.search import SearchEnd, SearchRecord
 
-BETTER, WORSE, SAME, UNDECIDED = "better", "worse", "same", "undecided"
+BETTER, WORSE, SAME, UNDECIDED = Change.BETTER, Change.WORSE, Change.SAME, Change.UNDECIDED
 RELEVANT: Final = 0.05  # a smaller change does not matter, unless the caller says otherwise
 WHOLE_RUN: Final = "whole run"
 GAP: Final = Measure(name="gap", title="longest gap without acknowledgement", unit="ms", more_is_better=False)
@@ -54,7 +56,7 @@ class Row:
     repetitions: tuple[int, int]
     p: float | None
     q: float | None  # p adjusted for all tests of its family
-    result: str
+    result: Change
     reason: str
 
 
@@ -62,7 +64,7 @@ class Row:
 class Comparison:
     rows: tuple[Row, ...]  # the whole run first
     relevant: float
-    result: str
+    result: Change
 
     @property
     def exit_code(self) -> int:
@@ -146,7 +148,7 @@ def search_row(base: SearchRecord, new: SearchRecord, relevant: float) -> Row:
     )  # fmt: skip
 
 
-def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row], *, measured: bool) -> str:
+def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row], *, measured: bool) -> Change:
     """One worse row makes the result worse. If the whole run is judged by the same measure, single undecided cells do
     not matter, except cells of which one side has no figure at all."""
     everything = [*whole, *correctness, *cells]

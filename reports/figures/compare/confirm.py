@@ -13,50 +13,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from reports.figures.measurements import Measurement, with_compiler
+from reports.figures.measurements import with_compiler
 from reports.figures.statistics.variance import interval
 from reports.figures.sweep.observations import BROKER_CPU, BY_NAME, MEASURES
-from runlog.records.codec import from_document
+from runlog.records.confirmation import CompilerAside, Confirmation, ConfirmationResult
+from runlog.records.measurements import Measurement
+from runlog.records.sweep import PredictedFigure
 
 RELEVANT: Final = 0.05
-CONFIRMED, BETTER, WORSE, UNDECIDED, UNKNOWN = "confirmed", "better", "worse", "undecided", "not measured"
+CONFIRMED, BETTER, WORSE = ConfirmationResult.CONFIRMED, ConfirmationResult.BETTER, ConfirmationResult.WORSE
+UNDECIDED, UNKNOWN = ConfirmationResult.UNDECIDED, ConfirmationResult.UNKNOWN
 _REPETITIONS_MIN: Final = 2  # one says nothing of its own scatter
 _DOUBT_MAX: Final = math.log(2)  # an interval that holds half and double of a figure confirms nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
-    """One measure, in its unit. `measured` is a geometric mean with its 95 % interval; None if there was no figure."""
-
-    measure: str
-    title: str
-    unit: str
-    predicted: tuple[float, float | None, float | None]  # value, low, high; None: the sweep could not tell
-    measured: tuple[float, float, float] | None
-    repetitions: int
-    result: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedFigure:
-    """One measure of `recommendation.predicted` in sweep.json, in its unit."""
-
-    value: float
-    low: float | None  # None: the sweep could not tell
-    high: float | None
-    forks: int = 1  # clusters that it is from
-    rounds: int = 1  # on each
-    compiler: float | None = None  # of broker CPU: the compilers' part beside it. None: it is in it, or there is none
-
-
-def predicted_figures(document: Mapping[str, object]) -> dict[str, PredictedFigure]:
-    """By measure; `document` is `recommendation.predicted` of sweep.json."""
-    return {name: from_document(PredictedFigure, figure) for name, figure in document.items()}
 
 
 def values_of(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurement]) -> dict[str, list[float]]:
@@ -68,14 +40,6 @@ def values_of(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurem
         for measure, value in (with_compiler(cell) if contained else cell).values.items():
             values.setdefault(measure, []).append(value)
     return values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompilerAside:
-    """What the brokers' compilers took, microseconds a record: beside the judged figure, and not judged."""
-
-    predicted: float
-    measured: float | None
 
 
 def compiler_aside(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurement]) -> CompilerAside | None:

@@ -9,23 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.figures.measurements import Measurement, knows_compiler
+from reports.figures.measurements import knows_compiler
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
+from runlog.records.codec import to_json
+from runlog.records.measurements import Measurement
 from runlog.records.run import HostRecord, RunRecord
+from runlog.records.stats import HostFigure
+from runlog.records.workload import WorkloadRecord
 
 _MEMORY_TOLERANCE: Final = 0.02  # kernels reserve a little more or less
-# How the load is asked for, not how it is made.
-_LOAD: Final = (
-    "rate_per_s", "record_size_bytes", "compressibility", "producers", "consumers", "keys", "key_count", "measure_ms",
-    "schedule",
-)  # fmt: skip
 _ONE_AFTER_THE_OTHER: Final = (
     "BASE and NEW were measured one after the other: what changed on the host in between counts as difference too"
 )
 _NOISE_FACTOR: Final = 2.0
 # Pressure is reported and does not decide: on a small host the measured processes cause it themselves.
-_PRESSURE_MIN: Final = {"psi_cpu_some_avg10": 10.0}
-_TAKEN_MIN: Final = {STEAL_SHARE: 0.02, FOREIGN_SHARE: 0.1}
+_PRESSURE_MIN: Final[Mapping[str, float]] = {HostFigure.CPU_PRESSURE: 10.0}
+_TAKEN_MIN: Final[Mapping[str, float]] = {STEAL_SHARE: 0.02, FOREIGN_SHARE: 0.1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +52,8 @@ def compare_surroundings(
                 f"durability, {name}", one.durability.get(name, "unknown"), other.durability.get(name, "unknown")
             )
         ]
-        unlike += [
-            line for name in _LOAD for line in _different(f"load, {name}", one.load.get(name), other.load.get(name))
-        ]
+        of_base, of_new = _asked(one.load), _asked(other.load)
+        unlike += [line for name in of_base for line in _different(f"load, {name}", of_base[name], of_new[name])]
         differs += _different("client", one.client, other.client)
         differs += _settings(one.properties, other.properties)
     unequal = _noise(pairs, _TAKEN_MIN)
@@ -66,6 +64,21 @@ def compare_surroundings(
         warnings=(_ONE_AFTER_THE_OTHER, *noise, *_clusters(pairs), *_compilers(pairs)),
         unequal=unequal,
     )
+
+
+def _asked(load: WorkloadRecord) -> dict[str, object]:
+    """How the load is asked for, not how it is made."""
+    return {
+        "rate_per_s": load.rate_per_s,
+        "record_size_bytes": load.record_size_bytes,
+        "compressibility": load.compressibility,
+        "producers": load.producers,
+        "consumers": load.consumers,
+        "keys": load.keys,
+        "key_count": load.key_count,
+        "measure_ms": load.measure_ms,
+        "schedule": to_json(load.schedule),
+    }
 
 
 def _once(lines: Sequence[str]) -> tuple[str, ...]:

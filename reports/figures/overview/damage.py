@@ -15,8 +15,8 @@ from reports.evidence.configuration import Configuration, configuration_of
 from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.overview.small_timeline import SmallTimeline, small_timeline
+from reports.judge.checks import FAIL, PASS
 from reports.judge.judged import Judged
-from reports.judge.verdict import FAIL, PASS
 from reports.read.model import PREDICTED_KINDS
 from runlog.records.cell import Expectation
 

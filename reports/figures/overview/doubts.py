@@ -8,10 +8,10 @@ from typing import Final
 
 from reports.figures.generator import GeneratorFigures
 from reports.figures.sweep.analysis import SweepAnalysis
+from reports.judge.checks import INCONCLUSIVE
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance
-from reports.judge.verdict import INCONCLUSIVE
 from runlog.records.cell import CellKind
 
 RUN, CELLS, SPEED, GENERATOR = "again", "cells", "speed", "generator"  # sections of the page

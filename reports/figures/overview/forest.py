@@ -15,6 +15,7 @@ from typing import Final
 from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import ONE_AT_A_TIME, Effect, judgement
 from reports.figures.sweep.front import MARGIN, Point
+from reports.figures.sweep.number_words import change, effect_size, significant
 from reports.figures.sweep.observations import (
     BY_NAME,
     CAPACITY,
@@ -28,7 +29,6 @@ from reports.figures.sweep.observations import (
     Measure,
     Observation,
 )
-from reports.figures.sweep.recommend import change, effect_size, significant
 from reports.figures.sweep.sensitivity import REPETITIONS_MAX, TARGET
 from reports.figures.sweep.telling import carried_all
 
@@ -284,7 +284,7 @@ def _ceiling_warnings(every: Sequence[Observation]) -> list[str]:
 def _baseline_warnings(every: Sequence[Observation]) -> list[str]:
     """Every ratio of the forest stands against the baseline, which has no row that could carry its own warning."""
     own = [item for item in every if not item.at_ceiling]
-    words = [item.state for item in own if item.state != OK]
+    words = [item.state.value for item in own if item.state != OK]
     words += ["disturbed by the host" for item in own if item.disturbed]
     many = len(own) > 1
     return [

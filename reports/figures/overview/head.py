@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.judge.checks import FAIL, PASS, Check
 from reports.judge.judged import Judged, overall
 from reports.judge.noise import disturbance, host_noise
-from reports.judge.verdict import FAIL, PASS, Check
+from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 from runlog.records.cell import CellKind
 
 _OF_SWEEP: Final = (CellKind.SWEEP, CellKind.CEILING)
@@ -131,7 +132,7 @@ def _of_sweep(struck: Sequence[Judged], judged: Sequence[Judged]) -> str:
 def _share_of_others(item: Judged) -> float | None:
     """Of all cores: other programs and other guests of the machine."""
     noise = host_noise(item.facts, window_only=True)
-    found = [noise[name] for name in ("foreign_share", "steal_share") if name in noise]
+    found = [noise[name] for name in (FOREIGN_SHARE, STEAL_SHARE) if name in noise]
     return sum(found) if found else None
 
 

@@ -17,8 +17,8 @@ from reports.figures.overview.safety_cost import SafetyCost, safety_cost
 from reports.figures.overview.table import CellTable, cell_table
 from reports.figures.search import SearchFigures
 from reports.figures.sweep.figures import SweepFigures
+from reports.judge.checks import Check
 from reports.judge.judged import Judged
-from reports.judge.verdict import Check
 from reports.read.cell import Run
 from reports.read.model import CORRECTED
 

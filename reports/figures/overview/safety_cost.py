@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.sweep.analysis import SweepAnalysis
+from reports.figures.sweep.number_words import change, significant
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
@@ -21,7 +22,6 @@ from reports.figures.sweep.observations import (
     Measure,
     Observation,
 )
-from reports.figures.sweep.recommend import change, significant
 from reports.figures.sweep.telling import carried_all
 
 _ACKS: Final = "acks"
@@ -100,6 +100,6 @@ def _acks(item: Observation) -> str:
 
 
 def _warnings(item: Observation) -> list[str]:
-    words = [item.state] if item.state != OK else []
+    words = [item.state.value] if item.state != OK else []
     words += ["disturbed by the host"] if item.disturbed else []
     return [f"{_acks(item)} was {word}" for word in words]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.cell import CellFigures
-from reports.figures.sweep.recommend import significant
+from reports.figures.sweep.number_words import significant
 from reports.read.model import PREDICTED_KINDS
 
 COMPRESSION_TOLD: Final = 0.02  # a ratio this near to 1 is none

@@ -11,16 +11,20 @@ from typing import TypeVar
 
 from reports.figures.sweep.capacity import is_measured
 from reports.figures.sweep.cell_means import CellMeans, cell_means
+from reports.figures.sweep.choosing import choose
 from reports.figures.sweep.effects import FACTORIAL, Effects, estimate_effects, smooth
-from reports.figures.sweep.fork_scatter import ForkScatter, fork_scatters
+from reports.figures.sweep.fork_scatter import fork_scatters
 from reports.figures.sweep.front import Point, surface
+from reports.figures.sweep.number_words import significant
 from reports.figures.sweep.observations import MEASURES, OK, P99, THROUGHPUT, Configuration, Observation
-from reports.figures.sweep.recommend import Inputs, Recommendation, choose, recommend, significant
-from reports.figures.sweep.sensitivity import Sensitivity, sensitivities
+from reports.figures.sweep.recommend import recommend
+from reports.figures.sweep.recommendation import Inputs, Recommendation
+from reports.figures.sweep.sensitivity import sensitivities
 from reports.figures.sweep.telling import carried_all, telling
 from reports.judge.judged import Judged
 from runlog.quality.steadiness import CHANGING_KINDS, CLOSED
 from runlog.records.cell import CellKind
+from runlog.records.sweep import ForkScatter, Sensitivity
 
 N = TypeVar("N", int, float)
 

@@ -15,6 +15,7 @@ from reports.figures.statistics.bootstrap import log_standard_error
 from reports.judge.broker_cpu import BrokerCpu, broker_cpu
 from reports.read.model import CellFacts
 from runlog.records.stats import ClientSample
+from runlog.records.sweep import Behaviour
 
 BATCH_SIZE: Final = "batch.size"
 _ACCUMULATED_RECORDS: Final = "record-accumulate-total"
@@ -35,29 +36,6 @@ class ClientFigures:
     queue_ms: float | None
     request_ms: float | None
     batch_bytes: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviour:
-    """None where neither client nor host told."""
-
-    records_per_batch: float | None
-    fill: float | None  # bytes of a batch over batch.size
-    records_per_request: float | None
-    requests_per_s: float | None
-    queue_ms: float | None  # accumulation: linger, and waiting for a free request
-    request_ms: float | None
-    retries: float | None
-    buffer_wait_ms: float | None
-    backpressure_sends: float | None
-    compression_ratio: float | None
-    wire_bytes_per_record: float | None
-    broker_cpu_us_per_record: float | None  # whole
-    broker_cpu_without_compiler_us_per_record: float | None  # the whole too where there is no compiler to tell
-    broker_cpu_log_error: float | None  # of the figure without the compiler
-    compiler_us_per_record: float | None
-    collector_us_per_record: float | None
-    client_cpu_us_per_record: float | None
 
 
 def behaviour_of(facts: CellFacts) -> Behaviour:

@@ -11,11 +11,12 @@ from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import judgement
 from reports.figures.sweep.fork_scatter import how_many_clusters, words
 from reports.figures.sweep.front import Damage, Point
-from reports.figures.sweep.levels import Level, PredictedLevel, level_of, predicted_levels
+from reports.figures.sweep.levels import level_of, predicted_levels
+from reports.figures.sweep.number_words import change, effect_size, figure, significant
 from reports.figures.sweep.observations import BY_NAME, MEASURES, P99, Measure, configuration_text
-from reports.figures.sweep.recommend import change, effect_size, figure, significant
-from reports.figures.sweep.tables import Table, tables
+from reports.figures.sweep.tables import Table, effect_records, interaction_records, tables
 from reports.figures.sweep.why import explain
+from runlog.records.sweep import EffectRecord, InteractionRecord, Level, PredictedFigure
 
 # Attribute of Behaviour -> heading, factor.
 BEHAVIOUR: Final[Mapping[str, tuple[str, float]]] = {
@@ -148,9 +149,11 @@ class SweepFigures:
     recommendation: RecommendationText
     limits: RatioLimits
     levels: tuple[Mapping[str, Level], ...]  # of each point of the analysis, by measure
-    predicted: Mapping[str, PredictedLevel]  # by measure
+    predicted: Mapping[str, PredictedFigure]  # by measure
     combination_p99: Level | None
     tables: Mapping[str, Table]  # by file name below results/
+    effect_records: tuple[EffectRecord, ...]
+    interaction_records: tuple[InteractionRecord, ...]
 
 
 def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
@@ -177,6 +180,8 @@ def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
         predicted=predicted_levels(analysis),
         combination_p99=level_of(combination.p99, P99) if combination and combination.p99 else None,
         tables=tables(analysis),
+        effect_records=effect_records(analysis),
+        interaction_records=interaction_records(analysis),
     )
 
 

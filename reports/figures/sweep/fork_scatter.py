@@ -8,21 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from reports.figures.sweep.cell_means import CellMeans
 from reports.figures.sweep.observations import BY_NAME, MEASURES
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkScatter:
-    measure: str
-    forks: int
-    rounds: int  # on each cluster
-    between: float  # relative standard deviation of clusters, common to all configurations
-    within: float  # relative standard deviation of a configuration's figure on one cluster, freed of the cluster's
-    numbers: tuple[int, ...]  # of the clusters that have a figure
-    offsets: tuple[float, ...]  # of each of these, as a share: 0.03 = 3 % above the mean of all
+from runlog.records.sweep import ForkScatter
 
 
 def fork_scatters(means: Mapping[str, CellMeans]) -> tuple[ForkScatter, ...]:

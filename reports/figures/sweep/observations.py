@@ -17,16 +17,19 @@ from typing import Final
 from reports.evidence.asked import achieved_ratio, asked_per_s, unsent
 from reports.evidence.configuration import Configuration as Promised
 from reports.evidence.configuration import configuration_of
-from reports.figures.sweep.behaviour import Behaviour, behaviour_of
+from reports.figures.sweep.behaviour import behaviour_of
 from reports.judge.broker_cpu import still_warming
+from reports.judge.checks import FAIL, PASS
+from reports.judge.figure_checks import ceiling_limit
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
 from reports.judge.noise import backlog, disturbance
-from reports.judge.verdict import FAIL, ceiling_limit
 from reports.read.cell import Cell
 from reports.read.model import CORRECTED, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.cell import CellKind, CellStatus
+from runlog.records.measurements import FigureState
+from runlog.records.sweep import Behaviour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +51,8 @@ MEASURES: Final = (
 )
 BY_NAME: Final = {measure.name: measure for measure in MEASURES}
 
-OK, UNSTEADY, NOT_SUSTAINED, CLIENT_BOUND = "ok", "unsteady", "not sustained", "client-bound"
-FAILED, UNUSABLE = "failed", "unusable"
+OK, UNSTEADY, NOT_SUSTAINED = FigureState.OK, FigureState.UNSTEADY, FigureState.NOT_SUSTAINED
+CLIENT_BOUND, FAILED, UNUSABLE = FigureState.CLIENT_BOUND, FigureState.FAILED, FigureState.UNUSABLE
 NO_FIGURES: Final = (FAILED, UNUSABLE)
 SUSTAINED_MIN: Final = 0.95
 P99_MISSING_MAX: Final = 0.01  # with more sends that never were answered, the p99 is one of them
@@ -66,7 +69,7 @@ class Observation:
     configuration: Configuration
     round: int
     baseline: bool
-    state: str
+    state: FigureState
     reason: str  # why the state is not ok
     values: dict[str, float]  # measure -> value; absent: not to be used
     log_errors: dict[str, float]  # measure -> standard error of ln(value) inside this one cell
@@ -142,7 +145,7 @@ def _contract(safety: str, promised: Promised) -> str:
     return f"may lose, {' and '.join(permitted)}" if permitted else "may lose acknowledged records"
 
 
-def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
+def _state(item: Judged, criteria: Criteria) -> tuple[FigureState, str]:
     """How far the figures of a cell may be used, and why no further."""
     facts = item.facts
     if item.verdict.result == FAIL:
@@ -157,7 +160,7 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
     share = facts.cell.record.outcome.health.busiest_process_cpu_share
     if facts.cell.kind is CellKind.CEILING and (limit := ceiling_limit(facts, criteria)):
         return CLIENT_BOUND, limit
-    bound = next((c.reason for c in item.verdict.checks if c.result != "pass" and "client-bound" in c.reason), "")
+    bound = next((c.reason for c in item.verdict.checks if c.result != PASS and "client-bound" in c.reason), "")
     if bound:
         return CLIENT_BOUND, bound
     if asked and min(reached / asked, 1.0 if sent is None else sent) < SUSTAINED_MIN:
@@ -168,7 +171,7 @@ def _state(item: Judged, criteria: Criteria) -> tuple[str, str]:
     has_p99 = facts.throughput_basis == "acknowledged" and facts.cell.kind is not CellKind.CEILING
     if has_p99 and (share_without := _share_without_answer(facts)) > P99_MISSING_MAX:
         return NOT_SUSTAINED, f"{share_without:.1%} of the records never were acknowledged, so that none is the p99"
-    unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != "pass"), "")
+    unsteady = next((c.reason for c in item.verdict.checks if c.name == "steady" and c.result != PASS), "")
     return (UNSTEADY, unsteady) if unsteady else (OK, "")
 
 
@@ -225,3 +228,10 @@ def by_value(text: str) -> tuple[int, float, str]:
         return (0, float(text), "")
     except ValueError:
         return (1, 0.0, "" if text == "none" else text)
+
+
+def compiler_us(configuration: Configuration, observations: Sequence[Observation]) -> float | None:
+    """What the brokers' compilers took per record, on average over the cells of a configuration; None: not recorded."""
+    own = [item.behaviour for item in observations if item.configuration == configuration and BROKER_CPU in item.values]
+    found = [each.compiler_us_per_record for each in own if each.compiler_us_per_record is not None]
+    return sum(found) / len(found) if found else None

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.statistics.variance import repetitions_for, smallest_effect
 from reports.figures.sweep.cell_means import CellMeans
 from reports.figures.sweep.observations import MEASURES
+from runlog.records.sweep import Sensitivity
 
 TARGET: Final = 0.05
 REPETITIONS_MAX: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sensitivity:
-    measure: str
-    scatter: float  # relative standard deviation of one repetition; with several on a cluster: of their mean
-    repetitions: int  # typical number that was used
-    smallest_effect: float  # as a share: 0.07 = 7 %
-    repetitions_for_target: int | None  # None: more than REPETITIONS_MAX
-    repeated: bool
 
 
 def sensitivities(means: Mapping[str, CellMeans], *, factorial: bool) -> tuple[Sensitivity, ...]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from reports.figures.sweep.analysis import SweepAnalysis
-from reports.figures.sweep.behaviour import Behaviour
-from reports.figures.sweep.effects import judgement
+from reports.figures.sweep.effects import Effect, Interaction, judgement
 from reports.figures.sweep.observations import MEASURES, configuration_text
+from runlog.records.sweep import Behaviour, EffectRecord, InteractionRecord
 
 Table = tuple[list[str], list[list[object]]]  # header, rows
 
 
-EFFECTS = ["measure", "setting", "reference", "value", "ratio", "low", "high", "judgement", "basis"]
-INTERACTIONS = ["measure", "first", "second", "ratio", "low", "high", "clear", "inseparable"]
 _SURFACE = [
     "settings",
     "contract",
@@ -28,33 +27,47 @@ _FORKS = ["measure", "clusters", "rounds_on_each", "between_clusters", "within_a
 _SENSITIVITY = ["measure", "scatter_of_one_repetition", "repetitions", "smallest_effect", "repetitions_for_5_percent"]
 
 
-def effect_table(analysis: SweepAnalysis) -> Table:
-    rows: list[list[object]] = []
-    for effects in analysis.effects.values():
-        for effect in effects.effects:
-            ratio, low, high = _rounded_all((effect.estimate.ratio[0], *effect.estimate.bounds), 5)
-            basis = "between repetitions" if effect.repeated else "inside one run only"
-            rows.append(
-                [
-                    *(effect.measure, effect.setting, effect.reference, effect.value),
-                    *(ratio, low, high, judgement(effect), basis),
-                ]
-            )
-    return EFFECTS, rows
+def effect_records(analysis: SweepAnalysis) -> tuple[EffectRecord, ...]:
+    return tuple(_effect(effect) for effects in analysis.effects.values() for effect in effects.effects)
 
 
-def interaction_table(analysis: SweepAnalysis) -> Table:
-    rows: list[list[object]] = []
-    for effects in analysis.effects.values():
-        for item in effects.interactions:
-            ratio, low, high = _rounded_all((item.estimate.ratio[0], *item.estimate.bounds), 5)
-            rows.append(
-                [
-                    *(item.measure, item.first, item.second, ratio, low, high),
-                    *(item.estimate.excludes_zero, "; ".join(item.inseparable)),
-                ]
-            )
-    return INTERACTIONS, rows
+def _effect(effect: Effect) -> EffectRecord:
+    ratio, low, high = _rounded_all((effect.estimate.ratio[0], *effect.estimate.bounds), 5)
+    return EffectRecord(
+        measure=effect.measure,
+        setting=effect.setting,
+        reference=effect.reference,
+        value=effect.value,
+        ratio=ratio,
+        low=low,
+        high=high,
+        judgement=judgement(effect),
+        basis="between repetitions" if effect.repeated else "inside one run only",
+    )
+
+
+def interaction_records(analysis: SweepAnalysis) -> tuple[InteractionRecord, ...]:
+    return tuple(_interaction(item) for effects in analysis.effects.values() for item in effects.interactions)
+
+
+def _interaction(item: Interaction) -> InteractionRecord:
+    ratio, low, high = _rounded_all((item.estimate.ratio[0], *item.estimate.bounds), 5)
+    return InteractionRecord(
+        measure=item.measure,
+        first=item.first,
+        second=item.second,
+        ratio=ratio,
+        low=low,
+        high=high,
+        clear=item.estimate.excludes_zero,
+        inseparable="; ".join(item.inseparable),
+    )
+
+
+def _table_of(record_type: type, records: Sequence[object]) -> Table:
+    """One column a field."""
+    names = [field.name for field in fields(record_type)]
+    return names, [[getattr(record, name) for name in names] for record in records]
 
 
 def surface_table(analysis: SweepAnalysis) -> Table:
@@ -88,7 +101,7 @@ def fork_table(analysis: SweepAnalysis) -> Table:
 
 
 def behaviour_table(analysis: SweepAnalysis) -> Table:
-    names = list(Behaviour.__dataclass_fields__)
+    names = [field.name for field in fields(Behaviour)]
     return (
         ["cell_id", "title", "round", "fork", "state", *names],
         [
@@ -110,8 +123,8 @@ def _rounded(value: float | None) -> float | None:
 def tables(analysis: SweepAnalysis) -> dict[str, Table]:
     """File name below results/ -> table."""
     return {
-        "effects.csv": effect_table(analysis),
-        "interactions.csv": interaction_table(analysis),
+        "effects.csv": _table_of(EffectRecord, effect_records(analysis)),
+        "interactions.csv": _table_of(InteractionRecord, interaction_records(analysis)),
         "surface.csv": surface_table(analysis),
         "sensitivity.csv": sensitivity_table(analysis),
         "forks.csv": fork_table(analysis),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from reports.figures.sweep.behaviour import Behaviour
+from reports.figures.sweep.number_words import significant
 from reports.figures.sweep.observations import NO_FIGURES, Configuration, Observation, by_value
-from reports.figures.sweep.recommend import significant
+from runlog.records.sweep import Behaviour
 
 _TOLD: Final = 0.15  # a figure that moved by less than this explains nothing
 

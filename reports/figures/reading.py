@@ -7,28 +7,9 @@ say the same. Shown by tests/reports/test_reports_reading.py.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from reports.figures.figures import Figures
-from reports.judge.limit_grammar import Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitTally:
-    """One limit over all cells, configurations or the run that it holds for."""
-
-    limit: str
-    held: int
-    broken: int
-    undecided: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    recommendation: tuple[str, ...]  # sentences; empty without a sweep
-    properties: str  # the recommended client's configuration file; empty if nothing is recommended
-    warnings: tuple[str, ...]  # the doubts of the front page, in its order
-    limits: tuple[LimitTally, ...]
+from runlog.records.verdicts import LimitOutcome, LimitTally, Reading
 
 
 def reading_of(figures: Figures) -> Reading:
@@ -42,7 +23,7 @@ def reading_of(figures: Figures) -> Reading:
 
 
 def _tallies(figures: Figures) -> tuple[LimitTally, ...]:
-    counts: dict[str, Counter[Outcome]] = {}
+    counts: dict[str, Counter[LimitOutcome]] = {}
     for one in (held for cell in figures.cells for held in cell.verdict.limits):
         counts.setdefault(one.limit, Counter())[one.outcome] += 1
     for of_run in figures.run.limits:
@@ -50,9 +31,9 @@ def _tallies(figures: Figures) -> tuple[LimitTally, ...]:
     return tuple(
         LimitTally(
             limit=limit,
-            held=count[Outcome.HELD],
-            broken=count[Outcome.BROKEN],
-            undecided=count[Outcome.UNDECIDED],
+            held=count[LimitOutcome.HELD],
+            broken=count[LimitOutcome.BROKEN],
+            undecided=count[LimitOutcome.UNDECIDED],
         )
         for limit, count in counts.items()
     )

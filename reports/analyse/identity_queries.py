@@ -1,0 +1,73 @@
+"""Spark SQL on the identities of records: lost, found again, never sent, or there twice; in all cells at once.
+
+Records are packed into words of 64 sequence numbers, so N records shuffle N/64 rows. Only words that look wrong are
+opened. All comparisons are of bit sets, in which each bit is one record: no hash and no sum stands for equality.
+
+Views needed: send and log (runlog.streams.schema plus `cell`). `record_sets.py` runs the statements in their order.
+"""
+
+from __future__ import annotations
+
+# Words in which something is not as it should be; `acked`, `other`, `present` are bit sets over seq & 63.
+BAD_WORDS = """
+SELECT cell, producer, incarnation, word, coalesce(acked, 0L) AS acked, coalesce(other, 0L) AS other,
+       coalesce(let_go, 0L) AS let_go,
+       coalesce(failed, 0L) AS failed, coalesce(sends, 0L) AS sends, coalesce(present, 0L) AS present,
+       coalesce(copies, 0L) AS copies
+FROM (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,
+             bit_or(IF(status = 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS acked,
+             bit_or(IF(status <> 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS other,
+             bit_or(IF(status = 2 AND error = 0, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS let_go,
+             bit_or(IF(status = 1, shiftleft(1L, CAST(seq & 63 AS INT)), 0L)) AS failed, count(*) AS sends
+      FROM send GROUP BY cell, producer, incarnation, shiftright(seq, 6))
+FULL OUTER JOIN
+     (SELECT cell, producer, incarnation, shiftright(seq, 6) AS word,
+             bit_or(shiftleft(1L, CAST(seq & 63 AS INT))) AS present, count(*) AS copies
+      FROM log GROUP BY cell, producer, incarnation, shiftright(seq, 6))
+USING (cell, producer, incarnation, word)
+WHERE coalesce(acked, 0L) & ~coalesce(present, 0L) <> 0
+   OR coalesce(let_go, 0L) & ~coalesce(present, 0L) <> 0
+   OR coalesce(present, 0L) & ~coalesce(acked, 0L) <> 0
+   OR coalesce(copies, 0L) <> bit_count(coalesce(present, 0L))
+   OR coalesce(sends, 0L) <> bit_count(coalesce(acked, 0L) | coalesce(other, 0L))
+"""
+
+# Of those, the ones with more rows than records.
+CROWDED_SEND_WORDS = "SELECT cell, producer, incarnation, word FROM bad_words WHERE sends <> bit_count(acked | other)"
+
+CROWDED_LOG_WORDS = "SELECT cell, producer, incarnation, word FROM bad_words WHERE copies <> bit_count(present)"
+
+# Sends with more than one row: outcomes that differ are two answers, equal ones a row that is there twice.
+ANSWERS = """
+SELECT /*+ BROADCAST(b) */ s.cell, s.producer, s.incarnation, s.seq, count(*) AS n,
+       count(DISTINCT s.status, s.partition, s.offset, s.acked_us) AS outcomes
+FROM send s LEFT SEMI JOIN crowded_send_words b
+  ON s.cell = b.cell AND s.producer = b.producer AND s.incarnation = b.incarnation AND shiftright(s.seq, 6) = b.word
+GROUP BY s.cell, s.producer, s.incarnation, s.seq HAVING count(*) > 1
+"""
+
+# Records behind the bits of the bad words.
+STRAYS = """
+SELECT cell, kind, producer, incarnation, word * 64 + bit AS seq
+FROM (SELECT cell, producer, incarnation, word,
+             stack(5, 'lost', acked & ~present, 'lost_unacked', let_go & ~present,
+                      'recovered', other & present & ~acked & ~failed,
+                      'phantom', failed & present & ~acked,
+                      'unexpected', present & ~(acked | other)) AS (kind, bits)
+      FROM bad_words)
+LATERAL VIEW explode(sequence(0, 63)) bits_of_word AS bit
+WHERE bits & shiftleft(1L, bit) <> 0
+"""
+
+DUPLICATES = """
+SELECT /*+ BROADCAST(b) */ l.cell, l.producer, l.incarnation, l.seq, l.partition, min(l.offset) AS first_offset,
+       count(DISTINCT l.offset) AS copies
+FROM log l LEFT SEMI JOIN crowded_log_words b
+  ON l.cell = b.cell AND l.producer = b.producer AND l.incarnation = b.incarnation AND shiftright(l.seq, 6) = b.word
+GROUP BY l.cell, l.producer, l.incarnation, l.seq, l.partition
+"""
+
+EXTRA_COPIES = """
+SELECT cell, sum(copies - 1) AS extra_copies
+FROM (SELECT cell, sum(copies) AS copies FROM duplicates GROUP BY cell, producer, incarnation, seq) GROUP BY cell
+"""

@@ -1,0 +1,147 @@
+"""Spark SQL on the final log by offsets: its order, and what acknowledgements say of it; in all cells at once.
+
+Offsets are packed into runs of 64 (`LOG_RUNS`). What was answered and what is stored are compared run by run. Only
+irregular runs reach the sort or are opened.
+
+Views needed: send and log (runlog.streams.schema plus `cell`), and those of `identity_queries`.
+"""
+
+from __future__ import annotations
+
+# The final log as runs: what one producer has in a block of 64 offsets with one distance of seq from offset (`lead`).
+# Nothing is summed up or hashed: a bit says that this very record stands at this very offset, since its seq is
+# offset + lead. So two sets of runs are equal if and only if they hold the same records at the same offsets.
+LOG_RUNS = """
+SELECT cell, partition, producer, incarnation, shiftright(offset, 6) AS block, seq - offset AS lead,
+       bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits, count(*) AS n, min(offset) AS first, max(offset) AS last
+FROM log GROUP BY cell, partition, producer, incarnation, shiftright(offset, 6), seq - offset
+"""
+
+# The same without whose records they are: which offsets of a block hold something, and how many records there are.
+LOG_WORDS = """
+SELECT cell, partition, block, bit_or(bits) AS bits, sum(n) AS n FROM log_runs GROUP BY cell, partition, block
+"""
+
+# A final read gives an offset once. Where it does not (a part that is there twice), no bits stand for records.
+CROWDED_BLOCKS = "SELECT cell, partition, block FROM log_words WHERE n <> bit_count(bits)"
+
+# What the final log holds of each partition.
+LOG_ENDS = """
+SELECT cell, partition, max(last) + 1 AS end_offset, sum(n) AS records FROM log_runs GROUP BY cell, partition
+"""
+
+REPEATED_ROWS = """
+SELECT cell, sum(IF(stream = 'send', n, 0)) AS send_rows, sum(IF(stream = 'log', n, 0)) AS log_rows
+FROM (SELECT cell, 'send' AS stream, sum(n - outcomes) AS n FROM answers GROUP BY cell
+      UNION ALL
+      SELECT l.cell, 'log', sum(l.n - bit_count(l.bits)) FROM log_words l LEFT SEMI JOIN crowded_blocks c
+        ON l.cell = c.cell AND l.partition = c.partition AND l.block = c.block GROUP BY l.cell)
+GROUP BY cell
+"""
+
+# A run is in order within itself. One without a gap fills its offsets, so that no other run can begin inside of it.
+BROKEN_RUNS = """
+SELECT cell, partition, producer, incarnation, block, lead FROM log_runs WHERE bit_count(bits) <> last - first + 1
+UNION
+SELECT r.cell, r.partition, r.producer, r.incarnation, r.block, r.lead
+FROM log_runs r LEFT SEMI JOIN crowded_blocks c ON r.cell = c.cell AND r.partition = c.partition AND r.block = c.block
+"""
+
+_OF_PRODUCER = "PARTITION BY cell, partition, producer, incarnation ORDER BY offset"
+
+# `top` is the highest seq at a lower offset, or at the same one where a block is crowded: there, runs are opened.
+LATE_RUNS = f"""
+SELECT cell, partition, producer, incarnation, offset, low, high, top
+FROM (SELECT *, greatest(max(high) OVER ({_OF_PRODUCER} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+                         max(low) OVER ({_OF_PRODUCER} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS top
+      FROM (SELECT /*+ BROADCAST(b) */ l.cell, l.partition, l.producer, l.incarnation, l.offset, l.seq AS low,
+                   l.seq AS high
+            FROM log l LEFT SEMI JOIN broken_runs b
+              ON l.cell = b.cell AND l.partition = b.partition AND l.producer = b.producer
+             AND l.incarnation = b.incarnation AND shiftright(l.offset, 6) = b.block AND l.seq - l.offset = b.lead
+            UNION ALL
+            SELECT r.cell, r.partition, r.producer, r.incarnation, r.first, r.first + r.lead, r.last + r.lead
+            FROM log_runs r LEFT ANTI JOIN broken_runs b
+              ON r.cell = b.cell AND r.partition = b.partition AND r.producer = b.producer
+             AND r.incarnation = b.incarnation AND r.block = b.block AND r.lead = b.lead))
+WHERE low < top
+"""
+
+# The late ones are opened, and later copies of a record that had come in time are taken out.
+REORDERED = """
+SELECT /*+ BROADCAST(d) */ c.cell, c.producer, c.incarnation, c.seq
+FROM (SELECT cell, partition, producer, incarnation, seq, min(offset + seq - low) AS offset
+      FROM late_runs LATERAL VIEW explode(sequence(low, least(high, top - 1))) inside AS seq
+      GROUP BY cell, partition, producer, incarnation, seq) c
+LEFT JOIN duplicates d
+  ON c.cell = d.cell AND c.partition = d.partition AND c.producer = d.producer
+ AND c.incarnation = d.incarnation AND c.seq = d.seq
+WHERE d.first_offset IS NULL OR d.first_offset = c.offset
+"""
+
+# Acknowledgements of records that the final log does not have at the partition and offset that they name.
+ASTRAY = """
+SELECT a.cell, a.partition, a.producer, a.incarnation, a.block, a.lead, a.bits & ~coalesce(l.bits, 0L) AS bits
+FROM (SELECT cell, partition, producer, incarnation, shiftright(offset, 6) AS block, seq - offset AS lead,
+             bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS bits
+      FROM send WHERE status = 0 AND offset >= 0
+      GROUP BY cell, partition, producer, incarnation, shiftright(offset, 6), seq - offset) a
+LEFT JOIN log_runs l
+  ON a.cell = l.cell AND a.partition = l.partition AND a.producer = l.producer AND a.incarnation = l.incarnation
+ AND a.block = l.block AND a.lead = l.lead
+WHERE a.bits & ~coalesce(l.bits, 0L) <> 0
+"""
+
+# Blocks in which an acknowledged offset may hold another record: the only ones to look into.
+OFFSET_BLOCKS = """
+SELECT cell, partition, block FROM astray UNION SELECT cell, partition, block FROM crowded_blocks
+"""
+
+# Of those, where nothing is instead.
+MISPLACED = """
+SELECT cell, producer, incarnation, block * 64 + bit + lead AS seq
+FROM (SELECT a.*, a.bits & ~coalesce(l.bits, 0L) AS empty
+      FROM astray a LEFT JOIN log_words l ON a.cell = l.cell AND a.partition = l.partition AND a.block = l.block)
+LATERAL VIEW explode(sequence(0, 63)) bits_of_block AS bit
+WHERE empty & shiftleft(1L, bit) <> 0
+"""
+
+ACK_MISPLACED = """
+SELECT /*+ BROADCAST(m) */ DISTINCT l.cell, l.producer, l.incarnation, l.seq
+FROM log l JOIN misplaced m
+  ON l.cell = m.cell AND l.producer = m.producer AND l.incarnation = m.incarnation AND l.seq = m.seq
+"""
+
+OFFSET_REUSED = """
+SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq
+FROM (SELECT /*+ BROADCAST(b) */ send.* FROM send LEFT SEMI JOIN offset_blocks b
+        ON send.cell = b.cell AND send.partition = b.partition AND shiftright(send.offset, 6) = b.block
+      WHERE status = 0 AND offset >= 0) s
+JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
+        ON log.cell = b.cell AND log.partition = b.partition AND shiftright(log.offset, 6) = b.block) l
+  ON s.cell = l.cell AND s.partition = l.partition AND s.offset = l.offset
+WHERE NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)
+"""
+
+# Time in bins of 10 ms: the highest offset that was acknowledged in an earlier bin, against sends handed over in this.
+REALTIME_BINS = """
+SELECT cell, partition, bin, top
+FROM (SELECT cell, partition, bin, lowest,
+             max(high) OVER (PARTITION BY cell, partition ORDER BY bin
+                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
+      FROM (SELECT cell, partition, bin, max(high) AS high, min(lowest) AS lowest
+            FROM (SELECT cell, partition, stack(2, acked_bin, high, CAST(NULL AS BIGINT),
+                                                sent_bin, CAST(NULL AS BIGINT), lowest) AS (bin, high, lowest)
+                  FROM (SELECT cell, partition, acked_us DIV 10000 AS acked_bin, sent_us DIV 10000 AS sent_bin,
+                               max(offset) AS high, min(offset) AS lowest
+                        FROM send WHERE status = 0 AND offset >= 0 AND sent_us >= 0
+                        GROUP BY cell, partition, acked_us DIV 10000, sent_us DIV 10000))
+            GROUP BY cell, partition, bin))
+WHERE lowest <= top
+"""
+
+SEND_REALTIME_VIOLATION = """
+SELECT /*+ BROADCAST(b) */ s.cell, s.producer, s.incarnation, s.seq
+FROM send s JOIN realtime_bins b ON s.cell = b.cell AND s.partition = b.partition AND s.sent_us DIV 10000 = b.bin
+WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0 AND s.offset <= b.top
+"""

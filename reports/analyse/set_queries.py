@@ -1,0 +1,55 @@
+"""Spark SQL on intervals of offsets, of which predictions are made, and on the sets that come out: their ranges.
+
+Views needed: send and log (runlog.streams.schema plus `cell`), the small tables of `record_sets.register_intervals`,
+and `marks`. `mark_queries.py` says which statements tell an anomaly.
+"""
+
+from __future__ import annotations
+
+# An interval may be as wide as offsets are: `shift` is how wide its blocks are, so that it has but a few hundred.
+INTERVAL_BLOCKS = """
+SELECT * FROM intervals
+LATERAL VIEW explode(sequence(shiftright(from_offset, CAST(shift AS INT)),
+                              shiftright(end_offset - 1, CAST(shift AS INT)))) blocks AS block
+"""
+
+FROM_INTERVALS = """
+SELECT /*+ BROADCAST(i) */ DISTINCT s.cell, i.kind, s.producer, s.incarnation, s.seq
+FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
+JOIN interval_blocks i
+  ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
+WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind IN ('acked_below_min_isr', 'two_leaders_ack')
+  AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
+"""
+
+# Of every width that intervals have (`interval_shifts`).
+PREDICTED_LOST = """
+SELECT /*+ BROADCAST(i) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
+FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
+JOIN interval_blocks i
+  ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
+WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind = 'lost'
+  AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
+"""
+
+PREDICTED_IN_LOG = """
+SELECT /*+ BROADCAST(i) */ l.cell, i.kind, l.producer, l.incarnation, l.seq
+FROM (SELECT /*+ BROADCAST(w) */ * FROM log CROSS JOIN interval_shifts w) l
+JOIN interval_blocks i
+  ON l.cell = i.cell AND l.partition = i.partition AND l.width = i.shift AND shiftright(l.offset, l.width) = i.block
+WHERE l.offset >= i.from_offset AND l.offset < i.end_offset AND i.kind IN ('duplicated', 'reordered')
+"""
+
+# Runs of neighbouring sequence numbers, at most {limit} a set; count and hash are of the whole set.
+RANGES = """
+SELECT cell, kind, part, producer, incarnation, first_seq, last_seq, total, hash
+FROM (SELECT *, sum(n) OVER whole AS total, bit_xor(part_hash) OVER whole AS hash,
+             row_number() OVER (PARTITION BY cell, kind, part ORDER BY producer, incarnation, first_seq) AS place
+      FROM (SELECT cell, kind, part, producer, incarnation, min(seq) AS first_seq, max(seq) AS last_seq, count(*) AS n,
+                   bit_xor(xxhash64(producer, incarnation, seq)) AS part_hash
+            FROM (SELECT *, seq - row_number() OVER (PARTITION BY cell, kind, part, producer, incarnation
+                                                     ORDER BY seq) AS island FROM marks)
+            GROUP BY cell, kind, part, producer, incarnation, island)
+      WINDOW whole AS (PARTITION BY cell, kind, part))
+WHERE place <= {limit}
+"""

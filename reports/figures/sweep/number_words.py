@@ -1,0 +1,36 @@
+"""Figures, ratios and changes of a sweep as short texts. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from reports.figures.statistics.variance import Estimate
+from reports.figures.sweep.observations import Measure
+
+
+def figure(level: Estimate, measure: Measure) -> str:
+    """`12.3 ms (11.8 to 12.9)`."""
+    value, low, high = (number * measure.scale for number in level.ratio)
+    text = f"{significant(value)} {measure.unit}"
+    return f"{text} ({significant(low)} to {significant(high)})" if 0 < level.standard_error < math.inf else text
+
+
+def significant(value: float) -> str:
+    """Three significant digits, thousands with a comma."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def effect_size(share: float) -> str:
+    """`7.0 %`, or `a factor of 3.1` where a percentage would mislead."""
+    return f"{share:.1%}" if share < 1 else f"a factor of {1 + share:.2g}"
+
+
+def change(difference: Estimate) -> str:
+    """`-32 % (-40 to -22)`."""
+    value, low, high = ((ratio - 1) * 100 for ratio in difference.ratio)
+    if not difference.is_bounded:
+        return f"{value:+.1f} % (interval unknown)"
+    digits = 0 if max(abs(value), abs(high - low)) >= 10 else 1
+    return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"

@@ -1,0 +1,253 @@
+"""The sentences of a recommendation: what to run, how sure that is, and what would change it. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from reports.figures.sweep.choosing import CHEAPER, Choice
+from reports.figures.sweep.fork_scatter import how_many_clusters
+from reports.figures.sweep.front import MARGIN, Point
+from reports.figures.sweep.number_words import change, effect_size, figure, significant
+from reports.figures.sweep.observations import (
+    BROKER_CPU,
+    BY_NAME,
+    CAPACITY,
+    MAY_LOSE,
+    NOT_SUSTAINED,
+    OK,
+    P99,
+    SAFE,
+    THROUGHPUT,
+    WIRE_BYTES,
+    Measure,
+    compiler_us,
+    configuration_text,
+)
+from reports.figures.sweep.prediction import Prediction
+from reports.figures.sweep.recommendation import Inputs
+
+_FLATTERY_TOLD: Final = 0.001
+REPETITIONS_TO_DECIDE: Final = 4  # `compare` needs as many a side to judge a cell alone
+DECIDE: Final = f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}"
+HOW_SURE, WOULD_CHANGE = "How sure: ", "What would change it: "  # how the sentences that tell it begin
+_ALONE: Final = "The only safe configuration that this run can recommend"
+_CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
+
+
+def sentences_of(
+    choice: Choice, certainty: float, predicted: Mapping[str, Prediction], inputs: Inputs
+) -> tuple[str, ...]:
+    """Of a recommended configuration. `certainty` and `predicted` are those of the choice."""
+    objective, winner, chosen = choice.objective, choice.winner, choice.chosen
+    others = [point for point in (winner, *choice.ties) if point is not chosen]
+    return (
+        _what(chosen, certainty, inputs, is_told_apart=not others, is_alone=len(choice.contenders) == 1),
+        *_no_p99(objective),
+        *_why_not_the_best(chosen, winner, objective, inputs),
+        *_against_baseline(chosen, inputs),
+        *_compiler_aside(chosen, inputs),
+        *_on_another_cluster(predicted, inputs),
+        _how_sure(chosen, others, choice.contenders, objective, certainty, inputs),
+        *_changes(chosen, inputs),
+    )
+
+
+def why_nothing(inputs: Inputs) -> str:
+    if not inputs.points:
+        return "No recommendation: no cell of the sweep has a figure that may be used."
+    reasons = []
+    if not any(point.safety == SAFE for point in inputs.points):
+        reasons.append("no configuration keeps every acknowledged record by contract")
+    bad = [item for item in inputs.observations if item.state != OK]
+    if bad:
+        reasons.append(
+            f"{len(bad)} of {len(inputs.observations)} cells are {', '.join(sorted({i.state for i in bad}))}"
+        )
+    return f"No recommendation: {'; '.join(reasons) or 'no cell has both a rate and a p99'}."
+
+
+def seen_once(choice: Choice, inputs: Inputs) -> list[str]:
+    """Intervals from inside one run say nothing about the next one: what was seen, and what would decide."""
+    measure, best = choice.objective, choice.winner
+    rounds = max(item.round for item in inputs.observations)
+    seen = (
+        f"{'Seen in this one run' if rounds == 1 else 'Seen once each'}, at {inputs.load}: of the "
+        f"{len(choice.contenders)} safe configurations "
+        f"{configuration_text(best.configuration)} had the {'highest' if measure.more_is_better else 'lowest'} "
+        f"{measure.title}, {_value(best, measure)}"
+    )
+    base = next((point for point in choice.contenders if point.configuration == inputs.baseline), None)
+    if base is not None and base is not best:
+        seen += f"; the baseline had {_value(base, measure)}"
+    why = "each configuration ran once"
+    if rounds > 1:
+        why = f"of {rounds} repetitions no configuration has more than one whose {measure.title} counts"
+    more = f"{REPETITIONS_TO_DECIDE} repetitions are the least that can decide: run the same suite with {DECIDE}."
+    return [
+        f"No recommendation: {why}, and one run does not show how much the next one differs.",
+        *_no_p99(measure),
+        f"{seen}.",
+        more if rounds < REPETITIONS_TO_DECIDE else "The warnings say why the others do not count.",
+    ]
+
+
+def _value(point: Point, measure: Measure) -> str:
+    return f"{significant(point.levels[measure.name].ratio[0] * measure.scale)} {measure.unit}"
+
+
+def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: bool, is_alone: bool) -> str:
+    """Clear or likely is only what is told from every other: the best of equals has won by luck, which flatters it."""
+    words = _CERTAINTY if is_told_apart else _CERTAINTY[-1:]
+    word = _ALONE if is_alone else next(word for least, word in words if certainty >= least)
+    figures = [
+        f"{BY_NAME[name].title} {figure(level, BY_NAME[name])}"
+        for name in (THROUGHPUT if CAPACITY not in chosen.levels else CAPACITY, P99, BROKER_CPU, WIRE_BYTES)
+        if (level := chosen.levels.get(name)) is not None
+    ]
+    return f"{word}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
+
+
+def _no_p99(objective: Measure) -> list[str]:
+    if objective.name == P99:
+        return []
+    return [
+        "No safe configuration carried the asked rate every time, so they are ranked by the rate that they did carry; "
+        "latency at "
+        "that point is the length of the queue and is not compared."
+    ]
+
+
+def _why_not_the_best(chosen: Point, winner: Point, measure: Measure, inputs: Inputs) -> list[str]:
+    """A reader sees a better figure in the table and must hear why it was passed over."""
+    if chosen is winner:
+        return []
+    saved = inputs.means[BROKER_CPU].between(winner.configuration, chosen.configuration)
+    assert saved is not None, "broker CPU is why it was chosen"
+    best = winner.title.split(" (")[0]
+    return [
+        f"{best} has the best {measure.title} of this run, {figure(winner.levels[measure.name], measure)}, but the run "
+        f"cannot tell the two apart in it, and this one takes less of the brokers: "
+        f"{BY_NAME['broker_cpu'].title} {change(saved)}."
+    ]
+
+
+def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
+    if inputs.baseline is None:
+        return []
+    if chosen.configuration == inputs.baseline:
+        return ["That is the baseline: no safe configuration of this sweep is better at what decides."]
+    parts = [
+        f"{BY_NAME[name].title} {change(difference)}"
+        for name, means in inputs.means.items()
+        if not (name == THROUGHPUT and CAPACITY in inputs.means)
+        and (difference := means.between(inputs.baseline, chosen.configuration)) is not None
+    ]
+    return [f"Against the baseline: {'; '.join(parts)}."] if parts else []
+
+
+def _compiler_aside(chosen: Point, inputs: Inputs) -> list[str]:
+    found = compiler_us(chosen.configuration, inputs.observations)
+    if found is None or BROKER_CPU not in chosen.levels:
+        return []
+    return [
+        f"Broker CPU is without the just-in-time compilers of the brokers, which grow idle with their age: beside it "
+        f"they took {significant(found)} {BY_NAME['broker_cpu'].unit} a record in this configuration."
+    ]
+
+
+def _on_another_cluster(predicted: Mapping[str, Prediction], inputs: Inputs) -> list[str]:
+    """What the figures above are worth on a cluster that this run did not see."""
+    forked = {name: own for name, own in predicted.items() if own.forks > 1}
+    if not forked:
+        return [how_many_clusters(inputs.means)]
+    figures = "; ".join(
+        f"{BY_NAME[name].title} {figure(own.expected, BY_NAME[name])}" for name, own in forked.items()
+    )  # fmt: skip
+    text = f"On one more cluster expect, 19 times in 20: {figures}"
+    taken = [
+        f"{BY_NAME[name].title} {math.expm1(own.flattery):+.1%}"
+        for name, own in forked.items()
+        if abs(own.flattery) >= _FLATTERY_TOLD
+    ]
+    if taken:
+        text += (
+            f". Being chosen flatters a figure: by the clusters that did not choose it, {', '.join(taken)} is in these"
+        )
+    return [text + "."]
+
+
+def _how_sure(
+    chosen: Point,
+    ties: Sequence[Point],
+    contenders: Sequence[Point],
+    measure: Measure,
+    certainty: float,
+    inputs: Inputs,
+) -> str:
+    if len(contenders) == 1:
+        return (
+            f"{HOW_SURE}no other safe configuration has a {measure.title} that counts, so there was nothing to choose."
+        )
+    text = (
+        f"{HOW_SURE}drawn again from the intervals it has the best {measure.title} of the {len(contenders)} safe "
+        f"configurations, or is within {MARGIN:.0%} of it, {certainty:.0%} of the time"
+    )
+    if ties:
+        shown = ", ".join(point.title.split(" (")[0] for point in ties[:4])
+        more = f" and {len(ties) - 4} more" if len(ties) > 4 else ""
+        text += f"; this run cannot tell it from {shown}{more}"
+    own = next((item for item in inputs.sensitivities if item.measure == measure.name), None)
+    if own is not None:
+        text += f" (differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen)"
+    return text + "."
+
+
+def _changes(chosen: Point, inputs: Inputs) -> list[str]:
+    """What another priority or another load would choose."""
+    parts: list[str] = []
+    p99 = inputs.means.get(P99)
+    loose = [point for point in inputs.points if point.safety == MAY_LOSE and P99 in point.levels]
+    if p99 is not None and loose:
+        best = min(loose, key=lambda point: point.levels[P99].value)
+        difference = p99.between(chosen.configuration, best.configuration)
+        if difference is not None and difference.high < 0:
+            harm = f" (under faults: {best.damage.text()})" if best.damage.cells else ""
+            parts.append(
+                f"if losing acknowledged records is acceptable, {best.title.split(' (')[0]} has p99 "
+                f"{change(difference)}{harm}"
+            )
+        else:
+            parts.append("giving up acks=all bought no p99 that this run could see")
+    safe = [point for point in inputs.points if point.safety == SAFE and point is not chosen]
+    parts += _more_capacity(chosen, safe, inputs)
+    for name, words in ((BROKER_CPU, "if broker CPU counts most"), (WIRE_BYTES, "if bytes on the wire count most")):
+        means = inputs.means.get(name)
+        offers = [point for point in safe if name in point.levels]
+        if means is None or not offers:
+            continue
+        best = min(offers, key=lambda point: point.levels[name].value)
+        saved = means.between(chosen.configuration, best.configuration)
+        if saved is not None and saved.high < 0 and saved.value < -CHEAPER:
+            cost = p99.between(chosen.configuration, best.configuration) if p99 is not None else None
+            price = f" at p99 {change(cost)}" if cost is not None else ""
+            parts.append(f"{words}, {best.title.split(' (')[0]} takes {change(saved)}{price}")
+    held = sorted({item.title for item in inputs.observations if item.state == NOT_SUSTAINED})
+    if held:
+        parts.append(f"{len(held)} configuration(s) did not carry the rate: a lower rate would bring them back in")
+    parts.append(f"all of it holds at {inputs.load}: at another rate or size batches fill differently")
+    return [f"{WOULD_CHANGE}{'; '.join(parts)}."]
+
+
+def _more_capacity(chosen: Point, safe: Sequence[Point], inputs: Inputs) -> list[str]:
+    """The choice is by p99 at the sweep's rate; another one may carry more."""
+    means = inputs.means.get(CAPACITY)
+    offers = [point for point in safe if CAPACITY in point.levels]
+    if means is None or not offers:
+        return []
+    best = max(offers, key=lambda point: point.levels[CAPACITY].value)
+    gained = means.between(chosen.configuration, best.configuration)
+    if gained is None or gained.low <= 0 or not means.repeated:
+        return []
+    return [f"if capacity counts most, {best.title.split(' (')[0]} carries {change(gained)}"]

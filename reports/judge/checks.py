@@ -1,0 +1,51 @@
+"""The result of one check, and the verdict that all checks of a cell give together. Pure.
+
+An observed violation is a fail, even if the figures of speed are in doubt. Inconclusive means that the run cannot say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from runlog.records.verdicts import LimitRecord, Result
+
+PASS, FAIL, INCONCLUSIVE = Result.PASS, Result.FAIL, Result.INCONCLUSIVE
+EXIT_CODES: Final = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One invariant of one cell: a JUnit test case."""
+
+    name: str
+    result: Result
+    reason: str
+    allowed: str = ""  # a failure that an allowance covers: the allowance, and what it covers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    result: Result
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()  # worth knowing, changes nothing
+    limits: tuple[LimitRecord, ...] = ()  # each is a check too
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not a pass; for a pass, what was shown."""
+        wanted = [check.reason for check in self.checks if check.result == self.result]
+        return wanted or [check.reason for check in self.checks]
+
+
+def worst(results: Sequence[Result]) -> Result:
+    """Fail comes before inconclusive, and inconclusive before pass. No check at all is inconclusive."""
+    if FAIL in results:
+        return FAIL
+    return INCONCLUSIVE if INCONCLUSIVE in results or not results else PASS
+
+
+def check(name: str, good: bool, reason: str, otherwise: str, result: Result = INCONCLUSIVE) -> Check:
+    """`reason` of a pass; `otherwise` is told of what is not good, which is then the result."""
+    return Check(name=name, result=PASS if good else result, reason=reason if good else otherwise)

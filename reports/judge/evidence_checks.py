@@ -1,0 +1,138 @@
+"""Whether a cell's evidence is whole: without it, damage can neither be seen nor ruled out. Pure.
+
+A check that is not passed is inconclusive and no fail: the run cannot say.
+"""
+
+from __future__ import annotations
+
+from reports.judge.checks import INCONCLUSIVE, PASS, Check, check
+from reports.read.model import Basis, CellFacts
+from runlog.quality.criteria import Criteria
+from runlog.records.cell import CellKind, CellStatus
+from runlog.records.fault import WAIT, FaultPhase
+
+# What these checks look at, in words, for docs/reference/lawful.md.
+EVIDENCE_CHECKS = {
+    "cell finished": "the harness carried the cell out to its end",
+    "run log readable": "the streams that the cell must have are there, and every file of them can be read",
+    "final read complete": "every partition was read from its log's start to its end, after all faults were healed",
+    "enough records": f"at least {Criteria().records_min} records in the measured window, acknowledged ones, or with "
+    "acks=0 those that the final read found",
+    "sends accepted": f"at least {Criteria().accepted_share_min:.0%} of the sends were acknowledged, or with acks=0 "
+    f"taken over by the client; {Criteria().accepted_share_min_chaos:.0%} in a scenario with faults",
+    "run log agrees with itself": "no stream says the opposite of another (below)",
+    "all partitions delivered": "a reader that begins at the log's start got something of every partition that it "
+    "reads and in which the final read finds something",
+    "fault took effect": "of a scenario with faults: every fault that was applied is proved to have acted",
+}
+_ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
+READABLE = "run log readable"
+
+
+def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
+    """What every cell must show; of a cell with faults also that they acted."""
+    checks = [*_evidence(facts, criteria), _all_delivered(facts)]
+    return [*checks, _fault_proved(facts)] if facts.cell.kind is CellKind.CHAOS else checks
+
+
+def is_usable(facts: CellFacts, criteria: Criteria) -> bool:
+    """Whether what is missing from the streams was not there. A stream with holes does not say that."""
+    checks = _evidence(facts, criteria)
+    return all(one.result == PASS for one in checks if one.name != READABLE) and not facts.missing_streams
+
+
+def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
+    outcome = facts.cell.record.outcome
+    why = outcome.final_read.reason or "it is not recorded as complete"
+    missing = (*facts.missing_streams, *facts.missing_beside)
+    # At a ceiling what is answered in the window was sent a queue's length before.
+    done = facts.counts.acks_in_window if facts.cell.kind is CellKind.CEILING else facts.counts.acked
+    if facts.throughput_basis is not Basis.ACKNOWLEDGED:
+        done = facts.counts.log_in_window
+    return [
+        check(
+            "cell finished",
+            outcome.status is CellStatus.DONE,
+            "the cell ran to its end",
+            f"the cell is {outcome.status}: {outcome.reason or 'no reason recorded'}",
+        ),
+        check(
+            READABLE,
+            not missing,
+            "all that the plan must have recorded is there",
+            f"parts of the run log are missing: {'; '.join(missing)}",
+        ),
+        check(
+            "final read complete",
+            facts.cell.is_read_to_end,
+            "every partition was read to its end",
+            f"the log was not read to its end: {why}",
+        ),
+        check(
+            "enough records",
+            done >= criteria.records_min,
+            f"{done} records in the measured window",
+            f"only {done} records in the measured window, {criteria.records_min} are needed",
+        ),
+        check(
+            "run log agrees with itself",
+            not facts.contradictions,
+            "nothing in the run log contradicts another part of it",
+            f"the run log contradicts itself: {'; '.join(facts.contradictions)}",
+        ),
+        *(
+            [] if facts.cell.kind is CellKind.SEARCH else [_accepted(facts, criteria)]
+        ),  # a try above the limit may time out
+    ]
+
+
+def _all_delivered(facts: CellFacts) -> Check:
+    unread = facts.set_count("unread")
+    return check(
+        "all partitions delivered",
+        not unread,
+        "every reader got something of every partition that it reads",
+        f"a reader got nothing at all of partitions that hold {unread} record(s): whether delivery works there "
+        "cannot be said",
+    )
+
+
+def _accepted(facts: CellFacts, criteria: Criteria) -> Check:
+    """If the sends of a cell are refused or unanswered, it says nothing about speed or about promises kept."""
+    counts = facts.counts
+    is_acknowledged = facts.throughput_basis is Basis.ACKNOWLEDGED
+    sent = counts.acked_total + counts.failed_total + counts.unknown_total
+    accepted = counts.acked_total if is_acknowledged else sent - counts.failed_total
+    least = criteria.accepted_share_min_chaos if facts.cell.kind is CellKind.CHAOS else criteria.accepted_share_min
+    share = accepted / sent if sent else 1.0  # that there is nothing at all is another check's part
+    what = "acknowledged" if is_acknowledged else "taken over by the client"
+    rest = f"{counts.failed_total} failed, {counts.unknown_total} are unknown"
+    how_many = "none" if not accepted else f"{accepted} ({share:.0%})"
+    return check(
+        "sends accepted",
+        share >= least,
+        f"{share:.0%} of the sends were {what}",
+        f"{how_many} of the {sent} sends were {what}; {rest}; {least:.0%} are needed",
+    )
+
+
+def _fault_proved(facts: CellFacts) -> Check:
+    phases: dict[str, set[FaultPhase]] = {}
+    names: dict[str, str] = {}
+    for line in facts.cell.fault_lines:
+        if line.kind == WAIT:  # of the same step: that what was waited for came is no proof of the fault
+            continue
+        phases.setdefault(line.id, set()).add(line.phase)
+        names[line.id] = f"{line.kind} on {line.target}"
+    applied = [fault_id for fault_id, seen in phases.items() if seen & _ACTED and FaultPhase.MISSED not in seen]
+    if not facts.cell.record.has_faults:
+        return Check(name="fault took effect", result=PASS, reason="a control run: no fault was planned")
+    unproved = [fault_id for fault_id in applied if FaultPhase.PROVED not in phases[fault_id]]
+    if not applied:
+        return Check(name="fault took effect", result=INCONCLUSIVE, reason="no fault was applied")
+    return check(
+        "fault took effect",
+        not unproved,
+        f"{len(applied)} fault(s) applied and proved",
+        f"no proof that {', '.join(names[item] for item in unproved)} had an effect",
+    )

@@ -1,0 +1,143 @@
+"""Whether a cell's figures of speed mean something, and whether they keep a scenario's limits. Pure.
+
+Thresholds are in runlog/quality/criteria.py.
+"""
+
+from __future__ import annotations
+
+from reports.evidence.asked import achieved_ratio, schedule_kind
+from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, check
+from reports.judge.noise import backlog
+from reports.read.model import CellFacts
+from runlog.quality.criteria import Criteria
+from runlog.quality.steadiness import CHANGING_KINDS
+from runlog.records.cell import CellKind
+
+
+def figure_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
+    checks = _criteria(facts)
+    if facts.cell.kind in (CellKind.CHAOS, CellKind.SEARCH):  # a try above the limit falls behind, as it should
+        return checks
+    return [*checks, _measured(facts), _generator(facts, criteria), _steady(facts, criteria)]
+
+
+def generator_ceiling_per_s(facts: CellFacts) -> float | None:
+    """What the generator reached by itself for records like this cell's (self-certification); None: not measured."""
+    value = facts.cell.record.certificate.records_per_s
+    return float(value) if value is not None and value > 0 else None
+
+
+def ceiling_share(facts: CellFacts) -> float | None:
+    """The cell's rate over the ceiling of its generator."""
+    ceiling = generator_ceiling_per_s(facts)
+    return facts.throughput_records_per_s / ceiling if ceiling else None
+
+
+def _criteria(facts: CellFacts) -> list[Check]:
+    """A scenario's limits on recovery, and on silence."""
+    checks: list[Check] = []
+    for item in facts.cell.record.criteria:
+        value = _figure(facts, item.figure)
+        if value is None:
+            checks.append(Check(name=item.text, result=INCONCLUSIVE, reason=f"{item.text}: the run does not show it"))
+            continue
+        told = f"{item.text}: {value:.2f} {'record-seconds' if item.figure == 'area' else 's'}"
+        checks.append(check(item.text, value <= item.limit, told, told, FAIL))
+    return checks
+
+
+def _figure(facts: CellFacts, figure: str) -> float | None:
+    """In seconds, or record-seconds. An outage that never began is one of no length."""
+    if figure == "gap":
+        return None if facts.gap_us is None else facts.gap_us / 1e6
+    found = facts.recovery
+    if found is None:
+        return None
+    values = {
+        "detect": found.detect_us,
+        "elect": found.elect_us,
+        "first ack": found.first_ack_us,
+        "recover": found.recover_us,
+    }
+    if figure == "area":
+        return found.area_record_seconds
+    value = values.get(figure)
+    return None if value is None else value / 1e6
+
+
+def _generator(facts: CellFacts, criteria: Criteria) -> Check:
+    """A rate below the one asked for is a result if the brokers are the limit, and none if the generator is."""
+    ratio = achieved_ratio(facts)
+    share = facts.cell.record.outcome.health.busiest_process_cpu_share
+    name = "generator kept up"
+    if facts.cell.kind is CellKind.CEILING:
+        return Check(name=name, result=PASS, reason=ceiling_limit(facts, criteria) or "the generator had room left")
+    near, ceiling = ceiling_share(facts), generator_ceiling_per_s(facts)
+    if near is not None and ceiling is not None and near >= criteria.generator_ceiling_share_max:
+        return Check(
+            name=name,
+            result=INCONCLUSIVE,
+            reason=f"client-bound: {facts.throughput_records_per_s:,.0f} records/s are {near:.0%} of the "
+            f"{ceiling:,.0f} that the generator reaches against a broker that stores nothing (limit "
+            f"{criteria.generator_ceiling_share_max:.0%}); lower the rate, or add processes",
+        )
+    if ratio is None:
+        return Check(name=name, result=PASS, reason="no rate was asked for")
+    if ratio >= criteria.achieved_ratio_min:
+        return Check(name=name, result=PASS, reason=f"{ratio:.0%} of the asked rate was sent")
+    if share is not None and share < criteria.generator_cpu_share_max:
+        return Check(
+            name=name,
+            result=PASS,
+            reason=f"{ratio:.0%} of the asked rate was sent with the generator at {share:.0%} CPU: "
+            "the configuration carries no more",
+        )
+    busy = "its CPU share is unknown" if share is None else f"it used {share:.0%} CPU"
+    return Check(
+        name=name,
+        result=INCONCLUSIVE,
+        reason=f"client-bound: only {ratio:.0%} of the asked rate was sent and {busy}; lower the rate",
+    )
+
+
+def ceiling_limit(facts: CellFacts, criteria: Criteria) -> str:
+    """Why the rate of a ceiling may be that of the load generator, which is no capacity. Empty if it is not."""
+    share = facts.cell.record.outcome.health.limiting_cpu_share
+    unknown = "the load generator may be the limit: no capacity is claimed, because"
+    if facts.cell.record.client == "java":
+        return f"{unknown} what its JVM took was not recorded"
+    if share is None:
+        return f"{unknown} what it took of the processor was not recorded"
+    if share >= criteria.generator_cpu_share_max:
+        return (
+            f"the load generator was the limit: no capacity is claimed. It used {share:.0%} of what one core gives it "
+            f"(limit {criteria.generator_cpu_share_max:.0%})"
+        )
+    return ""
+
+
+def _measured(facts: CellFacts) -> Check:
+    """If all records of the window are acknowledged only after it, the window has no throughput."""
+    return check(
+        "measured",
+        facts.throughput_records_per_s > 0,
+        f"{facts.throughput_records_per_s:,.0f} records/s in the measured window",
+        "no acknowledgement came in the measured window: it is shorter than the latency, or the host stood still",
+    )
+
+
+def _steady(facts: CellFacts, criteria: Criteria) -> Check:
+    start_us, end_us = facts.cell.window_us()
+    ratio = facts.steady_ratio
+    name = "steady"
+    of = "rate, of what was due" if schedule_kind(facts.cell) in CHANGING_KINDS else "rate"
+    if ratio is None or end_us - start_us < criteria.steady_window_us_min:
+        return Check(name=name, result=PASS, reason="the window is too short to judge steadiness")
+    if late := backlog(facts, criteria):
+        return Check(name=name, result=INCONCLUSIVE, reason=late)
+    return check(
+        name,
+        ratio >= criteria.steady_ratio_min,
+        f"the slowest third had {ratio:.0%} of the fastest third's {of}",
+        f"unsteady: the slowest third had {ratio:.0%} of the fastest third's {of}; repeat on a quieter host",
+    )

@@ -1,0 +1,59 @@
+"""results/measurements.json: the figures of each cell, and what each may be used for. `harness compare` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from runlog.records.cell import CellKind
+from runlog.records.verdicts import Result
+from runlog.records.workload import WorkloadRecord
+
+MEASUREMENTS_VERSION: Final = 1
+
+
+class FigureState(StrEnum):
+    """Whether the figures of a sweep's cell may be used."""
+
+    OK = "ok"
+    UNSTEADY = "unsteady"
+    NOT_SUSTAINED = "not sustained"  # the cell did not carry its load
+    CLIENT_BOUND = "client-bound"  # its client was the limit
+    FAILED = "failed"
+    UNUSABLE = "unusable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One cell. `name` is the cell without its repetition: cells of two runs with one name are set side by side."""
+
+    cell_id: str
+    name: str
+    title: str
+    kind: CellKind
+    round: int
+    state: FigureState
+    reason: str
+    verdict: Result
+    verdict_reason: str
+    values: Mapping[str, float]  # of sweep cells, by measure
+    gap_ms: float | None
+    damage: Mapping[str, int]
+    client: str
+    engine: str
+    path: str
+    durability: Mapping[str, str]  # what an acknowledgement promises
+    load: WorkloadRecord  # as cell.json has it
+    properties: Mapping[str, str]
+    compiler_us_per_record: float | None  # not part of broker_cpu; null: part of it, if there is a compiler
+    noise: Mapping[str, float] = field(default_factory=dict)  # means of what the host sampler saw
+    fork: int = 1  # number of the cluster that a sweep's cell ran on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementsRecord:
+    schema_version: int
+    analysis_id: str  # which analysis wrote the file; empty for one of a version that did not say
+    cells: tuple[Measurement, ...] | None

@@ -1,0 +1,116 @@
+"""Lines of members/<member>-<n>.jsonl: what one start of a member process did, in its own words.
+
+Written by workloads/members/journal.py and by Journal.java. `workloads.members.transcribe` makes rows of the run log
+and history.jsonl from them. `mono_ns` is the monotonic clock when the line was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Literal, TypeAlias
+
+from runlog.records.codec import Rest
+from runlog.records.history import UNKNOWN, TransactionOutcome
+
+
+class JournalKind(StrEnum):
+    STARTED = "started"
+    LEFT = "left"
+    PROBLEM = "problem"
+    RENEWED = "renewed"
+    ASSIGNED = "assigned"
+    REVOKED = "revoked"
+    COMMITTED = "committed"
+    DELIVERED = "delivered"
+    TRANSACTION_BEGAN = "transaction_began"
+    TRANSACTION = "transaction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberSaid:
+    """The member started, left its group, met a problem, or renewed the producer with which it copies."""
+
+    mono_ns: int
+    kind: Literal[JournalKind.STARTED, JournalKind.LEFT, JournalKind.PROBLEM, JournalKind.RENEWED]
+    message: str | None = None  # of problem
+    reason: str | None = None  # of renewed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsAssigned:
+    """The partitions that were added: topic and number."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.ASSIGNED
+    generation: int = UNKNOWN
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsRevoked:
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.REVOKED
+    partitions: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsCommitted:
+    """The coordinator has confirmed them. Topic, partition, and the offset after the last record."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.COMMITTED
+    offsets: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsDelivered:
+    """The application is done with these records: topic, partition, offset, time in ms, and the value in base64."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.DELIVERED
+    polled_ns: int  # when poll returned them
+    records: tuple[tuple[str, int, int, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyBegan:
+    """A copier began a transaction."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.TRANSACTION_BEGAN
+    number: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyEnded:
+    """As the copier was told."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.TRANSACTION
+    number: int
+    outcome: TransactionOutcome
+    asked_ns: int  # when its end was asked for
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherJournalLine:
+    """Of a kind that this version does not know."""
+
+    mono_ns: int
+    kind: str
+    more: Rest
+
+
+JournalLine: TypeAlias = (
+    MemberSaid
+    | PartitionsAssigned
+    | PartitionsRevoked
+    | OffsetsCommitted
+    | RecordsDelivered
+    | CopyBegan
+    | CopyEnded
+    | OtherJournalLine
+)

@@ -1,0 +1,252 @@
+"""results/verdicts.json: the verdict on the run and on each cell, for programs.
+
+The published JSON Schema of the file is reports/render/results_schema.py. Every field is always written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from runlog.records.cell import CellKind, Expectation
+
+# 2: analysis, the id of the one that wrote the file; 3: limits of cells; 4: limits of the run, capacity of cells
+VERDICTS_VERSION: Final = 4
+
+
+class Result(StrEnum):
+    INCONCLUSIVE = "inconclusive"  # the first one: what a damaged file does not tell is never a pass
+    PASS = "pass"
+    FAIL = "fail"
+
+
+class LimitOutcome(StrEnum):
+    UNDECIDED = "undecided"  # the figure is not known, or says nothing: no pass
+    HELD = "held"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisRecord:
+    """Which analysis wrote the file."""
+
+    id: str
+    written_at: str  # by the calendar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRun:
+    run_id: str | None
+    engine: str | None
+    seed: int | None
+    t0_wall: str | None
+    versions: Mapping[str, str] | None
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]  # of the run as a whole, which is no pass then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitTally:
+    """One limit over all cells, configurations or the run that it holds for."""
+
+    limit: str
+    held: int
+    broken: int
+    undecided: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What changes how a run is read, beside its figures."""
+
+    recommendation: tuple[str, ...]  # sentences; empty without a sweep
+    properties: str  # the recommended client's configuration file; empty if nothing is recommended
+    warnings: tuple[str, ...]  # the doubts of the front page, in its order
+    limits: tuple[LimitTally, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRecord:
+    """One invariant of one cell."""
+
+    name: str
+    result: Result
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitRecord:
+    """What became of one limit of the suite. Value and bound are in the figure's unit; null: not known."""
+
+    limit: str  # as the suite has it: p99_ms <= 50
+    figure: str
+    value: float | None
+    bound: float | None
+    outcome: LimitOutcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimitVerdict:
+    """What became of a limit for several cells, or for the run itself. Value and bound as those of a cell's limit."""
+
+    subject: str  # the configuration (the id of its cells without the repetition), or run
+    limit: str
+    figure: str
+    value: float | None
+    bound: float | None
+    outcome: LimitOutcome
+    reason: str
+    result: Result
+    allowed: str  # by which allowance a broken limit is a pass for now; empty: by none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyRecord:
+    """In microseconds. Null: the sample does not carry it, or it falls on sends that never were acknowledged."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p999: float | None
+    max: int | None
+    mean: float | None
+    n: int
+    unanswered: int  # never acknowledged or never sent: they rank above those n
+    p99_interval: tuple[float, float] | None  # 95 %: low, high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatenciesRecord:
+    corrected: LatencyRecord  # from the intended time of a record to its acknowledgement
+    uncorrected: LatencyRecord  # from the hand-over to the client
+    end_to_end: LatencyRecord  # from the intended time to the poll
+    schedule_lag: LatencyRecord  # from the intended time to the hand-over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendCounts:
+    """Sends whose intended time lies in the measured window, by outcome."""
+
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRecord:
+    """A set of identities of records."""
+
+    count: int
+    hash: str  # free of order
+    ranges: tuple[str, ...]  # producer/incarnation/sequence, or first-last with both ends
+    ranges_complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSets:
+    predicted: SetRecord
+    observed: SetRecord
+    both: SetRecord
+    only_predicted: SetRecord
+    only_observed: SetRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetComparisonRecord:
+    """Prediction and observation of one kind of damage."""
+
+    expected: Expectation  # any: it is allowed, and held against no prediction
+    predicted: int
+    observed: int
+    both: int
+    only_predicted: int
+    only_observed: int
+    how: str  # it was predicted
+    equal: bool
+    sets: ComparedSets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedDamage:
+    lost: SetComparisonRecord
+    duplicated: SetComparisonRecord
+    reordered: SetComparisonRecord
+
+    def by_kind(self) -> dict[str, SetComparisonRecord]:
+        return {"lost": self.lost, "duplicated": self.duplicated, "reordered": self.reordered}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryRecord:
+    """Times from the first fault on; null: not seen."""
+
+    fault: str
+    fault_us: int  # since the run's zero of time
+    detect_us: int | None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
+    elect_us: int | None  # until another leader led
+    first_ack_us: int | None  # until the first acknowledgement after the longest silence that the fault began
+    recover_us: int | None  # until the rate of acknowledgements was back, for good
+    area_record_seconds: float | None  # records not acknowledged in time, over the time that they were not
+    service_level_records_per_s: float | None  # what counts as back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellVerdict:
+    """Counts are of the whole cell."""
+
+    cell_id: str
+    title: str
+    kind: CellKind
+    client: str
+    scenario: str | None
+    case: str | None
+    verdict: Result
+    reasons: tuple[str, ...]  # why it is not a pass; of a pass, what was shown
+    notes: tuple[str, ...]
+    checks: tuple[CheckRecord, ...]
+    limits: tuple[LimitRecord, ...]  # of the suite; each is among the checks too
+    throughput_records_per_s: float  # acknowledged within the measured window
+    throughput_interval: tuple[float, float] | None  # 95 %: low, high
+    throughput_basis: str  # acknowledged, found in the log
+    capacity_records_per_s: float | None  # of its configuration at the ceiling; null: not measured, or no claim
+    achieved_ratio: float | None  # records handed over, of those asked for
+    latency_us: LatenciesRecord
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+    in_window: SendCounts
+    in_log: int
+    received: int
+    lost: int | None  # null: the log was not read to its end, so that loss cannot be told
+    duplicated: int
+    reordered: int
+    recovered: int
+    unexpected: int
+    corrupt: int
+    dup_delivered: int
+    anomalies: Mapping[str, int]  # those that were seen; docs/reference/lawful.md says what each is
+    recovery: RecoveryRecord | None
+    observed_sets: Mapping[str, SetRecord]
+    gap_ms: float | None  # longest time without an acknowledgement
+    predicted: PredictedDamage
+    records_per_batch: float | None
+    compression_ratio: float | None
+    batches: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictsRecord:
+    schema_version: int
+    analysis: AnalysisRecord
+    run: JudgedRun
+    reading: Reading
+    limits: tuple[RunLimitVerdict, ...]
+    cells: tuple[CellVerdict, ...]
+    verdict: Result
+    exit_code: int | None  # 0, 1 or 4
