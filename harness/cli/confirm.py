@@ -59,7 +59,7 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
             f"(`harness report {directory}` analyses it)"
         ) from error
     recommendation = sweep.recommendation
-    if not recommendation.cell_id or recommendation.predicted is None:
+    if not recommendation.cell_id:
         raise UsageError(f"{directory}: this sweep recommends nothing; report.html says why")
     name = configuration_name(recommendation.cell_id)
     document = dict(run.suite_document)
@@ -68,6 +68,8 @@ def read_recommended(directory: Path, repetitions: int) -> Recommended:
             f"{directory}: the run's settings held a secret, which no run directory keeps: run the suite's file again "
             f"with --cell {name}-r1 and --cell {name}-r2 instead"
         )
+    if recommendation.predicted is None:
+        raise UsageError(f"{directory}: this sweep predicts nothing of what it recommends, so nothing can be confirmed")
     # Its limits may name cells that do not run here; what is judged here is the prediction.
     document.update(chaos=[], search=None, limits=[], name=f"{document['name']}-confirm")
     document["sweep"] = {**document["sweep"], "repetitions": repetitions, "forks": 1}

@@ -26,7 +26,7 @@ def value(seq: int, producer: int = 1) -> bytes:
 @pytest.mark.parametrize("codec", list(CodecId))
 def test_consecutive_records_are_one_run(codec: CodecId) -> None:
     values = [value(seq) for seq in (7, 8, 9, 20, 21)] + [value(22, producer=3)]
-    assert identity_runs(batch_of(values, codec)) == [[1, 2, 7, 9], [1, 2, 20, 21], [3, 2, 22, 22]]
+    assert identity_runs(batch_of(values, codec)) == ((1, 2, 7, 9), (1, 2, 20, 21), (3, 2, 22, 22))
 
 
 def test_records_of_somebody_else_and_damaged_ones_have_no_identity() -> None:

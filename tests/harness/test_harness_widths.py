@@ -31,7 +31,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def _verdicts() -> VerdictsRecord:
+def _verdicts(**more: object) -> VerdictsRecord:
     exact = {"predicted": 2034, "observed": 2034, "only_predicted": 0, "only_observed": 0, "expected": "predicted"}
     latency = {"corrected": {"p50": 2_100, "p99": 1_234_567}, "uncorrected": {"p99": 1_034_567}}
     cell = {
@@ -39,7 +39,7 @@ def _verdicts() -> VerdictsRecord:
         "lost": 2034, "duplicated": 1095, "reordered": 1224, "predicted": {"lost": exact, "reordered": exact},
     }  # fmt: skip
     other = {**cell, "cell_id": "sweep-baseline", "verdict": "inconclusive", "predicted": {}, "lost": 0}
-    return from_document(VerdictsRecord, {"cells": [cell, other], "verdict": "pass", "exit_code": 0})
+    return from_document(VerdictsRecord, {"cells": [cell, other], "verdict": "pass", "exit_code": 0, **more})
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -136,13 +136,13 @@ def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypa
     )
     tally = {"limit": "median(end_to_end_p999_ms) <= 1.5 * baseline", "held": 12, "broken": 3, "undecided": 4}
     warning = "12 of 14 cells of the sweep were disturbed by the host (first baseline: other programs took 19% of all)"
-    verdicts = _verdicts() | {
-        "limits": [{"subject": LONG, "reason": reason, "result": "inconclusive", "allowed": ""}],
-        "reading": {
+    verdicts = _verdicts(
+        limits=[{"subject": LONG, "reason": reason, "result": "inconclusive", "allowed": ""}],
+        reading={
             "limits": [tally], "warnings": [warning] * 6, "recommendation": ["No recommendation: " + warning],
             "properties": "max.in.flight.requests.per.connection=5\n# measured on a topic with replication.factor=3",
         },
-    }  # fmt: skip
+    )  # fmt: skip
     out = _Terminal()
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "dumb")

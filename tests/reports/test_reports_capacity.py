@@ -228,7 +228,14 @@ def test_a_lone_contender_is_no_clear_choice() -> None:
             cell_facts({**BASE, "linger.ms": "50"}, p99_us=50_000, throughput=1000, asked=3000, repetition=n)
             for n in (1, 2)
         ),
-    ]
+        *(
+            cell_facts(
+                {**BASE, "acks": "1"}, p99_us=9_000, throughput=3000, asked=3000, repetition=n,
+                properties={"enable.idempotence": "false"},
+            )
+            for n in (1, 2)
+        ),
+    ]  # fmt: skip
     found, _ = analysed(cells)
     first, *_rest = found.recommendation.sentences
     assert first.startswith("The only safe configuration that this run can recommend: run ")
