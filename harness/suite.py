@@ -76,10 +76,16 @@ class ClusterSpec(_Strict):
     )
 
 
+def _config_of(given: Mapping[str, object]) -> KafkaSettings:
+    """Without a word about it, two replicas must be in sync, or the only one."""
+    replicas = given.get("replication_factor")  # absent where it is wrong itself
+    return {"min.insync.replicas": str(min(2, replicas) if isinstance(replicas, int) else 2)}
+
+
 class TopicSpec(_Strict):
     partitions: int = Field(default=3, ge=1, le=256)
     replication_factor: int = Field(default=3, ge=1, le=9)
-    config: KafkaSettings = Field(default_factory=lambda: {"min.insync.replicas": "2"})
+    config: KafkaSettings = Field(default_factory=_config_of)
 
 
 class Variant(_Strict):

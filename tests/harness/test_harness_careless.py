@@ -9,7 +9,7 @@ import pytest
 from harness.cli import run as run_command
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
-from harness.suite import load_suite
+from harness.suite import TopicSpec, load_suite
 from reports.read.errors import UsageProblem
 from reports.read.spark_needs import require_what_it_takes
 
@@ -48,7 +48,10 @@ def suite(text: str) -> str:
             "topic: {replication_factor: 1, config: {min.insync.replicas: 2}}\n" + WORKLOAD + SWEEP,
             "x.yaml:2: topic: min.insync.replicas is 2, expected at most replication_factor, which is 1",
         ),
-        ("topic: {replication_factor: 1}\n" + WORKLOAD + SWEEP, "no record would ever be acknowledged"),
+        (
+            "topic: {replication_factor: 1, config: {min.insync.replicas: 2}}\n" + WORKLOAD + SWEEP,
+            "no record would ever be acknowledged",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", [["run", "--dry-run"], ["validate"]])
@@ -106,3 +109,9 @@ def test_a_range_is_no_empty_list() -> None:
     assert load_suite(suite(WORKLOAD + text)).sweep is not None
     with pytest.raises(UsageError):
         load_suite(suite(WORKLOAD + SWEEP.replace("[0]", "[]")))
+
+
+@pytest.mark.parametrize(("replicas", "wanted"), [(1, "1"), (2, "2"), (3, "2")])
+def test_what_must_be_in_sync_by_default_never_exceeds_the_replicas(replicas: int, wanted: str) -> None:
+    """A topic with one replica could not be written with acks=all otherwise."""
+    assert TopicSpec(replication_factor=replicas).config == {"min.insync.replicas": wanted}

@@ -2,9 +2,9 @@
 
 A silent cut is noticed by the time limit of the oldest request; the connection is then dropped, all its requests fail,
 and the next request dials again (not sooner than the backoff after a failure). The backoff does not count in a
-request's time, as in Kafka's NetworkClient. A request that may take less time than it would be over before the dial, and its
-end would begin the next backoff, for ever. Versions are the highest that both sides
-of this project speak, so there is no ApiVersions exchange between brokers.
+request's time, as in Kafka's NetworkClient. A request that may take less time than it would be over before the dial,
+and its end would begin the next backoff, for ever. Versions are the highest that both sides of this project speak, so
+there is no ApiVersions exchange between brokers.
 """
 
 from __future__ import annotations
