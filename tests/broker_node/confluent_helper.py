@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import logging
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -22,6 +24,22 @@ def metadata(client: Any) -> Any:
         return client.list_topics(timeout=2)
     except KafkaException:
         return None
+
+
+class LastLines(logging.Handler):
+    """What a client logs, the last lines of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: collections.deque[str] = collections.deque(maxlen=120)
+        self.logger = logging.Logger("client")
+        self.logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+
+    def text(self) -> str:
+        return "\n".join(self._lines)
 
 
 def wait_brokers(cluster: Cluster, count: int | None = None, timeout_s: float = 90.0) -> float:
@@ -73,8 +91,16 @@ def isr(cluster: Cluster, topic: str, partition: int = 0) -> set[int]:
 
 
 def produce(cluster: Cluster, topic: str, values: Iterable[str], **properties: object) -> dict[str, int]:
-    """value -> offset of what was acknowledged on partition 0; raises for what failed."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET, "linger.ms": 0, **properties})
+    """value -> offset of what was acknowledged on partition 0; raises for what failed, with librdkafka's last words."""
+    said = LastLines()
+    config = {
+        "bootstrap.servers": cluster.bootstrap(),
+        **QUIET,
+        "linger.ms": 0,
+        "log_level": 7,
+        "debug": "broker,topic",
+    }
+    producer = Producer({**config, **properties}, logger=said.logger)
     acked: dict[str, int] = {}
     errors: list[object] = []
 
@@ -86,7 +112,8 @@ def produce(cluster: Cluster, topic: str, values: Iterable[str], **properties: o
 
     for value in values:
         producer.produce(topic, value.encode(), partition=0, on_delivery=delivered)
-    assert producer.flush(120) == 0
+    left = producer.flush(120)
+    assert left == 0, f"{left} records without an answer; librdkafka said last:\n{said.text()}"
     assert errors == []
     return acked
 
