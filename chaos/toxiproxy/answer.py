@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from chaos.toxiproxy.errors import ApiError
 
+_PLAIN_IN_PATHS: Final = "$&+,/:;=@-_.~"
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
@@ -36,8 +38,9 @@ def text_answer(status: int, text: str, *, is_routed: bool) -> Answer:
     return Answer(status=status, text=text, ending="\n", content_type=_TEXT, headers=_NO_SNIFF, is_routed=is_routed)
 
 
-def moved_to(path: str) -> Answer:
-    headers = (("Location", path),)
+def moved_to(path: str, query: str) -> Answer:
+    """`path` is decoded and may hold anything, a line's end too, so it is encoded as Go encodes a path."""
+    headers = (("Location", quote(path, safe=_PLAIN_IN_PATHS) + (f"?{query}" if query else "")),)
     return Answer(status=HTTPStatus.MOVED_PERMANENTLY, headers=headers, is_routed=False)
 
 

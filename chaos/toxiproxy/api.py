@@ -48,7 +48,8 @@ Handler = Callable[[list[str], bytes], Awaitable[Answer]]
 
 
 class Api:
-    """All proxies of one server. Changes are made one after another, and none of them waits for a peer."""
+    """All proxies of one server. Changes are made one after another, and none of them waits for a peer. A host name
+    to listen on is looked up for five seconds at most; an IP address takes no time."""
 
     def __init__(self, *, wire_log: WireLog, rng: random.Random, strictness: Strictness) -> None:
         self._strictness = strictness
@@ -66,7 +67,7 @@ class Api:
             plain = unquote(path)
             clean = posixpath.normpath(f"/{plain.lstrip('/')}") + ("/" if plain.endswith("/") and plain != "/" else "")
             if clean != plain:
-                return moved_to(clean + (f"?{query}" if query else ""))
+                return moved_to(clean, query)
             parts = plain[1:].split("/")
         handlers = self._route(parts)
         if handlers is None:
@@ -165,11 +166,11 @@ class Api:
         listen = proxy.listen if asked.listen is None else asked.listen
         upstream = proxy.upstream if asked.upstream is None else asked.upstream
         is_enabled = proxy.is_enabled if asked.is_enabled is None else asked.is_enabled
-        if asked.is_logging_asked is not None:
-            proxy.kafka.is_logging_asked = asked.is_logging_asked
         if await proxy.differs(listen=listen, upstream=upstream):
             proxy.stop()
             proxy.listen, proxy.upstream = listen, upstream
+        if asked.is_logging_asked is not None:
+            proxy.kafka.is_logging_asked = asked.is_logging_asked
         if is_enabled:
             await proxy.start()
         else:

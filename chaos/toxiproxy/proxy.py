@@ -90,7 +90,8 @@ class Proxy:
         try:
             listener = bind(address)
         except OSError as error:
-            raise ApiError(500, f"listen tcp {address}: {_why_not(error)}") from error
+            call = "socket" if error.errno in _NO_DESCRIPTORS else "bind"
+            raise ApiError(500, f"listen tcp {address}: {call}: {_why_not(error)}") from error
         asked, self.listen = self.listen, format_address(*listener.getsockname()[:2])
         self._listener = listener
         try:
@@ -259,5 +260,5 @@ def _why_not(error: OSError) -> str:
         )
     if error.errno is not None:  # as Go says it
         text = os.strerror(error.errno)
-        return f"bind: {text[:1].lower()}{text[1:]}"
+        return f"{text[:1].lower()}{text[1:]}"
     return str(error)

@@ -39,6 +39,7 @@ class Call:
 class Seen:
     status: int
     content_type: str | None
+    location: str | None
     has_request_id: bool
     body: str
 
@@ -341,6 +342,11 @@ CONVERSATIONS: dict[str, list[Call]] = {
         Call(method="HEAD", path=P),
         Call(method="OPTIONS", path=P),
         get("//proxies"),
+        get("/proxies/../version?x=%20y"),
+        get("/proxies/p/../a%20b/"),
+        get("/x/../%0d%0aInjected:%20yes"),
+        get("/x/../%C3%A9%E2%82%AC%25%3F%23"),
+        get("/x/../%22%3C%3E%5B%5D%5E%60%7B%7C%7D!$&'()*+,;=:@~"),
     ],
     "browsers are refused": [Call(method="GET", path=P, headers=(("User-Agent", "Mozilla/5.0 (X11)"),))],
     "bodies in chunks": [
@@ -386,6 +392,7 @@ def _said(server: RunningServer, call: Call, ports: dict[str, int]) -> tuple[str
         return f"{call.method} {call.path} {body!r}", Seen(
             answer.status,
             answer.getheader("Content-Type"),
+            answer.getheader("Location"),
             bool(re.fullmatch("[a-v0-9]{20}", answer.getheader("X-Toxiproxy-Request-Id") or "")),
             _unordered(text),
         )
