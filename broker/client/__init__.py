@@ -10,6 +10,7 @@ from broker.client.admin import Admin, ClusterDescription
 from broker.client.consumer import Consumer
 from broker.client.core.batch import RecordMetadata, TopicPartition
 from broker.client.core.errors import (
+    AuthenticationError,
     BufferExhaustedError,
     ClosedError,
     CommitFailedError,
@@ -19,20 +20,23 @@ from broker.client.core.errors import (
     TimedOutError,
     WakeupError,
 )
-from broker.client.core.fetcher import EARLIEST, LATEST, ConsumerRecord
+from broker.client.core.fetch_state import EARLIEST, LATEST, ConsumerRecord
 from broker.client.core.metadata import BrokerAddress, PartitionState, TopicState
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.future import DeliveryFuture, FailedFuture
 from broker.client.group_session import RebalanceListener
 from broker.client.interceptors import ConsumerInterceptor
-from broker.client.producer import Producer, ProducerInterceptor, ProducerRecord
-from broker.client.questions import FoundOffset, NewTopic
+from broker.client.producer import Producer
+from broker.client.producer_hooks import ProducerInterceptor, ProducerRecord
+from broker.client.questions import FoundOffset
 from broker.client.reporting import BatchListener, DeliveredBatch
+from broker.client.topic_questions import NewTopic
 
 __all__ = [
     "EARLIEST",
     "LATEST",
     "Admin",
+    "AuthenticationError",
     "BatchListener",
     "BrokerAddress",
     "BufferExhaustedError",

@@ -23,21 +23,18 @@ from broker.client.coordinators import find_coordinator
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_admin
 from broker.client.core.errors import KafkaError, first_of, first_partition
-from broker.client.core.fetcher import LATEST
+from broker.client.core.fetch_state import LATEST
 from broker.client.core.metadata import BrokerAddress, TopicState
 from broker.client.offsets import epoch_end_offset, list_offset
 from broker.client.question import Question, raise_error
-from broker.client.questions import (
-    GROUP,
-    TRANSACTION,
+from broker.client.questions import GROUP, TRANSACTION, QuorumDescription, deleted_records, quorum
+from broker.client.replica_questions import Reassignment, changed_replicas, reassignments, unregistered_broker
+from broker.client.topic_questions import (
     NewTopic,
-    QuorumDescription,
     changed_settings,
     created_topics,
-    deleted_records,
     deleted_topics,
     more_partitions,
-    quorum,
     settings_of,
 )
 from broker.wire.apis import ApiKey
@@ -175,7 +172,7 @@ class Admin:
     # -- logs, settings, elections --------------------------------------------------------------------------------
 
     def create_partitions(self, counts: Mapping[str, int]) -> None:
-        """Of these topics, up to so many each; then until every one has a leader."""
+        """Raise the number of partitions of each topic to this one. Returns when every partition has a leader."""
         deadline_ms = self._deadline_ms()
         self._client.ask(None, more_partitions(counts, self._config.request_timeout_ms), deadline_ms)
         self._client.retrying(lambda: self._expect_partitions(counts, deadline_ms), deadline_ms)
@@ -210,6 +207,24 @@ class Admin:
         return admin_cluster.elect_leaders(
             self._client, partitions, is_unclean=is_unclean, deadline_ms=self._deadline_ms()
         )
+
+    def alter_reassignments(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Other replicas, or None: back to those before. It has begun when this returns."""
+        question = changed_replicas(wanted, self._config.request_timeout_ms)
+        return self._client.ask(None, question, self._deadline_ms())
+
+    def list_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """Those in progress."""
+        question, deadline_ms = reassignments(partitions, self._config.request_timeout_ms), self._deadline_ms()
+        return self._client.retrying(lambda: self._client.ask(None, question, deadline_ms), deadline_ms)
+
+    def unregister_broker(self, broker_id: int) -> None:
+        """Have the cluster forget a broker that does not come back."""
+        self._client.ask(None, unregistered_broker(broker_id), self._deadline_ms())
 
     def describe_log_dirs(self, broker_id: int) -> dict[str, LogDirectory]:
         deadline_ms = self._deadline_ms()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from broker.client.clock import now_ms
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import AdminConfig, ConsumerConfig, ProducerConfig
-from broker.client.core.errors import KafkaError, TimedOutError
+from broker.client.core.errors import AuthenticationError, KafkaError, TimedOutError
 from broker.client.core.metadata import NO_LEADER, MetadataAnswer, MetadataCache
 from broker.client.network import Answered, Lost, Network, NetworkEvent
 from broker.client.question import Question, Result
@@ -56,12 +56,21 @@ class BlockingClient:
             rng=rng,
         )
         self._on_event = on_event
+        self._refusal: AuthenticationError | None = None
 
     def close(self) -> None:
         self.network.close()
 
     def step(self, until_ms: int) -> None:
-        """One round of the network, for at most 200 ms and not beyond `until_ms`."""
+        """One round of the network, for at most 200 ms and not beyond `until_ms`. Raises AuthenticationError, once, if
+        a broker and we did not accept each other: the caller learns it at once, and not by a time-out."""
+        self.advance(until_ms)
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            raise refusal
+
+    def advance(self, until_ms: int) -> None:
+        """As `step`, for a caller who holds records that nobody has seen yet. A refusal waits for the next step."""
         for event in self.network.poll(min(until_ms - now_ms(), _WAIT_MS_MAX)):
             self.dispatch(event)
 
@@ -69,6 +78,7 @@ class BlockingClient:
         if isinstance(event, Answered) and isinstance(event.context, _Call):
             event.context.message = event.message
         elif isinstance(event, Lost):
+            self._refusal = self._refusal or event.refusal
             for context in (*event.unanswered, *event.unsent):
                 if isinstance(context, _Call):
                     context.failure = KafkaError(

@@ -2,7 +2,7 @@
 effect, or refused.
 
 A setting is honoured if it is a field of `ProducerConfig` or `ConsumerConfig`. For all others this file says why they
-do nothing. Those that would change what a user relies on (security, plug-ins) are refused, unless their value asks for
+do nothing. Those that would change what a user relies on (e.g. plug-ins) are refused, unless their value asks for
 nothing. Nothing is ignored silently: `screen` warns of the accepted ones and fails for the refused ones.
 docs/reference/settings.md is written from this file. Names, types and defaults in client_settings.tsv come from Kafka's
 jars (settings_page --jars). Shown by tests/broker_settings/test_settings_clients.py.
@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
-from broker.client.core.config import ConsumerConfig, ProducerConfig
+from broker.client.core.config import ConsumerConfig, ProducerConfig, names_of
 from broker.client.core.errors import ConfigurationError
-from broker.client.core.settings import property_name
+from broker.client.core.security_config import TOKEN_HANDLER
 from broker.kafka_settings import KafkaSetting, read_settings
 
 _LOG = logging.getLogger(__name__)
@@ -33,8 +32,12 @@ HONOURED, WITHOUT, REFUSED_ = "honoured", "accepted without effect", "refused"
 _NO_TELEMETRY = "metrics() is read by the caller; averages are over the client's life"
 _NO_SHARE = "there is no share consumer"
 _NO_PLUGINS = "Java classes cannot be loaded"
-_NO_TLS = "there is no TLS"
-_NO_SASL = "there is no authentication"
+_NO_KERBEROS = "GSSAPI is not spoken"
+_NO_ASSERTION = "a client signs no assertion itself; a Python function can give the token"
+_PEM = "a PEM file has none, and Java's formats are not read"
+_OF_JAVA = "TLS is OpenSSL's, and not Java's"
+_OF_SERVERS = "clients do not check tokens"
+_FIXED_LOGIN = "a token is taken anew after four fifths of its time, when a connection must prove itself"
 _BOOTSTRAP = "the bootstrap servers are always among those that are asked"
 
 WITHOUT_EFFECT: Mapping[str, str] = {
@@ -49,34 +52,68 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "metrics.sample.window.ms": _NO_TELEMETRY,
     "partitioner.adaptive.partitioning.enable": "the partitioner does not look at how long the queues of brokers are",
     "partitioner.availability.timeout.ms": "the partitioner leaves out partitions without a leader, and no others",
+    "sasl.login.refresh.buffer.seconds": _FIXED_LOGIN,
+    "sasl.login.refresh.min.period.seconds": _FIXED_LOGIN,
+    "sasl.login.refresh.window.factor": _FIXED_LOGIN,
+    "sasl.login.refresh.window.jitter": _FIXED_LOGIN,
+    "sasl.login.retry.backoff.max.ms": "a connection asks for its token once; the next connection asks again",
+    "sasl.login.retry.backoff.ms": "a connection asks for its token once; the next connection asks again",
+    "sasl.oauthbearer.clock.skew.seconds": _OF_SERVERS,
+    "sasl.oauthbearer.expected.audience": _OF_SERVERS,
+    "sasl.oauthbearer.expected.issuer": _OF_SERVERS,
+    "sasl.oauthbearer.scope.claim.name": _OF_SERVERS,
+    "sasl.oauthbearer.sub.claim.name": _OF_SERVERS,
     "share.acknowledgement.mode": _NO_SHARE,
     "share.acquire.mode": _NO_SHARE,
     "socket.connection.setup.timeout.max.ms": "the time for a connection does not grow with failures",
+    "ssl.protocol": "the newest of ssl.enabled.protocols that both sides have is spoken",
 }
 REFUSED: Mapping[str, str] = {
     "config.providers": "values are taken as they are written",
     "interceptor.classes": f"{_NO_PLUGINS}; a producer takes Python interceptors as an argument",
     "key.deserializer": f"{_NO_PLUGINS}; records come as bytes",
     "key.serializer": f"{_NO_PLUGINS}; a producer takes a function as an argument",
-    "security.providers": _NO_TLS,
+    "sasl.client.callback.handler.class": _NO_PLUGINS,
+    "sasl.login.class": _NO_PLUGINS,
+    "sasl.oauthbearer.header.urlencode": "id and secret go to the token endpoint as they are",
+    "sasl.oauthbearer.jwt.retriever.class": _NO_PLUGINS,
+    "sasl.oauthbearer.jwt.validator.class": _NO_PLUGINS,
+    "security.providers": _OF_JAVA,
+    "ssl.cipher.suites": f"{_OF_JAVA}: it chooses the suites, which have other names there",
+    "ssl.keystore.password": _PEM,
+    "ssl.truststore.password": _PEM,
     "transaction.two.phase.commit.enable": "two-phase commit by the client (KIP-939) is not served",
     "value.deserializer": f"{_NO_PLUGINS}; records come as bytes",
     "value.serializer": f"{_NO_PLUGINS}; a producer takes a function as an argument",
 }
-_REFUSED_FAMILIES = {"ssl.": _NO_TLS, "sasl.": _NO_SASL}
+_REFUSED_FAMILIES = {
+    "sasl.kerberos.": _NO_KERBEROS,
+    "sasl.oauthbearer.assertion.": _NO_ASSERTION,
+    "sasl.oauthbearer.jwks.": _OF_SERVERS,
+    "ssl.": _OF_JAVA,
+}
+_SECURITY_NOTES = {
+    TOKEN_HANDLER: "a Python function that returns a token, in the place of Java's class",
+    "sasl.login.connect.timeout.ms": "with sasl.login.read.timeout.ms the time for the token endpoint; 0: 10 s",
+    "sasl.login.read.timeout.ms": "see sasl.login.connect.timeout.ms",
+    "sasl.mechanism": "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https, http or file",
+    "ssl.keystore.type": "PEM alone, if there is a store",
+    "ssl.truststore.type": "PEM alone, if there is a store",
+}
 NOTES: Mapping[str, Mapping[str, str]] = {
     "producer": {
         "bootstrap.servers": "",
         "partitioner.class": "round_robin, or the name of Kafka's RoundRobinPartitioner; a function as an argument",
-        "security.protocol": "PLAINTEXT alone",
+        **_SECURITY_NOTES,
     },
     "consumer": {
-        "client.rack": "told to the group; fetching from followers is not served",
+        "client.rack": "told to the group; this client reads from leaders",
         "enable.auto.commit": "only with a group.id; refused if it is asked for without",
         "group.remote.assignor": "with group.protocol=consumer alone",
         "heartbeat.interval.ms": "with group.protocol=classic alone",
         "partition.assignment.strategy": "with group.protocol=classic alone; by name or by Java's class",
-        "security.protocol": "PLAINTEXT alone",
+        **_SECURITY_NOTES,
         "session.timeout.ms": "with group.protocol=classic alone",
     },
 }
@@ -90,7 +127,7 @@ def kafka_client_settings(scope: str) -> Mapping[str, KafkaSetting]:
 
 @cache
 def honoured(scope: str) -> frozenset[str]:
-    return frozenset(property_name(each.name) for each in fields(SCOPES[scope]))
+    return names_of(SCOPES[scope]) | {TOKEN_HANDLER}
 
 
 def support_of(scope: str, name: str) -> tuple[str, str] | None:
@@ -126,4 +163,4 @@ def screen(scope: str, properties: Mapping[str, object]) -> dict[str, object]:
 
 def _asks_for_nothing(value: object, default: str) -> bool:
     text = "" if value is None else str(value).strip()
-    return text in ("", default) or text.lower() == default.lower()
+    return text in ("", "null", default) or text.lower() == default.lower()

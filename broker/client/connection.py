@@ -1,6 +1,7 @@
 """One connection to one broker: bytes of requests out, answers in, in the order of the requests.
 
-Owns: the socket and its buffers. core/conversation.py decides what is sent. This module decides nothing about retries.
+Owns: the socket (or the TLS over it, tls.py) and its buffers. core/conversation.py decides what is sent, and
+core/authentication.py how we prove who we are. This module decides nothing about retries.
 """
 
 from __future__ import annotations
@@ -10,21 +11,26 @@ import itertools
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from broker.client import native
+from broker.client.core.authentication import Authentication, SaslRequest
 from broker.client.core.conversation import Conversation, Pending
+from broker.client.core.errors import ConnectionClosedError
+from broker.wire.apis import ApiKey
 from broker.wire.encoder import Buffer
 from broker.wire.framing import FrameReader
 from broker.wire.messages import Message
 
+if TYPE_CHECKING:
+    import ssl
+
+    from broker.client.tls import TlsTransport
+
 _SENDMSG_BUFFERS_MAX = 256  # IOV_MAX is 1024 on Linux; more buffers a call bring nothing
 _RECEIVE_HINT_BYTES = 32 * 1024
-
-
-class ConnectionClosedError(Exception):
-    """The peer closed the connection."""
+_TLS_RECEIVE_HINT_BYTES = 128 * 1024  # the size of one record of it stays free
 
 
 class ConnectionConfig(Protocol):
@@ -36,8 +42,18 @@ class ConnectionConfig(Protocol):
     def receive_buffer_bytes(self) -> int: ...
 
 
+class Transport(Protocol):
+    """The calls of a socket that are needed. Each raises BlockingIOError instead of waiting."""
+
+    def sendmsg(self, buffers: Iterable[Buffer], /) -> int: ...
+    def recv_into(self, view: memoryview, /) -> int: ...
+    def close(self) -> None: ...
+
+
 class Connection:
-    """Invariant: `pending` holds requests that wait for an answer, `_silent` requests that only wait to be written."""
+    """Invariants: `pending` holds requests that wait for an answer, `_silent` requests that only wait to be written,
+    `_held` requests that wait for the end of a re-authentication. Only then `_held` is not empty. The callers bound it,
+    as they bound what is in flight."""
 
     def __init__(
         self,
@@ -47,6 +63,7 @@ class Connection:
         client_id: str,
         deadline_ms: int,
         correlation_ids: Iterator[int],
+        tls: TlsTransport | None = None,
     ) -> None:
         self.node = node
         self.address = address
@@ -56,9 +73,15 @@ class Connection:
         self.conversation = Conversation(client_id, correlation_ids)
         self.pending = self.conversation.pending
         self._silent: deque[Pending] = deque()
+        self.authentication: Authentication | None = None
+        self._held: deque[tuple[Pending, Message]] = deque()
         self._socket = sock
+        self._tls = tls
+        self._transport: Transport = sock if tls is None else tls
+        self._receive_hint_bytes = _RECEIVE_HINT_BYTES if tls is None else _TLS_RECEIVE_HINT_BYTES
         self.descriptor = sock.fileno()
         self._setup_deadline_ms = deadline_ms
+        self._sasl_deadline_ms = deadline_ms
         self._reader = FrameReader()
         self._out: deque[memoryview] = deque()
         self._queued_bytes = 0
@@ -66,7 +89,14 @@ class Connection:
 
     @classmethod
     def open(
-        cls, node: int, host: str, port: int, config: ConnectionConfig, deadline_ms: int, correlation_ids: Iterator[int]
+        cls,
+        node: int,
+        host: str,
+        port: int,
+        config: ConnectionConfig,
+        deadline_ms: int,
+        correlation_ids: Iterator[int],
+        tls_context: ssl.SSLContext | None = None,
     ) -> Connection:
         """Begin to connect; raises OSError if that fails at once.
 
@@ -81,13 +111,20 @@ class Connection:
             _set_buffer_sizes(sock, config.send_buffer_bytes, config.receive_buffer_bytes)
             with contextlib.suppress(BlockingIOError):  # under way: the poll tells when it is done
                 sock.connect(address)
-        except OSError:
+            tls = None if tls_context is None else _tls_over(sock, tls_context, host)
+        except (OSError, ValueError) as error:  # ValueError: what TLS does not take as the name of a host
             sock.close()
-            raise
-        return cls(node, sock, f"{host}:{port}", config.client_id, deadline_ms, correlation_ids)
+            raise error if isinstance(error, OSError) else OSError(str(error)) from error
+        return cls(node, sock, f"{host}:{port}", config.client_id, deadline_ms, correlation_ids, tls)
+
+    @property
+    def is_secured(self) -> bool:
+        return self._tls is not None
 
     @property
     def wants_write(self) -> bool:
+        if self._tls is not None and not self.is_connecting:
+            return self._tls.wants_write(bool(self._out))
         return self.is_connecting or bool(self._out)
 
     @property
@@ -97,21 +134,64 @@ class Connection:
         return self.pending[0].deadline_ms if self.pending else 2**62
 
     def finish_connect(self) -> None:
-        """The socket became writable: connected, or OSError. Asks for the broker's versions."""
+        """The socket became writable: connected, or OSError. Begins TLS, and asks for the broker's versions."""
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, "cannot connect")
         self.is_connecting = False
+        if self._tls is not None:
+            self._tls.begin()
         self._queue(self.conversation.greet(self, self._setup_deadline_ms))
 
-    def on_versions(self, message: Message) -> bool:
-        """True when the connection is ready. False if the question must first be asked in its oldest version."""
-        self.is_ready = self.conversation.on_greeted(message)
-        if not self.is_ready:
-            self._queue(self.conversation.greet(self, self._setup_deadline_ms, version=0))
-        return self.is_ready
+    def on_own_answer(self, pending: Pending, message: Message, now_ms: int) -> bool:
+        """To a request whose context is this connection. True when it has become ready by that.
 
-    def enqueue(self, pending: Pending, message: Message) -> None:
+        The question for versions may have to be asked in its oldest version. Then we prove who we are, if asked to.
+        Raises AuthenticationError.
+        """
+        authentication = self.authentication
+        if pending.api_key == ApiKey.API_VERSIONS:
+            if not self.conversation.on_greeted(message):
+                self._queue(self.conversation.greet(self, self._setup_deadline_ms, version=0))
+                return False
+            if authentication is not None:
+                self._ask_sasl(authentication.begin())
+                return False
+        else:
+            assert authentication is not None, "nobody else asks in our name"
+            following = authentication.on_answer(message, now_ms)
+            if following is not None:
+                self._ask_sasl(following)
+                return False
+        was_ready, self.is_ready = self.is_ready, True
+        self._release_held()
+        return not was_ready
+
+    def _ask_sasl(self, sasl: SaslRequest) -> None:
+        pending = Pending(sasl.api_key, sasl.version, self, True, self._sasl_deadline_ms)
+        self._queue(self.conversation.ask(pending, sasl.message))
+        pending.end_bytes = self._queued_bytes
+
+    def _release_held(self) -> None:
+        while self._held:
+            self._enqueue_now(*self._held.popleft())
+
+    def enqueue(self, pending: Pending, message: Message, now_ms: int) -> None:
+        """If the session is about to end (KIP-368), it is renewed first. Requests wait for that; answers still come."""
+        authentication = self.authentication
+        if authentication is None:
+            self._enqueue_now(pending, message)
+            return
+        if not authentication.is_under_way and now_ms >= authentication.again_at_ms:
+            self._sasl_deadline_ms = pending.deadline_ms
+            self._ask_sasl(authentication.begin())
+        if authentication.is_under_way:
+            pending.end_bytes = 2**62  # not a byte of it is written
+            self._held.append((pending, message))
+        else:
+            self._enqueue_now(pending, message)
+
+    def _enqueue_now(self, pending: Pending, message: Message) -> None:
         self._queue(self.conversation.ask(pending, message))
         pending.end_bytes = self._queued_bytes
         pending.sent_at_s = self.clock()
@@ -127,14 +207,17 @@ class Connection:
         if self.is_connecting:
             return 0, []
         before = self._written_bytes
+        if self._tls is not None:
+            self._tls.push()
         while self._out:
             try:
-                count = self._socket.sendmsg(list(itertools.islice(self._out, _SENDMSG_BUFFERS_MAX)))
+                count = self._transport.sendmsg(list(itertools.islice(self._out, _SENDMSG_BUFFERS_MAX)))
             except BlockingIOError:
                 break
             self._written_bytes += count
             self._drop_written(count)
-        return self._written_bytes - before, self._finish_silent()
+        is_out = self._tls is None or self._tls.is_drained
+        return self._written_bytes - before, self._finish_silent() if is_out else []
 
     def _drop_written(self, count: int) -> None:
         while count:
@@ -152,13 +235,14 @@ class Connection:
         return finished
 
     def receive(self) -> Iterator[tuple[Pending, Message]]:
-        """One read, and all whole answers in it. Raises OSError, ConnectionClosedError, RemoteProtocolError.
+        """One read, and all whole answers in it. Raises OSError, ConnectionClosedError, RemoteProtocolError, and
+        AuthenticationError if TLS is refused.
 
         Answers that were returned before an error count.
         """
-        view = self._reader.writable(_RECEIVE_HINT_BYTES)
+        view = self._reader.writable(self._receive_hint_bytes)
         try:
-            count = self._socket.recv_into(view)
+            count = self._transport.recv_into(view)
         except BlockingIOError:
             return
         if count == 0:
@@ -169,14 +253,22 @@ class Connection:
 
     def close(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
         """(contexts handed over whole and unanswered, contexts not handed over whole)."""
-        self._socket.close()
-        mine = [each for each in (*self.pending, *self._silent) if each.context is not self]
+        self._transport.close()
+        held = [pending for pending, _ in self._held]
+        mine = [each for each in (*self.pending, *self._silent, *held) if each.context is not self]
         unanswered = tuple(each.context for each in mine if each.end_bytes <= self._written_bytes)
         unsent = tuple(each.context for each in mine if each.end_bytes > self._written_bytes)
         self.pending.clear()
         self._silent.clear()
+        self._held.clear()
         self._out.clear()
         return unanswered, unsent
+
+
+def _tls_over(sock: socket.socket, context: ssl.SSLContext, host: str) -> TlsTransport:
+    from broker.client.tls import TlsTransport  # with plain text nobody pays for the import
+
+    return TlsTransport(sock, context, host)
 
 
 def _set_buffer_sizes(sock: socket.socket, send_bytes: int, receive_bytes: int) -> None:

@@ -14,15 +14,18 @@ import ssl
 import time
 from typing import Final, Protocol
 
+from broker.client.core.authentication import Authentication, SaslRequest
 from broker.client.core.conversation import Conversation, Pending
-from broker.client.core.errors import LOCAL_ERROR_CODE, KafkaError, TimedOutError
-from broker.client.core.sasl import SaslError, sasl_client
+from broker.client.core.errors import AuthenticationError, KafkaError, TimedOutError
+from broker.client.core.sasl import Credentials
 from broker.client.question import Question, Result
 from broker.wire.apis import ApiKey
 from broker.wire.encoder import Buffer
-from broker.wire.errors import ErrorCode, ProtocolError, error_name
+from broker.wire.errors import ErrorCode, ProtocolError
 from broker.wire.framing import FrameReader
-from broker.wire.messages import Message, build, request_type
+from broker.wire.messages import Message
+
+__all__ = ["AuthenticationError", "DirectConnection", "Security"]
 
 # A fetch answer has the asked size plus at most one batch (max.message.bytes). Every other question is about one topic.
 FETCHED_BYTES_MAX: Final = 64 << 20
@@ -31,36 +34,15 @@ ELEMENTS_MAX: Final = 200_000  # of all arrays of an answer together: 28,000 par
 SECURE_TIMEOUT_S: Final = 10.0  # at least, for a connection that must first do a handshake and authenticate
 _RECEIVE_BYTES: Final = 64 * 1024
 _NO_DEADLINE: Final = 0  # of `Pending`: the whole question has one
-# Not among the broker's own, so not in ApiKey.
-_SASL_HANDSHAKE: Final = (17, 1)
-_SASL_AUTHENTICATE: Final = (36, 2)
-
-
-def _built(api: tuple[int, int], **values: object) -> Message:
-    return build(request_type(*api), values)
 
 
 class Security(Protocol):
-    """How a connection is secured. An empty `mechanism`: no SASL."""
+    """How a connection is secured. None: without TLS, without SASL."""
 
     @property
-    def is_tls(self) -> bool: ...
+    def context(self) -> ssl.SSLContext | None: ...
     @property
-    def mechanism(self) -> str: ...
-    @property
-    def username(self) -> str: ...
-    @property
-    def password(self) -> str: ...
-    def context(self) -> ssl.SSLContext: ...
-
-
-class AuthenticationError(KafkaError):
-    """The broker does not accept our name, password or certificate, or we do not accept its certificate. Asking again
-    would not help."""
-
-    def __init__(self, message: str) -> None:
-        self.reason = message
-        super().__init__(LOCAL_ERROR_CODE, message, name="LOCAL_AUTHENTICATION")
+    def credentials(self) -> Credentials | None: ...
 
 
 class DirectConnection:
@@ -108,9 +90,13 @@ class DirectConnection:
             try:
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._conversation = Conversation(self._client_id, itertools.count(), elements_max=ELEMENTS_MAX)
-                if self._security is not None:
-                    opened = self._secured(opened, self._security, deadline_s)
+                context = None if self._security is None else self._security.context
+                if context is not None:
+                    opened = self._over_tls(opened, context, deadline_s)
                 self._greet(opened, deadline_s)
+                credentials = None if self._security is None else self._security.credentials
+                if credentials is not None:
+                    self._authenticate(opened, credentials, deadline_s)
             except BaseException:
                 opened.close()
                 raise
@@ -123,31 +109,23 @@ class DirectConnection:
             buffers = self._conversation.greet(None, _NO_DEADLINE, version=0)
             self._conversation.on_greeted(self._answer(opened, buffers, ANSWER_BYTES_MAX, deadline_s))
 
-    def _secured(self, opened: socket.socket, security: Security, deadline_s: float) -> socket.socket:
+    def _over_tls(self, opened: socket.socket, context: ssl.SSLContext, deadline_s: float) -> socket.socket:
         try:
-            if security.is_tls:
-                opened.settimeout(_left_s(deadline_s))
-                opened = security.context().wrap_socket(opened, server_hostname=self._address[0])
-            if security.mechanism:
-                self._authenticate(opened, security, deadline_s)
-        except (ssl.SSLError, SaslError) as error:
+            opened.settimeout(_left_s(deadline_s))
+            return context.wrap_socket(opened, server_hostname=self._address[0])
+        except ssl.SSLEOFError:  # the broker ends the connection, and does not say why
+            raise
+        except ssl.SSLError as error:
             raise AuthenticationError(str(error)) from error
-        return opened
 
-    def _authenticate(self, opened: socket.socket, security: Security, deadline_s: float) -> None:
-        """SaslHandshake version 1, then tokens inside SaslAuthenticate (KIP-152)."""
-        mechanism = security.mechanism
-        handshake = self._exchange(opened, *_SASL_HANDSHAKE, _built(_SASL_HANDSHAKE, mechanism=mechanism), deadline_s)
-        if int(handshake.error_code) != 0:
-            raise SaslError(f"the broker offers {', '.join(handshake.mechanisms)}, and not {mechanism}")
-        client = sasl_client(mechanism, security.username, security.password, nonce=secrets.token_urlsafe(24))
-        token: bytes | None = client.first()
-        while token is not None:
-            message = _built(_SASL_AUTHENTICATE, auth_bytes=token)
-            answer = self._exchange(opened, *_SASL_AUTHENTICATE, message, deadline_s)
-            if int(answer.error_code) != 0:
-                raise SaslError(f"{error_name(int(answer.error_code))}: {answer.error_message or 'no further word'}")
-            token = client.answer(bytes(answer.auth_bytes))
+    def _authenticate(self, opened: socket.socket, credentials: Credentials, deadline_s: float) -> None:
+        authentication = Authentication(
+            credentials, self._conversation.offered, new_nonce=lambda: secrets.token_urlsafe(24), spread=0
+        )
+        asked: SaslRequest | None = authentication.begin()
+        while asked is not None:
+            answer = self._exchange(opened, *asked, deadline_s)
+            asked = authentication.on_answer(answer, int(time.monotonic() * 1000))
 
     def _exchange(
         self, opened: socket.socket, api_key: int, version: int, message: Message, deadline_s: float

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.client.clock import now_ms
 from broker.client.core.batch import Batch, RecordMetadata
 from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.native import Event
 
 WaitForBatch = Callable[[Batch], Event]
 WAIT_S_MAX = 24 * 3600.0
+
+
+def deadline_after_ms(wait_s: float) -> int:
+    """The client's clock after this wait, which is at least 0 and at most WAIT_S_MAX."""
+    return now_ms() + int(min(max(wait_s, 0.0), WAIT_S_MAX) * 1000)
 
 
 class DeliveryFuture(tuple[Batch, int, WaitForBatch]):

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from broker.client.core.batch import TopicPartition
-from broker.client.core.fetcher import ConsumerRecord
+from broker.client.core.fetch_state import ConsumerRecord
 from broker.client.core.transactions import OffsetAndMetadata
 
 _LOG = logging.getLogger(__name__)

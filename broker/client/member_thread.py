@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client import native
 from broker.client.clock import now_ms
-from broker.client.core.backoff import backoff_ms
+from broker.client.core.backoff import Backoff, backoff_ms
 from broker.client.core.config import ConsumerConfig
-from broker.client.core.errors import LOCAL_ERROR_CODE, ClosedError, KafkaError, TimedOutError
+from broker.client.core.errors import (
+    LOCAL_ERROR_CODE,
+    AuthenticationError,
+    ClosedError,
+    KafkaError,
+    TimedOutError,
+)
 from broker.client.core.groups.events import (
     NO_GENERATION,
     NO_MEMBER_ID,
@@ -81,6 +87,7 @@ class MemberThread:
         self.polled_ms = now_ms()  # the application writes it, this thread reads it
         self.has_step = False
         self.failure: BaseException | None = None
+        self.refusal: AuthenticationError | None = None  # written here, taken by the application's thread
         self._last_identity = Identity(NO_GENERATION, NO_MEMBER_ID)
         self._inbox: deque[Event] = deque()
         self._new_calls: deque[GroupCall] = deque()
@@ -91,8 +98,7 @@ class MemberThread:
         self._is_ready = False
         self._incarnation = 0
         self._is_finding = False
-        self._find_attempts = 0
-        self._find_not_before_ms = 0
+        self._finding = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng)
         self._left: native.Event | None = None
         self._is_stopping = False
         self._ended = native.start_thread(self._run)
@@ -182,7 +188,7 @@ class MemberThread:
             return  # the new information is for the core
         if self._coordinator is None and self._is_wanted() and not self._is_finding:
             # Without a ready connection the network tells when there is one, or when it may be tried again.
-            deadline_ms = min(deadline_ms, max(self._find_not_before_ms, time_ms + _LOOK_MS))
+            deadline_ms = min(deadline_ms, max(self._finding.not_before_ms, time_ms + _LOOK_MS))
         for event in self._network.poll(max(0, min(deadline_ms - now_ms(), _WAIT_MS_MAX))):
             self._on_network(event)
 
@@ -224,14 +230,14 @@ class MemberThread:
             if not self._network.is_ready(self._coordinator):
                 self._network.connect(self._coordinator)
             return
-        if self._is_finding or time_ms < self._find_not_before_ms or not self._is_wanted():
+        if self._is_finding or time_ms < self._finding.not_before_ms or not self._is_wanted():
             return
         node = self._network.any_ready()
         if node is None:
             return
         version = self._network.version(node, ApiKey.FIND_COORDINATOR, HIGHEST[ApiKey.FIND_COORDINATOR])
         if version is None:
-            self._back_off_finding()  # a broker without groups; another broker may have them
+            self._finding.failed(now_ms())  # a broker without groups; another broker may have them
             return
         group_id = self._config.group_id
         message = request(ApiKey.FIND_COORDINATOR, version, key=group_id, key_type=0, coordinator_keys=[group_id])
@@ -242,11 +248,11 @@ class MemberThread:
         self._is_finding = False
         coordinators = field_or(answer, "coordinators", (answer,))
         if not coordinators:  # an answer that leaves out what was asked: ask again
-            self._back_off_finding()
+            self._finding.failed(now_ms())
             return
         found = coordinators[0]
         if found.error_code is not ErrorCode.none:
-            self._back_off_finding()
+            self._finding.failed(now_ms())
             if not found.error_code.retriable:
                 error = KafkaError(found.error_code, f"coordinator of group {self._config.group_id!r}")
                 for call in self._calls:
@@ -254,7 +260,7 @@ class MemberThread:
                 self._calls.clear()
                 self._inbox.append(fatal_event(self.core, found.error_code))
             return
-        self._find_attempts = 0
+        self._finding.attempts = 0
         address = BrokerAddress(broker_id=found.node_id, host=found.host, port=found.port)
         self._network.update_nodes([address])
         self._coordinator = found.node_id
@@ -264,15 +270,10 @@ class MemberThread:
     def _drop_coordinator(self, reason: str) -> None:
         node, self._coordinator = self._coordinator, None
         self._is_ready = False
-        self._back_off_finding()
+        self._finding.failed(now_ms())
         if node is not None:
             _LOG.info("event=coordinator_unknown group=%s broker=%d reason=%r", self._config.group_id, node, reason)
             self._network.close_node(node, reason)
-
-    def _back_off_finding(self) -> None:
-        self._find_attempts += 1
-        first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
-        self._find_not_before_ms = now_ms() + backoff_ms(self._find_attempts, first_ms, longest_ms, self._random)
 
     # -- what the network says ------------------------------------------------------------------------------------
 
@@ -295,6 +296,12 @@ class MemberThread:
                 self._inbox.append(membership_event(context.action, event.message))
 
     def _on_lost(self, event: Lost) -> None:
+        if event.refusal is not None:
+            self.refusal = event.refusal
+            waiting, self._calls = self._calls, []
+            for call in waiting:
+                self._finish(call, event.refusal)
+            self._wake()
         for context in (*event.unanswered, *event.unsent):
             if isinstance(context, GroupCall):
                 is_definite = context in event.unsent
@@ -303,13 +310,13 @@ class MemberThread:
                 )
             elif isinstance(context, _Find):
                 self._is_finding = False
-                self._back_off_finding()
+                self._finding.failed(now_ms())
             elif isinstance(context, _Topics):
                 self._questions.append(context)
         if event.node == self._coordinator:
             self._coordinator = None
             self._is_ready = False
-            self._back_off_finding()
+            self._finding.failed(now_ms())
             self._inbox.append(CoordinatorGone())
 
     def _ask_topics(self) -> None:

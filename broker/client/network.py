@@ -10,16 +10,21 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import secrets
 import select
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from broker.client import native
-from broker.client.connection import Connection, ConnectionClosedError, ConnectionConfig
+from broker.client.connection import Connection, ConnectionConfig
+from broker.client.core.authentication import Authentication
 from broker.client.core.backoff import backoff_ms
 from broker.client.core.conversation import Pending
+from broker.client.core.errors import AuthenticationError, ConnectionClosedError
 from broker.client.core.metadata import BrokerAddress
+from broker.client.core.security_config import SecurityConfig
+from broker.client.security import Security
 from broker.wire.addresses import parse_address
 from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
@@ -40,6 +45,8 @@ class NetworkConfig(ConnectionConfig, Protocol):
     def socket_connection_setup_timeout_ms(self) -> int: ...
     @property
     def request_timeout_ms(self) -> int: ...
+    @property
+    def security(self) -> SecurityConfig: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,14 @@ class Connected:
 @dataclass(frozen=True, slots=True)
 class Lost:
     """`unanswered` are contexts of requests that were completely handed over to the kernel, `unsent` those of all
-    others."""
+    others. With TLS, what was encrypted counts as handed over. `refusal`: one side does not accept the other; another
+    attempt is made all the same, after the usual backoff, if somebody asks for it."""
 
     node: int
     unanswered: tuple[object, ...]
     unsent: tuple[object, ...]
     reason: str
+    refusal: AuthenticationError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,7 @@ class _Backoff:
 class Network:
     def __init__(self, config: NetworkConfig, rng: random.Random, now_ms: Callable[[], int]) -> None:
         self._config = config
+        self._security = Security(config.security)
         self._random = rng
         self._now_ms = now_ms
         self._bootstrap = {
@@ -130,11 +140,20 @@ class Network:
         host, port = self._addresses[node]
         deadline_ms = now_ms + self._config.socket_connection_setup_timeout_ms
         try:
-            connection = Connection.open(node, host, port, self._config, deadline_ms, self._correlation_ids)
+            connection = Connection.open(
+                node, host, port, self._config, deadline_ms, self._correlation_ids, self._security.context
+            )
         except OSError as error:
             self._back_off(node)
             self._events.append(Lost(node, (), (), f"{host}:{port}: {error}"))
             return
+        if self._security.credentials is not None:
+            connection.authentication = Authentication(
+                self._security.credentials,
+                connection.conversation.offered,
+                new_nonce=lambda: secrets.token_urlsafe(24),
+                spread=self._random.random(),
+            )
         self._connections[node] = connection
         self._by_descriptor[connection.descriptor] = connection
         self._masks[connection.descriptor] = select.POLLIN | select.POLLOUT
@@ -155,7 +174,7 @@ class Network:
                     break
         return None
 
-    def close_node(self, node: int, reason: str) -> None:
+    def close_node(self, node: int, reason: str, refusal: AuthenticationError | None = None) -> None:
         connection = self._connections.pop(node, None)
         if connection is None:
             return
@@ -164,7 +183,9 @@ class Network:
         del self._masks[connection.descriptor]
         unanswered, unsent = connection.close()
         self._back_off(node)
-        self._events.append(Lost(node, unanswered, unsent, f"broker {node} at {connection.address}: {reason}"))
+        where = f"broker {node} at {connection.address}"
+        told = None if refusal is None else AuthenticationError(f"{where}: {refusal.reason}")
+        self._events.append(Lost(node, unanswered, unsent, f"{where}: {reason}", told))
 
     def close(self) -> None:
         for node in list(self._connections):
@@ -199,7 +220,7 @@ class Network:
         now_ms = self._now_ms()
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
         pending = Pending(api_key, version, context, expects_answer, now_ms + wait_ms)
-        connection.enqueue(pending, message)
+        connection.enqueue(pending, message, now_ms)
         self._flush(connection)
 
     def wake(self) -> None:
@@ -237,15 +258,18 @@ class Network:
                 return
             if mask & (select.POLLIN | _POLL_ERRORS):
                 self._receive(connection)
-            if mask & select.POLLOUT and connection.node in self._connections:
+            # What TLS has read may let it write: the end of the handshake, an answer of its own.
+            if (mask & select.POLLOUT or connection.is_secured) and connection.node in self._connections:
                 self._flush(connection)
+        except AuthenticationError as error:
+            self.close_node(connection.node, error.reason, error)
         except (OSError, ConnectionClosedError, RemoteProtocolError) as error:
             self.close_node(connection.node, f"{type(error).__name__}: {error}")
 
     def _receive(self, connection: Connection) -> None:
         for pending, message in connection.receive():
             if pending.context is connection:
-                if connection.on_versions(message):
+                if connection.on_own_answer(pending, message, self._now_ms()):
                     self._backoffs[connection.node] = _Backoff()
                     self._events.append(Connected(connection.node))
                 else:

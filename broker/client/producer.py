@@ -1,18 +1,18 @@
 """The reference producer. It does in Python what Java's KafkaProducer does, so that the effect of its settings can be
 measured.
 
-Owns: the caller's side of a send (serializers, interceptors, partition, waiting for metadata and memory). Once a record
-is in a batch, core/sender.py decides and sender_thread.py acts. Any thread may send. Do not use it from greenlets,
-because a wait blocks its OS thread. Shown by tests/broker_client/test_client_producer.py and
-test_client_mock_cluster.py.
+Owns: the caller's side of a send. producer_hooks.py has interceptors and serializers, patient_append.py waits for
+metadata and memory. Once a record is in a batch, core/sender.py decides and sender_thread.py acts. Any thread may send.
+Do not use it from greenlets, because a wait blocks its OS thread. Shown by tests/broker_client/test_client_producer.py
+and test_client_mock_cluster.py.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from time import monotonic, monotonic_ns, time
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable, Mapping
+from time import monotonic, time
+from typing import Any
 
 from broker.client import native
 from broker.client.client_settings import screen
@@ -22,12 +22,15 @@ from broker.client.core.batch import (
     Batch,
     DeliveryCallback,
     Headers,
-    RecordMetadata,
     TopicPartition,
     record_size_bytes_max,
 )
 from broker.client.core.config import ROUND_ROBIN, ProducerConfig, as_properties, parse_producer
-from broker.client.core.errors import BufferExhaustedError, ClosedError, KafkaError, TimedOutError, record_too_large
+from broker.client.core.errors import (
+    ClosedError,
+    KafkaError,
+    TimedOutError,
+)
 from broker.client.core.partitioners import (
     FunctionPartitioner,
     Partitioner,
@@ -36,35 +39,17 @@ from broker.client.core.partitioners import (
     StickyPartitioner,
 )
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata, TransactionState, wrong_state
-from broker.client.future import WAIT_S_MAX, DeliveryFuture, FailedFuture
+from broker.client.future import WAIT_S_MAX, DeliveryFuture, FailedFuture, deadline_after_ms
+from broker.client.patient_append import PatientAppend
+from broker.client.producer_hooks import ProducerHooks, ProducerInterceptor, ProducerRecord, Serializer
 from broker.client.reporting import BatchListener
 from broker.client.sender_thread import LEGACY_PRODUCE, PRODUCE_VERSION_MAX, SenderThread
 from broker.client.transactions import TransactionClient
 from broker.wire.errors import ErrorCode, LocalProtocolError
 
-Serializer: TypeAlias = Callable[[Any], bytes | None]  # Any: whatever the caller sends
 _SMALL_VALUE_BYTES = 8000
 _new_tuple = tuple.__new__  # a DeliveryFuture without the class's own call: 40 ns less
 _CLOSE_MARGIN_S = 5.0
-
-
-class ProducerRecord(NamedTuple):
-    """What an interceptor sees and may replace, before serialization."""
-
-    topic: str
-    value: Any
-    key: Any = None
-    partition: int | None = None
-    headers: Headers = ()
-    timestamp_ms: int | None = None
-
-
-class ProducerInterceptor(Protocol):
-    """Exceptions of an interceptor are counted and otherwise ignored, as in Java."""
-
-    def on_send(self, record: ProducerRecord) -> ProducerRecord: ...
-
-    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None: ...
 
 
 class Producer:
@@ -90,13 +75,12 @@ class Producer:
             raise LocalProtocolError("a batch_listener hears of whole batches: interceptors would hear of nothing")
         self._batch_listener = batch_listener
         self._config: ProducerConfig = parse_producer(screen("producer", properties))
-        self._interceptors = tuple(interceptors)
-        self._serializers = (key_serializer, value_serializer)
-        self._has_hooks = bool(self._interceptors or key_serializer or value_serializer)
         self._partitioner = _choose_partitioner(self._config, partitioner, random.Random(seed))
         self._is_closed = False
         self._is_transactional = bool(self._config.transactional_id)
         self._sender = SenderThread(self._config, seed, batch_listener)
+        self._hooks = ProducerHooks(interceptors, key_serializer, value_serializer, self._sender.metrics)
+        self._has_hooks = bool(self._hooks)
         self._lock = self._sender.lock
         self._accumulator = self._sender.accumulator
         self._metadata = self._sender.metadata
@@ -106,6 +90,14 @@ class Producer:
         self._open: dict[str | tuple[str, int], Batch] = {}
         self._is_sticky = isinstance(self._partitioner, StickyPartitioner)
         self._transactions = TransactionClient(self._config, random.Random(seed)) if self._is_transactional else None
+        self._patient = PatientAppend(
+            self._config,
+            self._sender,
+            self._partitioner,
+            self._transactions,
+            record_bytes_max=self._record_bytes_max,
+            check_open=self._check_open,
+        )
         self._may_append_in_place = not self._has_hooks and self._config.batch_size <= self._record_bytes_max
 
     def effective_properties(self) -> dict[str, str]:
@@ -164,9 +156,8 @@ class Producer:
         if transactions is not None and (refusal := transactions.core.refusal_of_send()) is not None:
             return _refuse(refusal, on_delivery if self._batch_listener is None else None)
         if self._has_hooks:
-            topic, value, key, partition, headers, timestamp_ms, on_delivery = self._apply_hooks(
-                ProducerRecord(topic, value, key, partition, headers, timestamp_ms), on_delivery
-            )
+            record = ProducerRecord(topic, value, key, partition, headers, timestamp_ms)
+            (topic, value, key, partition, headers, timestamp_ms), on_delivery = self._hooks.apply(record, on_delivery)
         if key is None and value is not None and not headers and len(value) < _SMALL_VALUE_BYTES:
             size_bytes = len(value) + 12
         else:
@@ -201,7 +192,11 @@ class Producer:
                         sender.wake_by(time_ms if len(queue.batches) > 1 else time_ms + self._config.linger_ms)
                     return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
         record = ProducerRecord(topic, value, key, chosen, headers, timestamp_ms)
-        return self._send_slowly(record, on_delivery, size_bytes, is_chosen=partition is None)
+        try:
+            batch, index = self._patient.append(record, on_delivery, size_bytes, is_chosen=partition is None)
+        except KafkaError as error:
+            return _refuse(error, on_delivery if self._batch_listener is None else None)
+        return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
 
     def _note_open(self, topic: str, partition: int | None, batch: Batch, size_bytes: int, *, is_plain: bool) -> None:
         """Under the lock: note where the next plain record may go, and tell the partitioner what it needs to know about
@@ -321,7 +316,7 @@ class Producer:
         return self._transactions
 
     def _call_deadline_ms(self, timeout_s: float | None) -> int:
-        return _deadline_ms(self._config.max_block_ms / 1000 if timeout_s is None else timeout_s)
+        return deadline_after_ms(self._config.max_block_ms / 1000 if timeout_s is None else timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Refuse new records, send the queued ones, end the thread. It is safe to call it again.
@@ -354,7 +349,7 @@ class Producer:
 
     def partitions_for(self, topic: str) -> list[int]:
         """Waits up to max.block.ms for the topic's metadata."""
-        self._wait_for_topic(topic, monotonic() + self._config.max_block_ms / 1000)
+        self._patient.wait_for_topic(topic, monotonic() + self._config.max_block_ms / 1000)
         return list(range(self._metadata.partition_count(topic)))
 
     def __enter__(self) -> Producer:
@@ -362,100 +357,6 @@ class Producer:
 
     def __exit__(self, *details: object) -> None:
         self.close()
-
-    # -- the slow way: something is missing -----------------------------------------------------------------------
-
-    def _send_slowly(
-        self, record: ProducerRecord, callback: DeliveryCallback | None, size_bytes: int, *, is_chosen: bool
-    ) -> DeliveryFuture | FailedFuture:
-        deadline_s = monotonic() + self._config.max_block_ms / 1000
-        try:
-            if size_bytes > self._record_bytes_max:
-                raise record_too_large(
-                    f"a record of up to {size_bytes} bytes; max.request.size={self._config.max_request_size}, "
-                    f"buffer.memory={self._config.buffer_memory}"
-                )
-            self._wait_for_topic(record.topic, deadline_s)
-            partition = self._partition_of(record)
-            if self._transactions is not None:
-                with self._transactions.lock:
-                    self._transactions.add(partition, _deadline_ms(deadline_s - monotonic()))
-            batch, index = self._append_waiting(record, partition, callback, size_bytes, deadline_s)
-        except KafkaError as error:
-            return _refuse(error, callback if self._batch_listener is None else None)
-        if is_chosen:
-            with self._lock:
-                self._partitioner.on_appended(record.topic, partition.partition, size_bytes)
-        return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
-
-    def _partition_of(self, record: ProducerRecord) -> TopicPartition:
-        with self._lock:
-            count = self._metadata.partition_count(record.topic)
-            chosen = record.partition
-            if chosen is None:
-                available = self._metadata.available_partitions(record.topic)
-                chosen = self._partitioner.choose(record.topic, record.key, record.value, count, available)
-        if not 0 <= chosen < count:
-            raise KafkaError(
-                ErrorCode.unknown_topic_or_partition, f"{record.topic} has partitions 0 to {count - 1}, not {chosen}"
-            )
-        return TopicPartition(record.topic, chosen)
-
-    def _wait_for_topic(self, topic: str, deadline_s: float) -> None:
-        while True:
-            with self._lock:
-                self._check_open()
-                if self._metadata.partition_count(topic):
-                    return
-                state = self._metadata.topic(topic)
-                if state is not None and state.error_code in _HOPELESS_TOPIC_ERRORS:
-                    raise KafkaError(state.error_code, f"topic {topic!r}")
-                self._metadata.use_topic(topic, now_ms())
-                self._metadata.request_update()
-                waiter = native.Event()
-                self._sender.metadata_waiters.append(waiter)
-                self._sender.wake_by(0)
-            if not waiter.wait(deadline_s - monotonic()):
-                raise TimedOutError(f"no metadata of topic {topic!r} within max.block.ms={self._config.max_block_ms}")
-
-    def _append_waiting(
-        self,
-        record: ProducerRecord,
-        partition: TopicPartition,
-        callback: DeliveryCallback | None,
-        size_bytes: int,
-        deadline_s: float,
-    ) -> tuple[Batch, int]:
-        stamp_ms = record.timestamp_ms
-        assert stamp_ms is not None
-        while True:
-            with self._lock:
-                self._check_open()
-                time_ms = now_ms()
-                queue = self._accumulator.queue_of(partition)
-                appended = self._accumulator.try_append(
-                    queue, record.value, record.key, record.headers, stamp_ms, callback, size_bytes, time_ms
-                )
-                if appended is not None:
-                    self._metadata.use_topic(record.topic, time_ms)
-                    self._sender.wake_by(time_ms if len(queue.batches) > 1 else time_ms + self._config.linger_ms)
-                    return appended[0], appended[1]
-                waiter = native.Event()
-                self._sender.memory_waiters.append(waiter)
-                self._sender.core.hurry_count += 1  # queued batches are sent now, because they hold the memory
-                self._sender.wake_by(0)
-            began_ns = monotonic_ns()
-            is_free = waiter.wait(deadline_s - monotonic())
-            with self._lock:
-                self._sender.core.hurry_count -= 1
-                self._sender.metrics.bufferpool_wait_ns += monotonic_ns() - began_ns
-                if not is_free and not waiter.is_set():
-                    self._sender.memory_waiters.remove(waiter)
-                    self._sender.metrics.buffer_exhausted_total += 1
-                    raise BufferExhaustedError(
-                        f"buffer.memory={self._config.buffer_memory} stayed full for "
-                        f"max.block.ms={self._config.max_block_ms}"
-                    )
 
     def _check_open(self) -> None:
         if self._sender.failure is not None:
@@ -470,39 +371,6 @@ class Producer:
     def _refuse_sender_thread(self, name: str) -> None:
         if native.thread_id() == self._sender.ident:
             raise LocalProtocolError(f"{name}() inside a delivery callback would wait for itself")
-
-    def _apply_hooks(self, record: ProducerRecord, callback: DeliveryCallback | None) -> tuple[Any, ...]:
-        """Interceptors, then serializers. Any: the record's fields, and the callback."""
-        for interceptor in self._interceptors:
-            try:
-                record = interceptor.on_send(record)
-            except Exception:
-                self._sender.metrics.callback_error_total += 1
-        key_serializer, value_serializer = self._serializers
-        key = record.key if key_serializer is None or record.key is None else key_serializer(record.key)
-        value = record.value if value_serializer is None or record.value is None else value_serializer(record.value)
-        if self._interceptors:
-            callback = self._telling_interceptors(callback)
-        return record.topic, value, key, record.partition, record.headers, record.timestamp_ms, callback
-
-    def _telling_interceptors(self, callback: DeliveryCallback | None) -> DeliveryCallback:
-        def tell(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-            for interceptor in self._interceptors:
-                try:
-                    interceptor.on_acknowledgement(metadata, error)
-                except Exception:
-                    self._sender.metrics.callback_error_total += 1
-            if callback is not None:
-                callback(metadata, error)
-
-        return tell
-
-
-_HOPELESS_TOPIC_ERRORS = frozenset({int(ErrorCode.invalid_topic_exception), int(ErrorCode.topic_authorization_failed)})
-
-
-def _deadline_ms(wait_s: float) -> int:
-    return now_ms() + int(min(max(wait_s, 0.0), WAIT_S_MAX) * 1000)
 
 
 def _refuse(error: KafkaError, callback: DeliveryCallback | None) -> FailedFuture:

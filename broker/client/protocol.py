@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.client.core.batch import Batch, TopicPartition
-from broker.client.core.fetcher import FetchPosition, FetchResult
+from broker.client.core.fetch_state import FetchPosition, FetchResult
 from broker.client.core.metadata import BrokerAddress, MetadataAnswer, PartitionState, TopicState
-from broker.client.core.sender import PartitionResult
+from broker.client.core.sender_events import PartitionResult
 from broker.client.core.uniform import uniform_body, with_header
 from broker.wire.apis import ApiKey
 from broker.wire.compression import CodecId
@@ -58,8 +58,14 @@ HIGHEST: dict[ApiKey, int] = {
     ApiKey.CREATE_PARTITIONS: 3,
     ApiKey.ELECT_LEADERS: 2,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: 0,
+    ApiKey.UNREGISTER_BROKER: 0,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: 1,
     ApiKey.ALTER_CLIENT_QUOTAS: 1,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 0,
+    ApiKey.CREATE_ACLS: 3,
+    ApiKey.DELETE_ACLS: 3,
     ApiKey.DESCRIBE_QUORUM: 2,
     ApiKey.INIT_PRODUCER_ID: 5,
     ApiKey.ADD_PARTITIONS_TO_TXN: 3,

@@ -1,19 +1,20 @@
-"""Questions about topics, logs, settings and the cluster, as values: `blocking.py` asks them with retries and follows
-leaders, `direct.py` asks one broker once. Both the reference admin and the harness' probes are made of them.
+"""Questions about logs and the cluster, as values. topic_questions.py has those about topics and settings.
+
+`blocking.py` asks them with retries and follows leaders, `direct.py` asks one broker once. The reference admin and the
+harness' probes are made of them.
 
 Shown by tests/broker_client/test_client_admin.py and tests/harness/test_harness_topic_changes.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-from uuid import UUID
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client.core.batch import TopicPartition
-from broker.client.core.errors import IncompleteAnswerError, KafkaError, first_of, first_partition
-from broker.client.core.fetcher import FetchPosition, FetchResult
+from broker.client.core.errors import KafkaError, first_of, first_partition
+from broker.client.core.fetch_state import FetchPosition, FetchResult
 from broker.client.core.metadata import MetadataAnswer
 from broker.client.protocol import fetch_request, fetch_results, metadata_answer, metadata_request
 from broker.client.question import Question, raise_error
@@ -22,19 +23,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, request, to_ms
 
 if TYPE_CHECKING:
-    from broker.wire.shapes.create_partitions import (
-        CreatePartitionsRequest,
-        CreatePartitionsResponse,
-        CreatePartitionsTopicFields,
-    )
-    from broker.wire.shapes.create_topics import CreatableTopicFields, CreateTopicsRequest, CreateTopicsResponse
     from broker.wire.shapes.delete_records import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTopicFields
-    from broker.wire.shapes.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicStateFields
-    from broker.wire.shapes.describe_configs import (
-        DescribeConfigsRequest,
-        DescribeConfigsResourceFields,
-        DescribeConfigsResponse,
-    )
     from broker.wire.shapes.describe_quorum import (
         AskedTopicDataFields,
         DescribeQuorumRequest,
@@ -43,12 +32,6 @@ if TYPE_CHECKING:
     )
     from broker.wire.shapes.fetch import FetchRequest, FetchResponse
     from broker.wire.shapes.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-    from broker.wire.shapes.incremental_alter_configs import (
-        AlterableConfigFields,
-        AlterConfigsResourceFields,
-        IncrementalAlterConfigsRequest,
-        IncrementalAlterConfigsResponse,
-    )
     from broker.wire.shapes.list_offsets import (
         ListOffsetsPartitionFields,
         ListOffsetsRequest,
@@ -63,21 +46,7 @@ if TYPE_CHECKING:
     )
 
 GROUP, TRANSACTION = 0, 1  # key types of FindCoordinator
-RESOURCE_TYPES = {"topic": 2, "broker": 4, "group": 32}
-_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
-_FROM_TOPIC = 1  # config_source of DescribeConfigs: a setting of the topic itself
 _METADATA_TOPIC = "__cluster_metadata"
-_DELETE_BY_ID_VERSION = 6  # of DeleteTopics (KIP-516)
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """-1 for partitions or replication_factor means the brokers' default."""
-
-    name: str
-    partitions: int = -1
-    replication_factor: int = -1
-    config: Mapping[str, str] = field(default_factory=dict)
 
 
 class FoundOffset(NamedTuple):
@@ -86,12 +55,6 @@ class FoundOffset(NamedTuple):
     offset: int
     timestamp_ms: int
     leader_epoch: int
-
-
-class Setting(NamedTuple):
-    value: str | None
-    is_sensitive: bool  # then the broker does not tell the value
-    is_of_topic: bool  # set on the topic itself, not taken from its broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,152 +224,6 @@ def deleted_records(partition: TopicPartition, before: int, timeout_ms: int) -> 
         return answer.low_watermark
 
     return Question(ApiKey.DELETE_RECORDS, build, parse)
-
-
-# -- topics and settings: any broker forwards to the controller -----------------------------------------------------
-
-
-def created_topics(topics: Sequence[NewTopic], timeout_ms: int) -> Question[dict[str, str]]:
-    """The new topics' ids by name, empty where the broker knows no ids. The first error is raised."""
-
-    def build(version: int) -> CreateTopicsRequest:
-        entries: list[CreatableTopicFields] = [
-            {
-                "name": topic.name,
-                "num_partitions": topic.partitions,
-                "replication_factor": topic.replication_factor,
-                "assignments": (),
-                "configs": [{"name": name, "value": str(value)} for name, value in topic.config.items()],
-            }
-            for topic in topics
-        ]
-        return request(ApiKey.CREATE_TOPICS, version, topics=entries, timeout=timeout_ms)
-
-    def parse(message: CreateTopicsResponse) -> dict[str, str]:
-        _check(message.topics, len(topics))
-        return {each.name: str(field_or(each, "topic_id", None) or "") for each in message.topics}
-
-    return Question(ApiKey.CREATE_TOPICS, build, parse)
-
-
-def deleted_topics(names: Sequence[str], timeout_ms: int) -> Question[None]:
-    def build(version: int) -> DeleteTopicsRequest:
-        return request(ApiKey.DELETE_TOPICS, version, topic_names=names, timeout=timeout_ms)
-
-    def parse(message: DeleteTopicsResponse) -> None:
-        _check(message.responses, len(names))
-
-    return Question(ApiKey.DELETE_TOPICS, build, parse)
-
-
-def deleted_topic_by_id(topic_id: str, timeout_ms: int) -> Question[None]:
-    """A later topic of the same name stays."""
-
-    def build(version: int) -> DeleteTopicsRequest:
-        topic: DeleteTopicStateFields = {"name": None, "topic_id": UUID(topic_id)}
-        return request(ApiKey.DELETE_TOPICS, version, topics=[topic], timeout=timeout_ms)
-
-    def parse(message: DeleteTopicsResponse) -> None:
-        found = first_of(message.responses)
-        raise_error(found.error_code, found.error_message, f"topic with id {topic_id}")
-
-    return Question(ApiKey.DELETE_TOPICS, build, parse, lowest=_DELETE_BY_ID_VERSION, highest=_DELETE_BY_ID_VERSION)
-
-
-def more_partitions(counts: Mapping[str, int], timeout_ms: int) -> Question[None]:
-    """Up to this many in all."""
-
-    def build(version: int) -> CreatePartitionsRequest:
-        topics: list[CreatePartitionsTopicFields] = [
-            {"name": name, "count": count, "assignments": None} for name, count in counts.items()
-        ]
-        return request(ApiKey.CREATE_PARTITIONS, version, topics=topics, timeout=timeout_ms, validate_only=False)
-
-    def parse(message: CreatePartitionsResponse) -> None:
-        _check(message.results, len(counts))
-
-    return Question(ApiKey.CREATE_PARTITIONS, build, parse)
-
-
-def settings_of(kind: str, name: str) -> Question[dict[str, Setting]]:
-    """Effective settings of a "topic", a "broker" (which answers for itself only) or a "group"."""
-
-    resource_type = _resource_type(kind)
-
-    def build(version: int) -> DescribeConfigsRequest:
-        entry: DescribeConfigsResourceFields = {
-            "resource_type": resource_type,
-            "resource_name": name,
-            "configuration_keys": None,
-        }
-        return request(ApiKey.DESCRIBE_CONFIGS, version, resources=[entry])
-
-    def parse(message: DescribeConfigsResponse) -> dict[str, Setting]:
-        result = first_of(message.results)
-        raise_error(result.error_code, result.error_message, f"{kind} {name}")
-        return {
-            each.name: Setting(each.value, bool(each.is_sensitive), each.config_source == _FROM_TOPIC)
-            for each in result.configs
-        }
-
-    return Question(ApiKey.DESCRIBE_CONFIGS, build, parse)
-
-
-def changed_settings(
-    kind: str,
-    name: str,
-    *,
-    set_: Mapping[str, str] | None = None,
-    delete: Iterable[str] = (),
-    append: Mapping[str, str] | None = None,
-    subtract: Mapping[str, str] | None = None,
-) -> Question[None]:
-    """All or none of them (KIP-339). A deleted setting falls back to its default."""
-    resource_type = _resource_type(kind)
-    changes: list[tuple[str, int, str | None]] = [(key, _SET, value) for key, value in (set_ or {}).items()]
-    changes += [(key, _DELETE, None) for key in delete]
-    changes += [(key, _APPEND, value) for key, value in (append or {}).items()]
-    changes += [(key, _SUBTRACT, value) for key, value in (subtract or {}).items()]
-
-    def build(version: int) -> IncrementalAlterConfigsRequest:
-        configs: list[AlterableConfigFields] = [
-            {"name": key, "config_operation": operation, "value": value} for key, operation, value in changes
-        ]
-        resource: AlterConfigsResourceFields = {
-            "resource_type": resource_type,
-            "resource_name": name,
-            "configs": configs,
-        }
-        return request(ApiKey.INCREMENTAL_ALTER_CONFIGS, version, resources=[resource], validate_only=False)
-
-    def parse(message: IncrementalAlterConfigsResponse) -> None:
-        found = first_of(message.responses)
-        raise_error(found.error_code, found.error_message, f"{kind} {name!r}")
-
-    return Question(ApiKey.INCREMENTAL_ALTER_CONFIGS, build, parse)
-
-
-def _resource_type(kind: str) -> int:
-    if kind not in RESOURCE_TYPES:
-        known = ", ".join(RESOURCE_TYPES)
-        raise KafkaError(-1, f"expected one of {known}, got {kind!r}", name="LOCAL_STATE")
-    return RESOURCE_TYPES[kind]
-
-
-class _Outcome(Protocol):
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def error_code(self) -> ErrorCode: ...
-
-
-def _check(topics: Sequence[_Outcome], asked: int) -> None:
-    """Raises the first error among the answers for this many topics, IncompleteAnswerError if there are fewer
-    answers."""
-    for each in topics:
-        raise_error(each.error_code, getattr(each, "error_message", None), f"topic {each.name!r}")
-    if len(topics) < asked:
-        raise IncompleteAnswerError
 
 
 def _named(partition: TopicPartition) -> str:

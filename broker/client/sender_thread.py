@@ -18,8 +18,10 @@ from broker.client.clock import now_ms
 from broker.client.core.accumulator import Accumulator
 from broker.client.core.batch import Batch
 from broker.client.core.config import ProducerConfig
+from broker.client.core.errors import AuthenticationError
 from broker.client.core.metadata import MetadataCache
-from broker.client.core.sender import (
+from broker.client.core.sender import SenderCore
+from broker.client.core.sender_events import (
     Action,
     AskIdentity,
     CloseNode,
@@ -31,7 +33,6 @@ from broker.client.core.sender import (
     NodeLost,
     ProduceAnswered,
     ProduceSent,
-    SenderCore,
     SendProduce,
     Tick,
 )
@@ -94,6 +95,8 @@ class SenderThread:
         self.metadata_waiters: list[native.Event] = []
         self.produce_version_max = PRODUCE_VERSION_MAX
         self.failure: BaseException | None = None
+        # Under the lock: why the last attempt to connect was refused, until another one succeeds.
+        self.refusal: AuthenticationError | None = None
         self.ident: int | None = None
         self._codec: CodecId = codec_by_name(config.compression_type)
         self._reporting: deque[Batch] = deque()
@@ -243,6 +246,8 @@ class SenderThread:
     def _on_network_event(self, event: NetworkEvent) -> None:
         match event:
             case Connected(node=node):
+                with self.lock:
+                    self.refusal = None
                 self._tell(NodeConnected(node=node))
             case Sent(context=context):
                 self._tell(ProduceSent(request_id=context.request_id))
@@ -280,6 +285,10 @@ class SenderThread:
         contexts: tuple[Any, ...] = (*event.unanswered, *event.unsent)
         unsent = {each.request_id for each in event.unsent if isinstance(each, _Produce)} | self._never_sent
         self._never_sent.clear()
+        if event.refusal is not None:
+            with self.lock:
+                self.refusal = event.refusal
+                self._wake_all(self.metadata_waiters)
         if any(isinstance(each, _Metadata) for each in contexts):
             with self.lock:
                 self.metadata.on_failure(now_ms())

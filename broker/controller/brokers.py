@@ -17,11 +17,13 @@ from broker.controller.elections import (
 )
 from broker.controller.image import BrokerRegistration, MetadataImage
 from broker.controller.outcome import Outcome, refusal
+from broker.controller.reassignment_types import UnregisterBroker, UnregisterBrokerResponse
 from broker.controller.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    UnregisterBrokerRecord,
     replica_directory,
 )
 from broker.controller.sessions import BrokerSessions
@@ -75,6 +77,23 @@ def register(
     sessions.begin(request.broker_id, now_ms)
     response = RegisterBrokerResponse(error_code=ErrorCode.none, broker_epoch=next_offset)
     return Outcome(response=response, records=(registration, *leaving))
+
+
+def unregister(image: MetadataImage, sessions: BrokerSessions, request: UnregisterBroker, *, unclean: bool) -> Outcome:
+    """A broker that will not come back is forgotten. If it lives, it leaves its ISRs like one that is fenced.
+
+    It stays in the lists of replicas: a reassignment takes it out there.
+    """
+    broker = image.brokers.get(request.broker_id)
+    if broker is None:
+        message = f"Broker ID {request.broker_id} is not currently registered"
+        response = UnregisterBrokerResponse(error_code=ErrorCode.broker_id_not_registered, error_message=message)
+        return Outcome(response=response)
+    sessions.end(request.broker_id)
+    moved = changes_without(image, request.broker_id, unclean_default=unclean)
+    gone = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.broker_epoch)
+    response = UnregisterBrokerResponse(error_code=ErrorCode.none, error_message=None)
+    return Outcome(response=response, records=(*moved, gone))
 
 
 def check_epoch(image: MetadataImage, broker_id: int, broker_epoch: int) -> int:
@@ -160,7 +179,7 @@ def _registration_change(
 
 
 def _own_directories(image: MetadataImage, broker_id: int, told: frozenset[UUID]) -> frozenset[UUID]:
-    """Directories of partitions of which it has a replica. Others are not worth a record."""
+    """Directories of the partitions that have a replica here. Others need no record."""
     if not told:
         return told
     return told & {

@@ -65,7 +65,7 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
         if change.resource_type != TOPIC_RESOURCE or name not in TOPIC_SETTINGS or not TOPIC_SETTINGS[name].is_list:
             raise _Refused(ErrorCode.invalid_config, f"Can't APPEND to or SUBTRACT from key {name}: it is not a list")
         before = _items(present.get(name, config.topic_defaults.get(name, TOPIC_SETTINGS[name].default)))
-        given = _items(items)
+        given = _given(items)
         if name in change.appends:
             before += [item for item in given if item not in before]
         else:
@@ -76,7 +76,8 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
     for name, value in values.items():
         problem = _problem(change, name, value)
         if problem is not None:
-            raise _Refused(ErrorCode.invalid_config, problem)
+            is_broker = change.resource_type == BROKER_RESOURCE  # Kafka's brokers judge their own settings, as requests
+            raise _Refused(ErrorCode.invalid_request if is_broker else ErrorCode.invalid_config, problem)
     if not is_there:
         _present(image, change)
     if change.replaces_all:
@@ -95,12 +96,22 @@ def _items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
+def _given(value: str) -> list[str]:
+    """Split as by Java, which Kafka uses here: empty parts at the end are dropped, unless there is nothing else."""
+    if not value:
+        return [""]
+    parts = value.split(",")
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
 def _present(image: MetadataImage, change: ConfigChange) -> dict[str, str]:
     """The overrides of the resource today; refuses a resource that is not there."""
     name = change.resource_name
     if change.resource_type == TOPIC_RESOURCE:
         if name not in image.topics:
-            raise _Refused(ErrorCode.unknown_topic_or_partition, f"No topic '{name}'")
+            raise _Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
         return dict(image.topic_configs.get(name, {}))
     if change.resource_type == BROKER_RESOURCE:
         if name not in {"", *(str(broker_id) for broker_id in image.brokers)}:
@@ -110,8 +121,8 @@ def _present(image: MetadataImage, change: ConfigChange) -> dict[str, str]:
 
 
 def _problem(change: ConfigChange, name: str, value: str | None) -> str | None:
+    if value is None:
+        return None  # as with Kafka, a setting can be deleted under any name, set or not
     if change.resource_type == BROKER_RESOURCE:
         return broker_config_problem(name, value)
-    if value is not None:
-        return topic_config_problem(name, value)
-    return None  # a setting that is not set can be deleted under any name
+    return topic_config_problem(name, value)

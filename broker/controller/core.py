@@ -14,16 +14,21 @@ import traceback
 from collections import deque
 from dataclasses import dataclass, field
 
-from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, register
+from broker.controller.acls import create_acls, delete_acls
+from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, register, unregister
 from broker.controller.config import ControllerConfig
 from broker.controller.configs import alter_configs
-from broker.controller.elections import changes_to_preferred, elect_leaders
+from broker.controller.elections import changes_to_preferred, elect_leaders, leaders_allowed
 from broker.controller.image import MetadataImage, replay
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.partitions import alter_partitions
 from broker.controller.quotas import alter_client_quotas
+from broker.controller.reassignment_types import AlterPartitionReassignments, UnregisterBroker
+from broker.controller.reassignments import alter_reassignments
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import FeatureLevelRecord, MetadataRecord
+from broker.controller.scram import alter_user_scram_credentials
+from broker.controller.security_types import AlterUserScramCredentials, CreateAcls, DeleteAcls
 from broker.controller.sessions import BrokerSessions
 from broker.controller.topics import create_partitions, create_topics, delete_topics
 from broker.controller.types import (
@@ -135,10 +140,11 @@ class Controller:
             range(self._next_offset - len(self._pending), self._next_offset)
         )
         assert self._pending or self._latest == self._committed
+        may_lead = leaders_allowed(self._latest)
         for topic in self._latest.topics.values():
             for index, partition in enumerate(topic.partitions):
                 online = partition.leader >= 0
-                fenced = [replica for replica in partition.isr if not self._latest.brokers[replica].may_lead]
+                fenced = [replica for replica in partition.isr if replica not in may_lead]
                 assert not online or not fenced, f"{topic.name}: {partition} has {fenced} in its ISR"
                 failed = [each for each in partition.isr if self._latest.has_offline(each, topic.topic_id, index)]
                 assert not online or not failed, f"{topic.name}-{index}: {failed} of its ISR are offline"
@@ -257,6 +263,16 @@ class Controller:
                 return elect_leaders(image, request)
             case AlterClientQuotas():
                 return alter_client_quotas(image, request)
+            case CreateAcls():
+                return create_acls(image, request, rng=self._rng)
+            case DeleteAcls():
+                return delete_acls(image, request)
+            case AlterUserScramCredentials():
+                return alter_user_scram_credentials(image, request)
+            case AlterPartitionReassignments():
+                return alter_reassignments(image, request, unclean=unclean)
+            case UnregisterBroker():
+                return unregister(image, self._sessions, request, unclean=unclean)
 
     def _respond(self, request: ControllerRequest, response: ControllerResponse) -> None:
         self._actions.append(Respond(token=request.token, response=response))

@@ -8,17 +8,22 @@ The rules are Kafka's (PartitionChangeBuilder). The leader is, in this order:
 4. Nobody.
 
 The ISR never becomes empty. Its last member stays in it when it dies, because it alone certainly holds every committed
-record. The leader epoch grows if and only if the leader changes. A replica whose storage failed does not lead (KIP-858:
-a leader must be active, and its log directory online).
+record. The leader epoch grows if and only if the leader changes or a replica is removed. So nobody counts what the
+removed one still fetches. A replica whose storage failed does not lead (KIP-858: a leader must be active, and its log
+directory online).
+
+Every change also looks whether a reassignment is complete by it (`broker.controller.reassignment`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from dataclasses import replace
 from uuid import UUID
 
 from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
 from broker.controller.outcome import Outcome
+from broker.controller.reassignment import Assignment, assignment_of, completed
 from broker.controller.records import PartitionChangeRecord, replica_directory
 from broker.controller.types import ElectionOutcome, ElectLeaders, ElectLeadersResponse
 from broker.wire.errors import ErrorCode
@@ -52,17 +57,27 @@ def change_partition(
     isr: tuple[int, ...],
     may_lead: Set[int],
     unclean: bool,
+    assignment: Assignment | None = None,
 ) -> PartitionChangeRecord | None:
-    """The record that brings the partition there; None if nothing changes."""
-    leader, new_isr = elect(state, isr=isr, may_lead=may_lead, unclean=unclean)
-    if (leader, new_isr) == (state.leader, state.isr):
+    """The record that brings the partition there; None if nothing changes. `assignment` None: the present one."""
+    before = assignment_of(state)
+    after = assignment or before
+    over = completed(after, isr)
+    if over is not None:
+        after, isr = over
+    leader, new_isr = elect(replace(state, replicas=after.replicas), isr=isr, may_lead=may_lead, unclean=unclean)
+    if (leader, new_isr, after) == (state.leader, state.isr, before):
         return None
+    is_removed = not set(before.replicas) <= set(after.replicas)
     return PartitionChangeRecord(
         topic_id=topic_id,
         partition=partition,
         isr=new_isr,
         leader=leader,
-        new_leader_epoch=leader != state.leader,
+        new_leader_epoch=leader != state.leader or is_removed,
+        replicas=None if after.replicas == before.replicas else after.replicas,
+        adding=None if after.adding == before.adding else after.adding,
+        removing=None if after.removing == before.removing else after.removing,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from broker.controller.records import (
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
@@ -21,10 +22,16 @@ from broker.controller.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
     replica_directory,
 )
+from broker.security.acls import AclBinding
+from broker.security.scram import ScramCredential
 
 NO_LEADER = -1
 # ((entity type, name or None for the default), ..), sorted by type
@@ -56,6 +63,12 @@ class PartitionState:
     leader: int  # -1: offline
     leader_epoch: int
     partition_epoch: int
+    adding: tuple[int, ...] = ()  # of the replicas, those that a reassignment adds (KIP-455)
+    removing: tuple[int, ...] = ()  # of the replicas, those that go when it is complete
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding or self.removing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +90,9 @@ class MetadataImage:
     features: Mapping[str, int] = field(default_factory=dict)
     next_producer_id: int = 0
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    acls: Mapping[UUID, AclBinding] = field(default_factory=dict)  # no binding twice
+    # By user, then by mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
+    scram_credentials: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)
 
     def live_broker_ids(self) -> tuple[int, ...]:
         """Unfenced brokers, ascending: those that Metadata shows to clients."""
@@ -102,6 +118,8 @@ class MetadataImage:
     def check_invariants(self) -> None:
         assert {topic.topic_id: name for name, topic in self.topics.items()} == self.topic_names
         assert set(self.topic_configs) <= set(self.topics)
+        assert len(set(self.acls.values())) == len(self.acls), "the same binding under two ids"
+        assert all(self.scram_credentials.values()), "a user without a credential is none"
         for topic in self.topics.values():
             assert topic.partitions
             for partition in topic.partitions:
@@ -109,6 +127,9 @@ class MetadataImage:
                 assert set(partition.isr) <= set(partition.replicas)
                 assert len(set(partition.replicas)) == len(partition.replicas)
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr
+                assert not set(partition.adding) & set(partition.removing)
+                assert {*partition.adding, *partition.removing} <= set(partition.replicas)
+                assert set(partition.replicas) - set(partition.removing), "a reassignment keeps somebody"
 
 
 def replay(image: MetadataImage, records: tuple[MetadataRecord, ...], *, offset: int, epoch: int) -> MetadataImage:
@@ -125,6 +146,7 @@ class _Draft:
     """One image under construction. Copies the maps once per entry, a topic's partitions only when touched."""
 
     def __init__(self, image: MetadataImage) -> None:
+        self._image = image
         self._brokers = dict(image.brokers)
         self._topics = dict(image.topics)
         self._topic_names = dict(image.topic_names)
@@ -134,6 +156,9 @@ class _Draft:
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
         self._client_quotas = dict(image.client_quotas)
+        # Shared with the image until they change: there may be very many, and few entries touch them.
+        self._acls: dict[UUID, AclBinding] | None = None
+        self._scram_credentials: dict[str, Mapping[int, ScramCredential]] | None = None
 
     def finish(self, *, offset: int, epoch: int) -> MetadataImage:
         for name, partitions in self._partitions.items():
@@ -149,6 +174,10 @@ class _Draft:
             features=self._features,
             next_producer_id=self._next_producer_id,
             client_quotas=self._client_quotas,
+            acls=self._image.acls if self._acls is None else self._acls,
+            scram_credentials=(
+                self._image.scram_credentials if self._scram_credentials is None else self._scram_credentials
+            ),
         )
 
     def apply(self, record: MetadataRecord) -> None:
@@ -159,6 +188,8 @@ class _Draft:
                 self._register(record)
             case BrokerRegistrationChangeRecord():
                 self._change_registration(record)
+            case UnregisterBrokerRecord():
+                self._unregister(record)
             case TopicRecord():
                 self._add_topic(record)
             case RemoveTopicRecord():
@@ -173,6 +204,10 @@ class _Draft:
                 self._next_producer_id = record.next_producer_id
             case ClientQuotaRecord():
                 self._set_quota(record)
+            case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+                self._change_acls(record)
+            case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
+                self._change_credential(record)
 
     def _register(self, record: RegisterBrokerRecord) -> None:
         self._brokers[record.broker_id] = BrokerRegistration(
@@ -196,6 +231,11 @@ class _Draft:
             in_controlled_shutdown=record.in_controlled_shutdown,
             offline_directories=frozenset(record.offline_directories),
         )
+
+    def _unregister(self, record: UnregisterBrokerRecord) -> None:
+        broker = self._brokers.pop(record.broker_id, None)
+        if broker is None or broker.broker_epoch != record.broker_epoch:
+            raise ValueError(f"no broker {record.broker_id} with epoch {record.broker_epoch}: has {broker}")
 
     def _add_topic(self, record: TopicRecord) -> None:
         if record.name in self._topics or record.topic_id in self._topic_names:
@@ -231,6 +271,8 @@ class _Draft:
             leader=record.leader,
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
+            adding=record.adding,
+            removing=record.removing,
         )
         partitions.append(state)
 
@@ -263,12 +305,49 @@ class _Draft:
         else:
             self._client_quotas.pop(record.entity, None)
 
+    def _change_acls(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
+        if self._acls is None:
+            self._acls = dict(self._image.acls)
+        if isinstance(record, AccessControlEntryRecord):
+            self._acls[record.acl_id] = AclBinding(
+                resource_type=record.resource_type,
+                resource_name=record.resource_name,
+                pattern_type=record.pattern_type,
+                principal=record.principal,
+                host=record.host,
+                operation=record.operation,
+                permission=record.permission_type,
+            )
+        elif self._acls.pop(record.acl_id, None) is None:
+            raise ValueError(f"no access control entry with id {record.acl_id}")
+
+    def _change_credential(self, record: UserScramCredentialRecord | RemoveUserScramCredentialRecord) -> None:
+        if self._scram_credentials is None:
+            self._scram_credentials = dict(self._image.scram_credentials)
+        users = self._scram_credentials
+        found = dict(users.get(record.name, {}))
+        if isinstance(record, UserScramCredentialRecord):
+            found[record.mechanism] = ScramCredential(
+                salt=record.salt,
+                stored_key=record.stored_key,
+                server_key=record.server_key,
+                iterations=record.iterations,
+            )
+        elif found.pop(record.mechanism, None) is None:
+            raise ValueError(f"no SCRAM credential of {record.name} for mechanism {record.mechanism}")
+        if found:
+            users[record.name] = found
+        else:
+            del users[record.name]
+
 
 def apply_change(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
     return PartitionState(
-        replicas=state.replicas,
+        replicas=state.replicas if change.replicas is None else change.replicas,
         isr=change.isr,
         leader=change.leader,
         leader_epoch=state.leader_epoch + change.new_leader_epoch,
         partition_epoch=state.partition_epoch + 1,
+        adding=state.adding if change.adding is None else change.adding,
+        removing=state.removing if change.removing is None else change.removing,
     )

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker.controller.reassignment_types import (
+    AlterPartitionReassignments,
+    AlterPartitionReassignmentsResponse,
+    UnregisterBroker,
+    UnregisterBrokerResponse,
+)
 from broker.controller.records import MetadataRecord
+from broker.controller.security_types import (
+    AlterUserScramCredentials,
+    AlterUserScramCredentialsResponse,
+    CreateAcls,
+    CreateAclsResponse,
+    DeleteAcls,
+    DeleteAclsResponse,
+)
 from broker.controller.types import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
@@ -62,3 +76,13 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return ElectLeadersResponse(error_code=error_code, partitions=())
         case AlterClientQuotas():
             return AlterClientQuotasResponse(error_code=error_code, entries=())
+        case CreateAcls():
+            return CreateAclsResponse(error_code=error_code, results=())
+        case DeleteAcls():
+            return DeleteAclsResponse(error_code=error_code, results=())
+        case AlterUserScramCredentials():
+            return AlterUserScramCredentialsResponse(error_code=error_code, results=())
+        case AlterPartitionReassignments():
+            return AlterPartitionReassignmentsResponse(error_code=error_code, partitions=())
+        case UnregisterBroker():
+            return UnregisterBrokerResponse(error_code=error_code, error_message=None)

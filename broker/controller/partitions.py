@@ -64,6 +64,9 @@ def _alter_one(
             may_lead=able(image, leaders_allowed(image), topic.topic_id, change.partition),
             unclean=is_unclean_allowed(image, topic.name, unclean),
         )
+        if record is not None and record.leader != broker_id:
+            # It completed a reassignment that the leader has no part in. The leader waits for the image.
+            return _refused(change, ErrorCode.new_leader_elected), record
     after = state if record is None else apply_change(state, record)
     answer = AlteredPartition(
         topic_id=change.topic_id, partition=change.partition, error_code=ErrorCode.none, state=after

@@ -1,11 +1,14 @@
-"""AlterClientQuotas (KIP-546): limits by client id. Pure; what they do is in broker/node/net/quotas.py.
+"""AlterClientQuotas (KIP-546): limits by user, by client id, by both, and by ip. Pure.
 
-Only the entity type `client-id` is kept: without authentication there is no user, and limits by ip are refused.
+What they do is in broker/node/net/quotas.py. The rate of changes to the metadata (`controller_mutation_rate`) is not
+limited here, so a limit for it is refused.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import math
+from collections.abc import Mapping
 
 from broker.controller.image import MetadataImage
 from broker.controller.outcome import Outcome
@@ -13,11 +16,21 @@ from broker.controller.records import ClientQuotaRecord, MetadataRecord
 from broker.controller.types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange, QuotaOutcome
 from broker.wire.errors import ErrorCode
 
+USER = "user"
 CLIENT_ID = "client-id"
+IP = "ip"
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
-QUOTA_KEYS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
+CONNECTION_CREATION_RATE = "connection_creation_rate"
+_OF_CLIENTS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
+# What can be limited, by the types of an entity's parts.
+QUOTA_KEYS: Mapping[frozenset[str], tuple[str, ...]] = {
+    frozenset({USER}): _OF_CLIENTS,
+    frozenset({CLIENT_ID}): _OF_CLIENTS,
+    frozenset({USER, CLIENT_ID}): _OF_CLIENTS,
+    frozenset({IP}): (CONNECTION_CREATION_RATE,),
+}
 
 
 def alter_client_quotas(image: MetadataImage, request: AlterClientQuotas) -> Outcome:
@@ -40,20 +53,31 @@ def alter_client_quotas(image: MetadataImage, request: AlterClientQuotas) -> Out
 
 def _problem(change: QuotaChange) -> tuple[int, str | None]:
     kinds = [kind for kind, _ in change.entity]
-    if kinds != [CLIENT_ID]:
-        return ErrorCode.invalid_request, f"quotas are kept for the entity {CLIENT_ID} only, got {', '.join(kinds)}"
-    if any(name == "" for _, name in change.entity):
-        return ErrorCode.invalid_request, f"empty name of {CLIENT_ID}"
+    keys = QUOTA_KEYS.get(frozenset(kinds), ())
+    if not keys or len(set(kinds)) < len(kinds):
+        known = "; ".join(" and ".join(sorted(each)) for each in QUOTA_KEYS)
+        return ErrorCode.invalid_request, f"Quotas are kept for {known}; got {', '.join(kinds) or 'nothing'}"
+    for kind, name in change.entity:
+        if name == "":
+            return ErrorCode.invalid_request, f"Empty {kind} not supported"
+        if kind == IP and name is not None and not _is_address(name):
+            return ErrorCode.invalid_request, f"{name} is not a valid IP"
     for key, value in change.values.items():
         if value is None:
             continue  # an entry that is not kept can be removed under any name
-        if key not in QUOTA_KEYS:
-            return (
-                ErrorCode.invalid_request,
-                f"Invalid configuration key {key}: expected one of {', '.join(QUOTA_KEYS)}",
-            )
+        if key not in keys:
+            return ErrorCode.invalid_request, f"Invalid configuration key {key}: expected one of {', '.join(keys)}"
         if not 0 < value < math.inf:  # NaN compares to nothing
             return ErrorCode.invalid_request, f"Quota {key} must be a number greater than 0, got {value}"
         if key != REQUEST_PERCENTAGE and value != int(value):
             return ErrorCode.invalid_request, f"Quota {key} cannot be a fractional value, got {value}"
     return ErrorCode.none, None
+
+
+def _is_address(name: str) -> bool:
+    """Kafka also takes the name of a host and looks it up."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

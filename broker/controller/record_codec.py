@@ -29,8 +29,8 @@ def encode_records(records: tuple[MetadataRecord, ...]) -> bytes:
 
 def _to_json(value: object) -> object:
     match value:
-        case UUID():
-            return value.hex
+        case UUID() | bytes():
+            return value.hex if isinstance(value, UUID) else value.hex()
         case Endpoint():
             return [value.listener, value.host, value.port]
         case tuple():
@@ -53,15 +53,17 @@ def decode_records(payload: bytes) -> tuple[MetadataRecord, ...]:
 
 def _from_json(name: str, value: JsonValue) -> object:
     match name, value:
-        case (("topic_id" | "incarnation_id"), str()):
+        case (("topic_id" | "incarnation_id" | "acl_id"), str()):
             return UUID(hex=value)
+        case (("salt" | "stored_key" | "server_key"), str()):
+            return bytes.fromhex(value)
         case "entity", list():
             return tuple(_entity_part(item) for item in value)
         case "endpoints", list():
             return tuple(_endpoint(item) for item in value)
         case "offline_directories", list():
             return tuple(UUID(hex=str(item)) for item in value)
-        case (("replicas" | "isr"), list()):
+        case (("replicas" | "isr" | "adding" | "removing"), list()):
             return tuple(value)
         case _:
             return value

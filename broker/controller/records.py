@@ -5,7 +5,7 @@ kio has no types for Kafka's metadata records, so the encoding is ours: docs/dec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
 
@@ -54,6 +54,12 @@ class BrokerRegistrationChangeRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBrokerRecord:
+    broker_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord:
     name: str
     topic_id: UUID
@@ -73,18 +79,23 @@ class PartitionRecord:
     leader: int  # -1: offline
     leader_epoch: int
     partition_epoch: int
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
     """isr and leader after the change. If `new_leader_epoch`, the leader epoch grows by one. The partition epoch always
-    does."""
+    does. None: the replicas, or those that a reassignment adds or removes, stay as they are."""
 
     topic_id: UUID
     partition: int
     isr: tuple[int, ...]
     leader: int
     new_leader_epoch: bool
+    replicas: tuple[int, ...] | None = None
+    adding: tuple[int, ...] | None = None
+    removing: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +120,46 @@ class ClientQuotaRecord:
     value: float | None  # None removes it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntryRecord:
+    """The numbers are those of `broker.security.acls`."""
+
+    acl_id: UUID
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccessControlEntryRecord:
+    acl_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserScramCredentialRecord:
+    name: str
+    mechanism: int  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveUserScramCredentialRecord:
+    name: str
+    mechanism: int
+
+
 MetadataRecord = (
     FeatureLevelRecord
     | RegisterBrokerRecord
     | BrokerRegistrationChangeRecord
+    | UnregisterBrokerRecord
     | TopicRecord
     | RemoveTopicRecord
     | PartitionRecord
@@ -120,4 +167,8 @@ MetadataRecord = (
     | ConfigRecord
     | ProducerIdsRecord
     | ClientQuotaRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
 )

@@ -37,6 +37,10 @@ class BrokerSessions:
         self._sessions[broker_id] = _Session(last_contact_ms=now_ms)
         self._shutdown_offsets.pop(broker_id, None)
 
+    def end(self, broker_id: int) -> None:
+        self._sessions.pop(broker_id, None)
+        self._shutdown_offsets.pop(broker_id, None)
+
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
         session = self._sessions.get(broker_id)
         return session is not None and now_ms < session.last_contact_ms + self._timeout_ms

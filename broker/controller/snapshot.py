@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage, replay
 from broker.controller.records import (
+    AccessControlEntryRecord,
     ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -18,6 +19,7 @@ from broker.controller.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 
 
@@ -29,6 +31,8 @@ def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
         *_topics(image),
         *_configs(image),
         *_quotas(image),
+        *_acls(image),
+        *_scram_credentials(image),
         # The owner of the last block mattered only when it was given out.
         ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id),
     )
@@ -65,6 +69,8 @@ def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
                 leader=state.leader,
                 leader_epoch=state.leader_epoch,
                 partition_epoch=state.partition_epoch,
+                adding=state.adding,
+                removing=state.removing,
             )
 
 
@@ -79,3 +85,30 @@ def _quotas(image: MetadataImage) -> Iterator[MetadataRecord]:
     for entity, values in image.client_quotas.items():
         for key, value in values.items():
             yield ClientQuotaRecord(entity=entity, key=key, value=value)
+
+
+def _acls(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for acl_id, binding in image.acls.items():
+        yield AccessControlEntryRecord(
+            acl_id=acl_id,
+            resource_type=binding.resource_type,
+            resource_name=binding.resource_name,
+            pattern_type=binding.pattern_type,
+            principal=binding.principal,
+            host=binding.host,
+            operation=binding.operation,
+            permission_type=binding.permission,
+        )
+
+
+def _scram_credentials(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for name, credentials in image.scram_credentials.items():
+        for mechanism, credential in credentials.items():
+            yield UserScramCredentialRecord(
+                name=name,
+                mechanism=mechanism,
+                salt=credential.salt,
+                stored_key=credential.stored_key,
+                server_key=credential.server_key,
+                iterations=credential.iterations,
+            )

@@ -46,7 +46,7 @@ class Choice:
     several: bool = False  # a comma-separated list, which may be empty
 
     def problem(self, value: str) -> str | None:
-        given = [item.strip() for item in value.split(",") if item.strip()] if self.several else [value]
+        given = [item.strip() for item in value.split(",") if value.strip()] if self.several else [value]
         wrong = [item for item in given if item not in self.allowed]
         return f"expected {' or '.join(self.allowed)}, got {value!r}" if wrong else None
 
@@ -104,7 +104,6 @@ _LONG_OR_UNLIMITED = IntegerRange(low=-1, high=INT64_MAX)
 _LONG_OR_INHERITED = IntegerRange(low=-2, high=INT64_MAX)
 _INT = IntegerRange(low=0, high=_INT32_MAX)
 _NO_TIERS = "there is no tiered storage here"
-_NO_THROTTLE = "partitions are not reassigned here, so there is no reassignment traffic to slow down"
 
 
 def _honoured(
@@ -154,9 +153,9 @@ TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
         IntegerRange(low=1, high=INT64_MAX), ConfigType.LONG, str(INT64_MAX), "log.flush.interval.messages"
     ),
     "flush.ms": _honoured(_LONG, ConfigType.LONG, str(INT64_MAX), "log.flush.interval.ms"),
-    "follower.replication.throttled.replicas": _idle(ThrottledReplicas(), ConfigType.LIST, "", None, _NO_THROTTLE),
+    "follower.replication.throttled.replicas": _honoured(ThrottledReplicas(), ConfigType.LIST, ""),
     "index.interval.bytes": _honoured(_INT, ConfigType.INT, "4096", "log.index.interval.bytes"),
-    "leader.replication.throttled.replicas": _idle(ThrottledReplicas(), ConfigType.LIST, "", None, _NO_THROTTLE),
+    "leader.replication.throttled.replicas": _honoured(ThrottledReplicas(), ConfigType.LIST, ""),
     "local.retention.bytes": _idle(_LONG_OR_INHERITED, ConfigType.LONG, "-2", "log.local.retention.bytes", _NO_TIERS),
     "local.retention.ms": _idle(_LONG_OR_INHERITED, ConfigType.LONG, "-2", "log.local.retention.ms", _NO_TIERS),
     "max.compaction.lag.ms": _honoured(

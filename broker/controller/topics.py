@@ -166,8 +166,17 @@ def _striped_placement(
             f"{len(image.brokers)} broker(s) are registered.",
         )
     return place_replicas(
-        live=live, fenced=fenced, partitions=partitions, replication_factor=replication_factor, rng=rng
+        live=live,
+        fenced=fenced,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        rng=rng,
+        racks=_racks(image),
     )
+
+
+def _racks(image: MetadataImage) -> dict[int, str | None]:
+    return {broker_id: broker.rack for broker_id, broker in image.brokers.items()}
 
 
 def _manual_placement(image: MetadataImage, topic: NewTopic) -> tuple[tuple[int, ...], ...]:
@@ -268,7 +277,12 @@ def _new_partitions(
             )
         fenced = sorted(set(image.brokers) - set(live))
         placement = place_replicas(
-            live=live, fenced=fenced, partitions=added, replication_factor=replication_factor, rng=rng
+            live=live,
+            fenced=fenced,
+            partitions=added,
+            replication_factor=replication_factor,
+            rng=rng,
+            racks=_racks(image),
         )
     return [_partition_record(image, topic.topic_id, present + index, each) for index, each in enumerate(placement)]
 

@@ -10,7 +10,21 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from broker.controller.image import MetadataImage, PartitionState
+from broker.controller.reassignment_types import (
+    AlterPartitionReassignments,
+    AlterPartitionReassignmentsResponse,
+    UnregisterBroker,
+    UnregisterBrokerResponse,
+)
 from broker.controller.records import Endpoint
+from broker.controller.security_types import (
+    AlterUserScramCredentials,
+    AlterUserScramCredentialsResponse,
+    CreateAcls,
+    CreateAclsResponse,
+    DeleteAcls,
+    DeleteAclsResponse,
+)
 from broker.quorum.types import LogEntry
 
 # -- events from the quorum -------------------------------------------------------------------------------------------
@@ -305,6 +319,11 @@ ControllerRequest = (
     | CreatePartitions
     | ElectLeaders
     | AlterClientQuotas
+    | CreateAcls
+    | DeleteAcls
+    | AlterUserScramCredentials
+    | AlterPartitionReassignments
+    | UnregisterBroker
 )
 ControllerResponse = (
     RegisterBrokerResponse
@@ -317,6 +336,11 @@ ControllerResponse = (
     | CreatePartitionsResponse
     | ElectLeadersResponse
     | AlterClientQuotasResponse
+    | CreateAclsResponse
+    | DeleteAclsResponse
+    | AlterUserScramCredentialsResponse
+    | AlterPartitionReassignmentsResponse
+    | UnregisterBrokerResponse
 )
 ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
 

@@ -24,8 +24,8 @@ partition_log PartitionLog
               .batch_headers(from_offset=None) -> Iterator[BatchHeader]
               .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
               .producers (ProducerState)  .epochs (LeaderEpochCache)  .check_invariants()
-              .begin_verification(producer_id, producer_epoch, ..) -> VerificationGuard | None   before the coordinator
-                   is asked; .append(..., guard=, must_be_verified=True) then says INVALID_TXN_STATE without it
+              .checks.begin_verification(producer_id, producer_epoch, ..) -> VerificationGuard | None   before the
+                   coordinator is asked; .append(..., guard=, must_be_verified=True) says INVALID_TXN_STATE without it
               .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)
               .last_stable_offset(high_watermark)   .aborted_transactions(from_offset, upper_bound)
               .high_watermark_advanced(high_watermark)   call it whenever it grew, on leader and follower

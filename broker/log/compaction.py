@@ -21,7 +21,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.config import LogConfig
+from broker.log.partition_log import PartitionLog
 from broker.log.segment import RELATIVE_OFFSET_MAX, Segment
 from broker.log.transaction_index import AbortedTransaction
 from broker.wire.record_filter import body_of, delete_horizon_ms, filter_batch, record_spans, without_records

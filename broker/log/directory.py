@@ -27,9 +27,10 @@ from broker.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
+from broker.log.config import LogConfig
 from broker.log.errors import LogError, TopicIdMismatchError
 from broker.log.filesystem import LOCAL, FileSystem
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 
 METADATA_FILE = "partition.metadata"
 BOOT_FILE = "boot-id"

@@ -6,12 +6,13 @@ Owns: the entries and Kafka's `leader-epoch-checkpoint` file. Shown by tests/bro
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from broker.log.checkpoints import read_lines, write_lines_unsynced
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import FileSystem
+from broker.wire.records import BatchHeader
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
@@ -91,9 +92,20 @@ class LeaderEpochCache:
             return
         self._replace([EpochEntry(self._entries[ended].epoch, offset), *self._entries[ended + 1 :]])
 
-    def rebuild(self, starts: Iterable[tuple[int, int]]) -> None:
-        """Compute the entries from (epoch, offset) of every batch of the log, in order. The file may be older than a
-        loss of power."""
+    def restore(self, headers: Sequence[BatchHeader], *, is_whole: bool, log_start_offset: int) -> None:
+        """After a scan of the log. The file is written with each new epoch. If the process crashed in between, the scan
+        decides. `is_whole`: the scan saw the whole log. Then no epoch of the file is trusted, because the file may be
+        older than a loss of power."""
+        if is_whole:
+            self._rebuild((head.partition_leader_epoch, head.base_offset) for head in headers)
+            self.truncate_from_start(log_start_offset)
+            return
+        for header in headers:
+            if header.partition_leader_epoch > self.latest_epoch:
+                self.assign(header.partition_leader_epoch, header.base_offset)
+
+    def _rebuild(self, starts: Iterable[tuple[int, int]]) -> None:
+        """Compute the entries from (epoch, offset) of every batch of the log, in order."""
         entries: list[EpochEntry] = []
         for epoch, start_offset in starts:
             if not entries or epoch > entries[-1].epoch:

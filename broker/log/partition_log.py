@@ -7,78 +7,32 @@ Shown by tests/broker_log/test_log_partition_log.py (append, read, truncate) and
 
 from __future__ import annotations
 
-import contextlib
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
-from zlib import crc32
 
 from broker.log.checkpoints import LEADER_EPOCH_FILE
+from broker.log.config import LogConfig
 from broker.log.epochs import LeaderEpochCache
 from broker.log.errors import LogCorruptError, OffsetOutOfRangeError
 from broker.log.filesystem import LOCAL, Buffer, FileSystem
-from broker.log.producers import ProducerState, Verdict
+from broker.log.log_producers import LogProducers
+from broker.log.producers import Verdict
 from broker.log.recovery import (
     CLEANED_SUFFIX,
-    SWAP_SUFFIX,
-    RecoverySummary,
     delete_leftovers,
     delete_stray_files,
     finish_swaps,
     open_segments,
 )
-from broker.log.segment import SEGMENT_BYTES_MAX, Segment, file_name
+from broker.log.segment import Segment
+from broker.log.segments import NO_LIMIT, Segments
 from broker.log.transaction_index import AbortedTransaction
-from broker.log.transactions import CompletedTransaction, EndMarker, decode_end_marker, encode_end_marker
-from broker.log.verification import VerificationGuard, VerificationGuards
+from broker.log.transactions import EndMarker, encode_end_marker
+from broker.log.verification import VerificationGuard
 from broker.wire.errors import CorruptBatchError
-from broker.wire.records import (
-    LENGTH_OVERHEAD_BYTES,
-    NO_SEQUENCE,
-    BatchHeader,
-    decode_records,
-    iter_batches,
-    set_base_offset_and_epoch,
-)
+from broker.wire.records import LENGTH_OVERHEAD_BYTES, BatchHeader, iter_batches, set_base_offset_and_epoch
 
-PRODUCERS_SUFFIX = ".producers"
-_NO_LIMIT = 2**63 - 1
 _OK = Verdict.OK  # looked up once: an enum's member costs 70 ns each time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
-    """Kafka's names and defaults (dots as underscores). Times in ms; None: no limit."""
-
-    segment_bytes: int = (
-        1024 * 1024 * 1024
-    )  # roll before a segment grows beyond this; lower: more files, faster recovery
-    segment_ms: int = 604_800_000  # roll when a batch is this much younger than the segment's first
-    segment_jitter_ms: int = 0  # rolling is spread over up to this much less time
-    segment_index_bytes: int = 10 << 20  # roll when an index would outgrow it
-    index_interval_bytes: int = 4096  # bytes between two index entries; lower: more memory, fewer reads per fetch
-    flush_messages: int | None = None  # fsync after this many records; None: leave it to the operating system
-    retention_ms: int | None = None  # None also if cleanup.policy has no `delete`
-    retention_bytes: int | None = None
-    is_compacted: bool = False
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
-    max_compaction_lag_ms: int | None = None
-    delete_retention_ms: int = 86_400_000  # how long a tombstone is kept, so that readers from the start see it
-
-    def __post_init__(self) -> None:
-        if not 61 <= self.segment_bytes <= SEGMENT_BYTES_MAX:
-            raise ValueError(f"segment.bytes {self.segment_bytes} is outside of 61 to {SEGMENT_BYTES_MAX}")
-        if self.flush_messages is not None and self.flush_messages < 1:
-            raise ValueError(f"flush.messages {self.flush_messages} is below 1")
-
-    @property
-    def roll_ms(self) -> int:
-        """The active segment is never compacted, so max.compaction.lag.ms ends it too."""
-        if self.is_compacted and self.max_compaction_lag_ms is not None:
-            return min(self.segment_ms, self.max_compaction_lag_ms)
-        return self.segment_ms
 
 
 class AppendResult(NamedTuple):
@@ -122,38 +76,31 @@ class PartitionLog:
         self._config = config or LogConfig()
         self._filesystem = filesystem
         filesystem.make_directory(directory)
+        may_have_gaps = self._config.is_compacted or was_compacted
         finish_swaps(filesystem, directory, open_segment=self._open_segment)
         found = open_segments(
             filesystem,
             directory,
             clean=clean,
             recovery_point=recovery_point,
-            may_have_gaps=self.config.is_compacted or was_compacted,
+            may_have_gaps=may_have_gaps,
             open_segment=self._open_segment,
         )
-        self._segments = found.segments
-        self._active = found.segments[-1]
-        self._bases = [segment.base_offset for segment in self._segments]
-        self._log_start_offset = max(self._bases[0], log_start_offset or 0)
+        is_clean = clean and not found.scanned_segments
+        self._segments = Segments(
+            filesystem, directory, found.segments, is_synced=is_clean, open_segment=self._open_segment
+        )
+        self._log_start_offset = max(self._segments.first_offset, log_start_offset or 0)
         self._find_roll_time()
-        delete_stray_files(filesystem, directory, set(self._bases))
-        # Base offsets of segments with writes since their last fsync. If an earlier life was killed, any segment may be
-        # in this set.
-        is_synced = clean and not found.scanned_segments
-        self._unflushed = set() if is_synced else set(self._bases)
-        # Directories with an entry that a loss of power could take away: of a new segment, or of the log itself.
-        self._unsynced_directories = set() if is_synced else {directory, directory.rpartition("/")[0] or "."}
+        delete_stray_files(filesystem, directory, set(self._segments.base_offsets))
         self._records_since_flush = 0
         self.epochs = LeaderEpochCache(filesystem, f"{directory}/{LEADER_EPOCH_FILE}")
         self.epochs.truncate_to(self.log_end_offset + 1)
-        has_gaps = self.config.is_compacted or was_compacted  # compaction may have removed the first batch of an epoch
-        if recovery_point is not None and found.scanned_from == self._bases[0] and not has_gaps:
-            self.epochs.rebuild((head.partition_leader_epoch, head.base_offset) for head in found.scanned_headers)
-            self.epochs.truncate_from_start(self._log_start_offset)
-        else:
-            self._restore_epochs(found.scanned_headers)
-        self.producers = ProducerState()
-        self._guards = VerificationGuards()
+        # Compaction may have removed the first batch of an epoch.
+        is_whole = recovery_point is not None and not may_have_gaps and found.scanned_from == self.first_segment_offset
+        self.epochs.restore(found.scanned_headers, is_whole=is_whole, log_start_offset=self._log_start_offset)
+        self._kept = LogProducers(filesystem, directory)
+        self.producers, self.checks = self._kept.state, self._kept.checks
         try:
             self._rebuild_producers(replay_from=found.scanned_from)
         except CorruptBatchError as error:
@@ -161,16 +108,11 @@ class PartitionLog:
         if self._log_start_offset > self.log_end_offset:
             self.truncate_fully_and_start_at(self._log_start_offset)  # a crash removed the records above it
         self.sync_what_is_counted_on()
-        self.recovery = RecoverySummary(
-            clean=clean and not found.scanned_segments,
+        self.recovery = found.summary(
+            clean=is_clean,
+            segments=len(self._segments),
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
-            segments=len(self._segments),
-            scanned_segments=found.scanned_segments,
-            scanned_batches=len(found.scanned_headers),
-            cut_bytes=found.cut_bytes,
-            cut_reason=found.cut_reason,
-            deleted_segments=found.deleted_segments,
         )
 
     # -- what it holds
@@ -182,12 +124,12 @@ class PartitionLog:
 
     @property
     def first_segment_offset(self) -> int:
-        return self._bases[0]
+        return self._segments.first_offset
 
     @property
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
-        return self._active.next_offset
+        return self._segments.active.next_offset
 
     @property
     def latest_epoch(self) -> int:
@@ -195,7 +137,7 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size_bytes for segment in self._segments)
+        return self._segments.size_bytes
 
     @property
     def segment_count(self) -> int:
@@ -203,7 +145,7 @@ class PartitionLog:
 
     @property
     def has_unflushed(self) -> bool:
-        return bool(self._unflushed)
+        return self._segments.has_unflushed
 
     # -- append
 
@@ -220,18 +162,17 @@ class PartitionLog:
 
         `buffer` holds whole valid batches (`validate_batches` returned `headers`). A read-only one is copied first.
         With a producer id there must be one batch, as Kafka demands of every Produce request since version 3.
-        With `must_be_verified` the first batch of a transaction needs the `guard` that `begin_verification` gave.
+        With `must_be_verified` the first batch of a transaction needs the `guard` that `checks` gave (KIP-890).
         """
         if headers is None:
             headers = [batch.header for batch in iter_batches(buffer)]
         for header in headers:
             if header.producer_id >= 0:
                 assert len(headers) == 1, "batches with a producer id are appended one at a time"
-                verdict, first = self.producers.check(
-                    header, is_complete=self.log_start_offset == 0 and not self.config.is_compacted
+                is_complete = self._log_start_offset == 0 and not self._config.is_compacted
+                verdict, first = self.checks.judge(
+                    header, is_complete=is_complete, guard=guard, must_be_verified=must_be_verified
                 )
-                if verdict is _OK and must_be_verified and header.is_transactional:
-                    verdict = self._check_guard(header, guard)
                 if verdict is not _OK:
                     base, last = (first.base_offset, first.last_offset) if first else (-1, -1)
                     return AppendResult(verdict, base, last, headers)
@@ -246,40 +187,6 @@ class PartitionLog:
             offset += header.last_offset_delta + 1
             position += header.batch_length + LENGTH_OVERHEAD_BYTES
         return self._append_placed(view, placed)
-
-    def begin_verification(
-        self, producer_id: int, producer_epoch: int, *, sequence: int = NO_SEQUENCE, supports_epoch_bump: bool
-    ) -> VerificationGuard | None:
-        """The guard that the append of a transactional batch needs (KIP-890). None if this producer has an ongoing
-        transaction here already."""
-        if self.producers.has_ongoing_transaction(producer_id, producer_epoch):
-            return None
-        return self._guards.begin(
-            producer_id, producer_epoch=producer_epoch, sequence=sequence, supports_epoch_bump=supports_epoch_bump
-        )
-
-    def may_append_transactionally(
-        self, producer_id: int, producer_epoch: int, guard: VerificationGuard | None, *, must_be_verified: bool
-    ) -> Verdict:
-        """The verdict on a batch without sequences (for example the offsets of a transaction), asked before the batch
-        is made."""
-        entry = self.producers.entry(producer_id)
-        if entry is not None and producer_epoch < entry.epoch:
-            return Verdict.INVALID_EPOCH
-        if not must_be_verified or self.producers.has_ongoing_transaction(producer_id, producer_epoch):
-            return Verdict.OK
-        is_verified = guard is not None and guard is self._guards.current(producer_id)
-        return Verdict.OK if is_verified else Verdict.INVALID_TXN_STATE
-
-    def _check_guard(self, header: BatchHeader, guard: VerificationGuard | None) -> Verdict:
-        if self.producers.has_ongoing_transaction(header.producer_id, header.producer_epoch):
-            return Verdict.OK
-        if guard is None or guard is not self._guards.current(header.producer_id):
-            return Verdict.INVALID_TXN_STATE
-        is_unknown = self.producers.entry(header.producer_id) is None
-        if is_unknown and guard.supports_epoch_bump and header.base_sequence > 0:
-            return Verdict.OUT_OF_ORDER  # each transaction has its own epoch, so the very first batch has number 0
-        return Verdict.OUT_OF_ORDER if header.base_sequence > guard.lowest_sequence else Verdict.OK
 
     def append_marker(
         self,
@@ -317,23 +224,24 @@ class PartitionLog:
         if not headers:
             raise LogCorruptError(f"{self.name}: nothing to append")
         first, last_offset = headers[0], headers[-1].last_offset
-        active, config = self._active, self._config
+        active, config = self._segments.active, self._config
         if not active.has_room_for(len(buffer), last_offset, config.segment_bytes) or (
             first.max_timestamp > self._roll_at_ms or active.larger_index_bytes > config.segment_index_bytes
         ):
             self.roll(first.base_offset)
+            active = self._segments.active
         is_first = not active.size_bytes
-        self._active.append(buffer, headers)
-        if is_first or self._active is not active:
+        active.append(buffer, headers)
+        if is_first:
             self._find_roll_time()
-        self._unflushed.add(self._active.base_offset)
+        self._segments.active_was_written()
         position, latest_epoch = 0, self.epochs.latest_epoch
         for header in headers:
             if header.partition_leader_epoch > latest_epoch:
                 latest_epoch = header.partition_leader_epoch
                 self.epochs.assign(latest_epoch, header.base_offset)
             if header.producer_id >= 0:
-                self._note_producer(header, buffer, position)
+                self._kept.note(header, buffer, position, active)
             position += header.batch_length + LENGTH_OVERHEAD_BYTES
         if config.flush_messages is not None:
             self._records_since_flush += last_offset - first.base_offset + 1
@@ -342,14 +250,7 @@ class PartitionLog:
         return AppendResult(_OK, first.base_offset, last_offset, headers)
 
     def _find_roll_time(self) -> None:
-        """The timestamp beyond which a batch begins a new segment. It follows from the active segment's first timestamp
-        and the settings."""
-        self._roll_at_ms, config = _NO_LIMIT, self._config
-        if self._active.size_bytes and self._active.first_timestamp >= 0:
-            jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
-            if jitter_ms:  # differs for each log and segment, but is the same in each run
-                jitter_ms = crc32(f"{self.name}/{self._active.base_offset}".encode()) % jitter_ms
-            self._roll_at_ms = self._active.first_timestamp + config.roll_ms - jitter_ms
+        self._roll_at_ms = self._config.roll_at_ms(self.name, self._segments.active)
 
     @property
     def config(self) -> LogConfig:
@@ -363,34 +264,12 @@ class PartitionLog:
 
     def roll(self, base_offset: int | None = None) -> None:
         """End the active segment, so that retention or compaction may process it. An empty segment is not rolled."""
-        if self._active.size_bytes:
-            self._roll(self.log_end_offset if base_offset is None else base_offset)
-
-    def _note_producer(self, header: BatchHeader, buffer: Buffer, position: int) -> None:
-        marker = None
-        if header.is_control:
-            marker = decode_end_marker(memoryview(buffer)[position : position + header.size_bytes])
-        completed = self.producers.update(header, marker)
-        if header.is_transactional:
-            self._guards.end(header.producer_id)
-        if completed is not None and not completed.is_commit:
-            self._active.aborted.append(self._aborted(completed))
-
-    def _aborted(self, completed: CompletedTransaction) -> AbortedTransaction:
-        return AbortedTransaction(
-            producer_id=completed.producer_id,
-            first_offset=completed.first_offset,
-            last_offset=completed.last_offset,
-            last_stable_offset=self.producers.transactions.stable_offset_after(completed),
-        )
-
-    def _roll(self, base_offset: int) -> None:
-        self._active.save_index()
+        active = self._segments.active
+        if not active.size_bytes:
+            return
+        active.save_index()
         self._save_producers()
-        self._active = self._open_segment(base_offset)
-        self._unsynced_directories.add(self.directory)
-        self._segments.append(self._active)
-        self._bases.append(base_offset)
+        self._segments.begin(self.log_end_offset if base_offset is None else base_offset)
         self._find_roll_time()
 
     def assign_epoch(self, leader_epoch: int) -> None:
@@ -407,7 +286,7 @@ class PartitionLog:
 
         At most `max_bytes`, but at least one batch if `minimum_one_batch`. b"" if there is nothing yet.
         """
-        limit = _NO_LIMIT if max_offset is None else max_offset
+        limit = NO_LIMIT if max_offset is None else max_offset
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRangeError(
                 offset=offset,
@@ -415,14 +294,7 @@ class PartitionLog:
                 log_end_offset=self.log_end_offset,
                 name=self.name,
             )
-        number = max(bisect_right(self._bases, offset) - 1, 0)
-        while number < len(self._segments):  # none at all once a truncation has failed
-            segment = self._segments[number]
-            data = segment.read(offset, max_bytes, limit, minimum_one_batch)
-            if data or (segment.size_bytes and offset < segment.next_offset):
-                return data  # an empty segment may be left by compaction: go on with the next one
-            number += 1
-        return b""
+        return self._segments.read(offset, max_bytes, limit, minimum_one_batch=minimum_one_batch)
 
     # -- transactions
 
@@ -441,12 +313,7 @@ class PartitionLog:
     def aborted_transactions(self, from_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions with a record in [from_offset, upper_bound). upper_bound is at most the last stable
         offset."""
-        found: list[AbortedTransaction] = []
-        number = max(0, bisect_right(self._bases, from_offset) - 1)
-        for segment in self._segments[number:]:
-            if segment.aborted.collect(from_offset, upper_bound, found):
-                break
-        return found
+        return self._segments.aborted(from_offset, upper_bound)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
@@ -456,39 +323,16 @@ class PartitionLog:
 
     def batch_headers(self, from_offset: int | None = None) -> Iterator[BatchHeader]:
         """Headers of all batches from the one that holds `from_offset` (None: the first)."""
-        start = self.log_start_offset if from_offset is None else from_offset
-        for segment in self._segments:
-            if segment.next_offset > start:
-                for batch in segment.batches(segment.position_of(start), bodies=False):
-                    yield batch.header
+        return self._segments.headers_from(self.log_start_offset if from_offset is None else from_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`, or None."""
-        for segment in self._segments:
-            found = segment.first_at_or_after(timestamp_ms, self._log_start_offset)
-            if found is not None:
-                return found
-        return None
+        return self._segments.first_at_or_after(timestamp_ms, self._log_start_offset)
 
     def max_timestamp(self) -> tuple[int, int] | None:
         """(timestamp, offset) of the record with the largest timestamp (the first such), or None if there is none."""
-        first, *others = self._segments
-        largest = max((segment.max_timestamp for segment in others), default=-1)
-        if self._log_start_offset == first.base_offset:
-            largest = max(largest, first.max_timestamp)
-        else:  # the largest timestamp may belong to a deleted record
-            largest = max(largest, max(self._timestamps_from_log_start(first), default=-1))
+        largest = self._segments.largest_timestamp(self._log_start_offset)
         return self.offset_for_timestamp(largest) if largest >= 0 else None
-
-    def _timestamps_from_log_start(self, first: Segment) -> Iterator[int]:
-        """The largest timestamp of each batch. If the log start cuts a batch in two, only its remaining
-        records count."""
-        for batch in first.batches(first.position_of(self._log_start_offset), bodies=False):
-            if batch.header.base_offset >= self._log_start_offset:
-                yield batch.header.max_timestamp
-                continue
-            data = first.read(batch.header.base_offset, 0, _NO_LIMIT, minimum_one_batch=True)
-            yield from (time for offset, time, *_ in decode_records(data) if offset >= self._log_start_offset)
 
     # -- the beginning of the log
 
@@ -510,18 +354,12 @@ class PartitionLog:
 
     def delete_segments_before_start(self) -> None:
         """Deletes whole segments. If the active segment is below the start, it is deleted once it has rolled."""
-        while len(self._segments) > 1 and self._bases[1] <= self._log_start_offset:
-            self._drop_first_segment()
-
-    def _drop_first_segment(self) -> None:
-        segment = self._segments.pop(0)
-        self._unflushed.discard(self._bases.pop(0))
-        segment.delete()
+        self._segments.drop_first_below(self._log_start_offset)
 
     @property
     def segments(self) -> Sequence[Segment]:
         """For retention and compaction. Appends go to the last one."""
-        return self._segments
+        return self._segments.row
 
     # -- compaction (compaction.py decides what stays)
 
@@ -531,28 +369,9 @@ class PartitionLog:
         return self._open_segment(base_offset, CLEANED_SUFFIX)
 
     def swap_segments(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put `new` in the place of `old`. The old segments follow one another and do not include the active one.
-
-        Once the log file of `new` is named .swap, recovery finishes an interrupted swap. Before that, recovery undoes
-        it. So the state in memory changes at that point too. Raises OSError; the log can then still be read, with all
-        segments old or all new.
-        """
-        first = self._bases.index(old[0].base_offset)
-        assert self._segments[first : first + len(old)] == list(old)
-        assert old[-1] is not self._active
-        new.sync()
-        new.save_index()
-        new.rename(SWAP_SUFFIX)
-        self._segments[first : first + len(old)] = [new]
-        self._bases[first : first + len(old)] = [new.base_offset]
-        self._unflushed -= {segment.base_offset for segment in old}
-        for segment in old:
-            segment.close()
-        self._sync_directory()  # before the old ones are removed: a loss of power could take both
-        for segment in old[1:]:
-            segment.delete()
-        old[0].delete_indexes()
-        new.rename("")
+        """Put `new` in the place of `old`, which follow one another and do not include the active one. Raises OSError;
+        the log can then still be read, with all segments old or all new."""
+        self._segments.swap(old, new)
 
     # -- truncate
 
@@ -567,15 +386,7 @@ class PartitionLog:
             return TruncationResult(before, before)
         if offset <= self.log_start_offset:
             return self.truncate_fully_and_start_at(self.log_start_offset)
-        if self._segments[-1].base_offset >= offset:
-            while self._segments[-1].base_offset >= offset:
-                self._drop_last_segment()
-            # Otherwise a loss of power could bring one of them back when the log has grown to its base offset again.
-            self._sync_directory()
-        self._active = self._segments[-1]
-        self._active.truncate_to(offset)
-        self._active.sync()
-        self._unflushed.discard(self._active.base_offset)
+        self._segments.truncate_to(offset)
         self._find_roll_time()
         after = self.log_end_offset
         # the log start may have been inside the batch that was dropped
@@ -587,68 +398,41 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: int) -> TruncationResult:
         """Drop everything; the log then begins and ends at `offset`. On the disk when this returns."""
         before = self.log_end_offset
-        while self._segments:
-            self._drop_last_segment()
-        self._active = self._open_segment(offset)
-        self._segments, self._bases = [self._active], [offset]
-        self._sync_directory()
+        self._segments.start_over_at(offset)
         self._log_start_offset = offset
         self._find_roll_time()
         self.epochs.clear()
-        self._delete_producer_snapshots(above=-1)
-        self.producers.clear()
-        self._guards.clear()
+        self._kept.start_over()
         return TruncationResult(before, min(before, offset))
-
-    def _drop_last_segment(self) -> None:
-        segment = self._segments.pop()
-        self._unflushed.discard(self._bases.pop())
-        segment.delete()
 
     # -- durability
 
     def flush(self) -> None:
         """fsync every segment that was written to. All records below `log_end_offset` are then on the disk."""
-        if self._unflushed:
-            for segment in self._segments:
-                if segment.base_offset in self._unflushed:
-                    segment.sync()
-            if self._unsynced_directories:
-                for directory in sorted(self._unsynced_directories):
-                    self._filesystem.sync_directory(directory)
-                self._unsynced_directories.clear()
-        self._unflushed.clear()
+        self._segments.sync()
         self._records_since_flush = 0
-
-    def _sync_directory(self) -> None:
-        self._filesystem.sync_directory(self.directory)
-        self._unsynced_directories.discard(self.directory)
 
     def sync_what_is_counted_on(self) -> None:
         """With flush.messages, a leader takes a follower's next fetch offset as proof that all records before it are on
         the follower's disk."""
-        if self.config.flush_messages is not None and self._unflushed:
+        if self.config.flush_messages is not None and self._segments.has_unflushed:
             self.flush()
 
     def close(self) -> None:
         """Flush, and write index and producer snapshot, so that the next open does not have to scan."""
         self.flush()
-        self._active.save_index()
+        self._segments.active.save_index()
         self._save_producers()
-        for segment in self._segments:
-            segment.close()
+        self._segments.close()
 
     def abandon(self) -> None:
         """Close the files as they are after one of them has failed. Nothing is flushed, and nothing is marked
         as safe."""
-        for segment in self._segments:
-            with contextlib.suppress(OSError):
-                segment.close()
+        self._segments.abandon()
 
     def delete(self) -> None:
         """Close and remove the directory."""
-        for segment in self._segments:
-            segment.close()
+        self._segments.close()
         self._filesystem.remove_tree(self.directory)
 
     # -- state beside the segments
@@ -662,71 +446,20 @@ class PartitionLog:
             suffix=suffix,
         )
 
-    def _restore_epochs(self, headers: Sequence[BatchHeader]) -> None:
-        """The epoch file is written with each new epoch. If the process crashed in between, the scan of the log
-        decides."""
-        for header in headers:
-            if header.partition_leader_epoch > self.epochs.latest_epoch:
-                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-
-    def _snapshot_offsets(self) -> list[int]:
-        names = self._filesystem.list_directory(self.directory)
-        stems = [name.removesuffix(PRODUCERS_SUFFIX) for name in names if name.endswith(PRODUCERS_SUFFIX)]
-        return sorted(int(stem) for stem in stems if stem.isdecimal())
-
-    def _delete_producer_snapshots(self, *, above: int) -> None:
-        for offset in self._snapshot_offsets():
-            if offset > above:
-                self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
-
     def _save_producers(self) -> None:
-        """Write a snapshot, named by the end offset that it stands for. The last two are kept. Also kept is the one
-        from which the active segment can be replayed, because recovery after a crash needs it."""
-        end = self.log_end_offset
-        self.producers.save(self._filesystem, f"{self.directory}/{file_name(end, PRODUCERS_SUFFIX)}")
-        offsets = self._snapshot_offsets()
-        below_active = [offset for offset in offsets if offset <= self._active.base_offset]
-        for offset in set(offsets) - {*offsets[-2:], *below_active[-1:]}:
-            self._filesystem.remove(f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}")
+        self._kept.save(end_offset=self.log_end_offset, active_base=self._segments.active.base_offset)
 
     def _rebuild_producers(self, *, replay_from: int | None = None) -> None:
-        """Load the newest snapshot that is not beyond the log (nor beyond `replay_from`), then replay every batch after
-        it."""
-        self._delete_producer_snapshots(above=self.log_end_offset)
-        start = self.log_start_offset
-        self.producers.clear()
-        self._guards.clear()
-        for offset in reversed(self._snapshot_offsets()):
-            if replay_from is not None and offset > replay_from:
-                continue
-            path = f"{self.directory}/{file_name(offset, PRODUCERS_SUFFIX)}"
-            if self.producers.load(self._filesystem, path):
-                start = max(start, offset)
-                break
-        for segment in self._segments:
-            if segment.next_offset > start:
-                self._replay(segment, start)
-
-    def _replay(self, segment: Segment, start: int) -> None:
-        for batch in segment.batches(segment.position_of(start), bodies=False):
-            header = batch.header
-            if header.producer_id < 0:
-                continue
-            marker: EndMarker | None = None
-            if header.is_control:
-                data = segment.read(header.base_offset, 0, _NO_LIMIT, minimum_one_batch=True)
-                marker = decode_end_marker(data)
-            completed = self.producers.update(header, marker)
-            if completed is not None and not completed.is_commit:
-                segment.aborted.append(self._aborted(completed))
+        self._kept.rebuild(
+            self._segments,
+            start_offset=self.log_start_offset,
+            end_offset=self.log_end_offset,
+            replay_from=replay_from,
+        )
 
     def check_invariants(self) -> None:
-        assert self._segments
-        assert self._active is self._segments[-1]
-        assert self._bases == [segment.base_offset for segment in self._segments]
-        assert self._bases[0] <= self._log_start_offset <= self.log_end_offset
-        for earlier, later in zip(self._segments, self._segments[1:], strict=False):
-            assert earlier.next_offset <= later.base_offset
+        self._segments.check_invariants()
+        assert self._segments.first_offset <= self._log_start_offset <= self.log_end_offset
         if self.epochs.entries:
             assert self.epochs.entries[-1].start_offset <= self.log_end_offset
         self.epochs.check_invariants()

@@ -55,6 +55,20 @@ class RecoveredSegments:
     cut_reason: str
     deleted_segments: int
 
+    def summary(self, *, clean: bool, segments: int, log_start_offset: int, log_end_offset: int) -> RecoverySummary:
+        """`clean`: the log was closed, and nothing had to be scanned."""
+        return RecoverySummary(
+            clean=clean,
+            log_start_offset=log_start_offset,
+            log_end_offset=log_end_offset,
+            segments=segments,
+            scanned_segments=self.scanned_segments,
+            scanned_batches=len(self.scanned_headers),
+            cut_bytes=self.cut_bytes,
+            cut_reason=self.cut_reason,
+            deleted_segments=self.deleted_segments,
+        )
+
 
 def segment_base_offsets(filesystem: FileSystem, directory: str) -> list[int]:
     names = [name for name in filesystem.list_directory(directory) if name.endswith(".log")]

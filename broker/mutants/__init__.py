@@ -61,6 +61,7 @@ MUTANTS = (
     "producer_epoch_ignored",
     "producer_state_lost",
     "read_error_fails_the_fetch",
+    "reassignment_without_catching_up",
     "recovery_on_the_loop",
     "rot_cut_as_a_torn_tail",
     "segment_directory_not_synced",

@@ -1,4 +1,4 @@
-"""An answer of a fetch session leaves out the partitions of which only the high watermark is new (against KIP-227)."""
+"""An answer of a fetch session leaves out a partition if only its high watermark is new (against KIP-227)."""
 
 from __future__ import annotations
 

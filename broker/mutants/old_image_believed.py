@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from broker.controller.image import MetadataImage
+from broker.controller.image import BrokerRegistration
 from broker.mutants import Patch
-from broker.node.replicas.image_feed import ImageFeed
+from broker.node.cluster.lifecycle import Lifecycle
 
 
-def _tell(self: ImageFeed, image: MetadataImage) -> None:
-    self._roles.apply_image(self._told_image or MetadataImage(), image)
-    self._told_image = image
+def _is_of_this_life(self: Lifecycle, registration: BrokerRegistration) -> bool:
+    return True
 
 
 def apply(patch: Patch) -> None:
-    patch.set(ImageFeed, "tell", _tell)
+    patch.set(Lifecycle, "is_of_this_life", _is_of_this_life)

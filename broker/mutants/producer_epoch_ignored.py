@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.coordinator.transactions import shard
 from broker.coordinator.transactions.metadata import Transaction
-from broker.log.partition_log import PartitionLog
+from broker.log.producer_checks import ProducerChecks
 from broker.log.producers import ProducerState, Verdict
 from broker.mutants import Patch
 from broker.wire.records import BatchHeader
@@ -29,13 +29,13 @@ def apply(patch: Patch) -> None:
     def check_end(transaction: Transaction, event: Any) -> Any:
         return check_legacy_end(transaction, dataclasses.replace(event, producer_epoch=_newest(transaction)))
 
-    def check_guard(self: PartitionLog, header: BatchHeader, guard: Any) -> Verdict:
+    def check_guard(self: ProducerChecks, header: BatchHeader, guard: Any) -> Verdict:
         return Verdict.OK
 
     check_log = patch.set(ProducerState, "check", check)
-    check_coordinator = patch.set(shard, "_check_producer", check_producer)
-    check_legacy_end = patch.set(shard, "_check_legacy_end", check_end)
-    patch.set(PartitionLog, "_check_guard", check_guard)
+    check_coordinator = patch.set(shard, "check_producer", check_producer)
+    check_legacy_end = patch.set(shard, "check_legacy_end", check_end)
+    patch.set(ProducerChecks, "_check_guard", check_guard)
 
 
 def _newest(transaction: Transaction) -> int:

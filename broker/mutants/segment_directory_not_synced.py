@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.log.partition_log import PartitionLog
+from broker.log.segments import Segments
 from broker.mutants import Patch
 
 if TYPE_CHECKING:
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def apply(patch: Patch) -> None:
-    def _roll(self: PartitionLog, base_offset: int) -> None:
+    def begin(self: Segments, base_offset: int) -> None:
         original(self, base_offset)
-        self._unsynced_directories.discard(self.directory)
+        self._unsynced_directories.discard(self._directory)
 
-    original = patch.set(PartitionLog, "_roll", _roll)
+    original = patch.set(Segments, "begin", begin)
 
 
 def is_reached(plan: SeedPlan) -> bool:

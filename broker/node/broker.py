@@ -1,7 +1,7 @@
 """One broker: builds its parts, connects them, starts and stops them in order.
 
-Start: storage, listeners (Metadata can be answered as soon as an image is there), quorum, recovery of the logs that a
-last life left, registration, heartbeats.
+Start: storage, listeners of brokers, quorum, recovery of the logs that a last life left, registration, heartbeats,
+listeners of clients.
 Stop (SIGTERM): controlled shutdown with a time limit, logs, quorum, listeners.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
 from broker.log.filesystem import LOCAL, FileSystem
+from broker.node.cluster.access_lists import authorizer_of, follow
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.lifecycle import Lifecycle
@@ -29,7 +30,8 @@ from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
-from broker.node.handlers.table import HANDLERS
+from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
+from broker.node.net.dialling import internal_dialler
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
 from broker.node.process.journal import Journal
@@ -41,9 +43,12 @@ from broker.node.replicas.image_feed import ImageFeed
 from broker.node.replicas.isr import IsrSender
 from broker.node.replicas.log_recovery import RunBlocking, in_thread
 from broker.node.replicas.replicas import open_replicas
+from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
+from broker.security.scram import MECHANISM_NUMBERS, ScramCredential
+from broker.wire.apis import Listener
 
 RECOVERY_POLL_MS = 10
 
@@ -105,6 +110,7 @@ class Broker:
             address=lambda broker_id: internal_address(config, self._image(), broker_id),
             handle_locally=lambda request: self._dispatcher.handle_locally(request),
             logger=logger,
+            dialler=internal_dialler(config, logger),
         )
         self.lifecycle = Lifecycle(
             config=config,
@@ -140,12 +146,14 @@ class Broker:
             on_step=self._tell_coordinators,
             on_failure=self._tasks.fail,
         )
+        self._replication_quotas = ReplicationQuotas(config)
         self._fetchers = Fetchers(
             config=config,
             logger=logger,
             replicas=self._replicas,
             image=self._image,
             broker_epoch=self.broker_epoch,
+            quota=self._replication_quotas.follower,
             spawn=self._tasks.spawn,
         )
 
@@ -190,6 +198,7 @@ class Broker:
         self._quotas = ClientQuotas(
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
         )
+        self._authorizer = authorizer_of(config)
         services = Services(
             config=config,
             logger=self.logger,
@@ -202,6 +211,8 @@ class Broker:
             log_starts=self._replicas.log_starts,
             fetch_sessions=FetchSessions(slots=config.max_incremental_fetch_session_cache_slots, rng=rng),
             quotas=self._quotas,
+            replication_quotas=self._replication_quotas,
+            authorizer=self._authorizer,
             groups=self._groups,
             transactions=self._transactions,
             coordinators=self._coordinators,
@@ -210,8 +221,19 @@ class Broker:
             spawn=self._tasks.spawn,
             offered=frozenset(HANDLERS),
         )
-        self._dispatcher = Dispatcher(services, HANDLERS)
-        self._server = Server(config=config, logger=self.logger, dispatch=self._dispatcher.dispatch)
+        handlers = HANDLERS if self._authorizer is None else AUTHORIZED_HANDLERS
+        self._dispatcher = Dispatcher(services, handlers, own=HANDLERS)
+        self._server = Server(
+            config=config,
+            logger=self.logger,
+            dispatch=self._dispatcher.dispatch,
+            spawn=self._tasks.spawn,
+            quotas=self._quotas,
+            find_credential=self._find_credential,
+        )
+
+    def _find_credential(self, mechanism: str, user: str) -> ScramCredential | None:
+        return self._image().scram_credentials.get(user, {}).get(MECHANISM_NUMBERS[mechanism])
 
     def _image(self) -> MetadataImage:
         return self.metadata.image
@@ -224,7 +246,8 @@ class Broker:
 
     async def start(self) -> None:
         spawn = self._tasks.spawn
-        await self._server.open(set(self.config.listeners))
+        await self._server.open()
+        await self._server.serve(Listener.CONTROLLER, Listener.INTER_BROKER)
         if not self._replicas.recovery.has_work:
             self.lifecycle.may_join.set()
         self.metadata.start()
@@ -232,6 +255,7 @@ class Broker:
             spawn(self._recover_logs())
         spawn(self._replicas.recovery.run_removals())
         spawn(self.lifecycle.run())
+        spawn(self._serve_clients())
         spawn(self._isr_sender.run(self._replicas.cores, self.lifecycle))
         spawn(self._replicas.upkeep.run())
         spawn(self._replicas.cleaner.run())
@@ -241,6 +265,15 @@ class Broker:
         self.logger.info("started", log_dirs=self.config.log_dirs)
         if self.config.harness_discard:
             self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
+
+    async def _serve_clients(self) -> None:
+        """Once the cluster counts this life as alive, and our image shows it. Until then the image is empty, or what
+        the last life knew: Metadata would deny topics that exist, and librdkafka fails their records for it (after
+        topic.metadata.propagation.max.ms). Or it would name leaders that lead no more. Apache Kafka begins a moment
+        earlier, while it is still fenced. If all brokers start at once, its Metadata may list no broker at all, and
+        librdkafka then gives up every connection that it has."""
+        await self.lifecycle.has_joined.wait()
+        await self._server.serve(Listener.CLIENT)
 
     async def _recover_logs(self) -> None:
         """This has no time limit: the broker is not in the cluster yet, and the quorum goes on meanwhile."""
@@ -289,12 +322,24 @@ class Broker:
         for coordinator in self._coordinators.values():
             coordinator.image_changed()
 
+    def _is_current(self, image: MetadataImage) -> bool:
+        """Whether it holds everything that was decided before this life of the broker: one that shows that we joined
+        does, and the active controller's."""
+        registration = image.brokers.get(self.config.node_id)
+        if registration is not None and not registration.fenced and registration.broker_epoch == self.broker_epoch():
+            return True
+        return self.metadata.controller.is_active
+
     def _image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         self._image_feed.tell(new)
         if old.client_quotas != new.client_quotas:
             self._quotas.set_limits(new.client_quotas)
+        if self._authorizer is not None:
+            follow(self._authorizer, old, new, is_current=self._is_current(new))
         if old.broker_configs != new.broker_configs:
-            self._server.reconfigure(with_dynamic(self.config, broker_overrides(new, self.config.node_id)))
+            config = with_dynamic(self.config, broker_overrides(new, self.config.node_id))
+            self._server.reconfigure(config)
+            self._replication_quotas.reconfigure(config)
         if self.metadata.controller.is_active:
             delta = diff(old, new, broker_id=self.config.node_id)
             for broker_id in delta.fenced:

@@ -11,14 +11,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 from broker.client.client_settings import NAMES_FILE as CLIENT_NAMES_FILE
 from broker.client.client_settings import SCOPES, kafka_client_settings
 from broker.client.client_settings import support_of as client_support_of
-from broker.client.core.settings import property_name
+from broker.client.core.security_config import SecurityConfig
+from broker.client.core.settings import property_name, settings_of
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
 from broker.controller.topics import PARTITIONS_MAX
@@ -33,10 +33,11 @@ from broker.node.net.server import (
     SLOW_REQUEST_S,
     STALLED_REQUEST_S,
 )
+from broker.node.net.tls_listener import HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
 from broker.node.process.descriptors import FILE_DESCRIPTORS_MIN, OTHER_FILES
 from broker.node.replicas.produce_checks import RECORD_ERRORS_MAX, RECORDS_MAX, UNPACKED_BYTES_MAX
 from broker.node.settings.broker_settings import support_of
-from broker.node.settings.config import COARSER_KEYS, NodeConfig, key_of
+from broker.node.settings.config import COARSER_KEYS, key_of, setting_fields
 from broker.wire.apis import ApiKey
 from broker.wire.encoder import STRING_BYTES_MAX
 
@@ -70,7 +71,8 @@ reasons stand beside the constants in the code."""
 # What Apache Kafka's documentation cannot say of the settings that it does not have.
 _OWN_NOTES: Final[Mapping[str, str]] = {
     "controlled.shutdown.max.wait.ms": "a stopping broker waits so long for the controller to move its leaders",
-    "harness.allow.remote": "lets listeners be reached from other machines; there is no authentication",
+    "harness.allow.remote": "lets other machines reach listeners that ask nobody who they are; a line in the log says "
+    "which",
     "harness.clock.control": "mapped file whose first int64 is added, in ns, to each look at the wall clock",
     "harness.cluster.id": "the cluster's id in Metadata",
     "harness.discard": "produce is checked and acknowledged, and not stored: calibrates load generators",
@@ -101,7 +103,7 @@ def names_from_jars(jars: Path, classes: Mapping[str, str]) -> str:
 
 
 def page() -> str:
-    own = sorted(key_of(each.name) for each in fields(NodeConfig) if key_of(each.name) not in kafka_settings("broker"))
+    own = sorted(key_of(each.name) for each in setting_fields() if key_of(each.name) not in kafka_settings("broker"))
     return "\n".join(
         [
             "# Settings of topics, brokers and clients",
@@ -168,6 +170,8 @@ def _limits() -> Iterable[tuple[str, str, str]]:
     yield "descriptors kept for files", files, "connections are refused, with a line in the log"
     partitions = f"descriptors kept for files, less {OTHER_FILES}"
     yield "partitions of a cluster", partitions, "POLICY_VIOLATION"
+    yield "handshakes of TLS under way, of a listener", f"{HANDSHAKES_MAX}", "the oldest one ends"
+    yield "time of a handshake of TLS", f"{HANDSHAKE_TIMEOUT_S:g} s", "it ends"
     yield "connections kept for brokers", f"{PEER_CONNECTIONS}", "clients' are refused"
 
 
@@ -181,7 +185,7 @@ def _topic_rows() -> Iterable[str]:
 
 
 def _broker_rows(names: Iterable[str]) -> Iterable[str]:
-    defaults = {key_of(each.name): each for each in fields(NodeConfig)}
+    defaults = {key_of(each.name): each for each in setting_fields()}
     for name in names:
         support = support_of(name)
         assert support is not None, f"{name} is in no table: broker/node/settings/broker_settings.py"
@@ -203,7 +207,8 @@ def _client_section(scope: str) -> Iterable[str]:
     yield ""
     yield "| setting | default | effect | note |"
     yield "|---|---|---|---|"
-    defaults = {property_name(each.name): each for each in fields(SCOPES[scope])}
+    own = (*settings_of(SCOPES[scope]), *settings_of(SecurityConfig))
+    defaults = {property_name(each.name): each for each in own}
     for name, kafkas in sorted(kafka_client_settings(scope).items()):
         support = client_support_of(scope, name)
         assert support is not None, f"{name} is in no table: broker/client/client_settings.py"

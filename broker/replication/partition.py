@@ -172,8 +172,12 @@ class PartitionReplica:
         self.min_insync_replicas = event.min_insync_replicas
         self.log_end_offset = self.leader_epoch_start_offset = event.log_end_offset
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        # Elected again, or a replica was removed (KIP-455). Our log goes on, so what waits for its records goes on too.
+        waiting = self._role.release_waiting() if isinstance(self._role, Leader) else None
         actions = self._enter(Trigger.LEADS_AGAIN if self.is_leader else Trigger.LEADS)
         assert isinstance(self._role, Leader)
+        if waiting is not None:
+            self._role.wait_on(waiting)
         return [*actions, *self._role.entered(now_ms)]
 
     def _become_follower(self, event: BecomeFollower) -> list[Action]:

@@ -180,6 +180,7 @@ class Reader:
         if (
             partition.error_code is ErrorCode.offset_out_of_range
             and leader_epoch == self._checker.leader_epoch(key) >= 0
+            and not self._checker.follows(node_id, key, leader_epoch)
             and not self._checker.was_unclean(key)
         ):
             # KIP-320: an old leader with a shorter log must see by the epoch that the request is not for it. A consumer

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.controller.reassignment_types import AlterPartitionReassignments, WantedReplicas
 from broker.controller.types import AlterConfigs, ConfigChange, ElectLeaders
 from broker.sim.cluster import Life, host_of
 from broker.sim.plan import TOPIC
@@ -51,6 +52,21 @@ def prefer_leaders(life: Life) -> bool:
         )
 
     life.loop.run_callback(elect)
+    return True
+
+
+def reassign(life: Life, wanted: WantedReplicas) -> bool:
+    """As AlterPartitionReassignments does, if this node is the active controller."""
+    metadata = None if life.broker is None or life.is_dead else life.broker.metadata
+    if metadata is None or not metadata.controller.is_active:
+        return False
+
+    def alter() -> None:
+        metadata.controller_request(
+            lambda token: AlterPartitionReassignments(token=token, partitions=(wanted,)), lambda response: None
+        )
+
+    life.loop.run_callback(alter)
     return True
 
 

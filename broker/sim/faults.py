@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.controller.reassignment_types import WantedReplicas
 from broker.sim.cluster import host_of
 from broker.sim.coverage import Coverage
 from broker.sim.directed import (
@@ -19,6 +20,7 @@ from broker.sim.directed import (
     FigureEight,
     alter_setting,
     prefer_leaders,
+    reassign,
 )
 from broker.sim.disk import Failure
 from broker.sim.disk_failures import failure_of_partition, failure_of_quorum
@@ -54,6 +56,8 @@ class Faults:
         self._world, self._settings, self._coverage, self._rng = world, settings, coverage, rng
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
         self._cluster.on_power_loss = self._power_lost
+        # A source of its own: seeds without reassignments are what they were before there were any.
+        self._moves = random.Random(f"moves of {settings.seed}")
         self.done: list[str] = []  # what was done, for the report of a failed seed
         self.is_over = False
         self._busy_until_us = 0  # some fault is active until then
@@ -80,6 +84,8 @@ class Faults:
             self._scheduler.at(when_us, lambda kind=kind: self._act(kind))  # type: ignore[misc]
         for _ in range(self._settings.leader_moves):
             self._scheduler.at(self._rng.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._prefer)
+        for _ in range(self._settings.reassignments):
+            self._scheduler.at(self._moves.randrange(FAULTS_BEGIN_US, FAULTS_END_US), self._reassign)
 
     def end(self) -> None:
         """Heal everything. From here on the cluster must recover."""
@@ -366,6 +372,19 @@ class Faults:
         if not self.is_over and any(prefer_leaders(life) for life in self._cluster.up()):
             self.done.append(f"{self._scheduler.now_us / 1e6:.3f} preferred leaders")
             self._coverage.reached("preferred leaders asked for")
+
+    def _reassign(self) -> None:
+        """Other replicas for a partition, two at least, or the way back."""
+        partition = self._moves.randrange(self._settings.partitions)
+        is_back = self._moves.random() < 0.25
+        count = self._moves.randint(2, min(len(self._cluster.node_ids), self._settings.replication_factor + 1))
+        target = tuple(self._moves.sample(self._cluster.node_ids, count))
+        self._is_fragile = self._is_fragile and not self._world.is_healthy()
+        if self.is_over or self._is_fragile:
+            return
+        wanted = WantedReplicas(topic=TOPIC, partition=partition, replicas=None if is_back else target)
+        if any(reassign(life, wanted) for life in self._cluster.up()):
+            self.done.append(f"{self._scheduler.now_us / 1e6:.3f} reassign {partition} {wanted.replicas or 'back'}")
 
     def _disk(self, node_id: int) -> None:
         self._fail_disk(node_id, failure_of_partition(self._rng))

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.errors import LogError
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.node.cluster.metadata_store import MetadataStore, StorageMismatchError, check_meta_properties
 from broker.quorum.types import LogEntry, PersistedState
 from broker.sim.disk import SimDisk

@@ -256,15 +256,26 @@ class SimLoop(asyncio.AbstractEventLoop):
         return await self._network.connect(self, protocol_factory, port)
 
     async def create_server(  # type: ignore[override]
-        self, protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, **options: Any
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str,
+        port: int,
+        *,
+        start_serving: bool = True,
+        **options: Any,
     ) -> SimServer:
-        self._network.listen(self, port, protocol_factory)
-        return SimServer(self._network, port)
+        server = SimServer(port, lambda: self._network.listen(self, port, protocol_factory), self._network)
+        if start_serving:
+            await server.start_serving()
+        return server
 
 
 class SimServer:
-    def __init__(self, network: Wires, port: int) -> None:
-        self._network, self._port = network, port
+    def __init__(self, port: int, listen: Callable[[], None], network: Wires) -> None:
+        self._port, self._listen, self._network = port, listen, network
+
+    async def start_serving(self) -> None:
+        self._listen()
 
     def close(self) -> None:
         self._network.stop_listening(self._port)

@@ -14,6 +14,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, TypeAlias
 
 from broker.controller.image import MetadataImage, PartitionState
+from broker.controller.reassignment import is_completion
 from broker.sim.coverage import Coverage
 from broker.sim.invariants import (
     CommittedMeansOnMinInsyncReplicasBrokers,
@@ -71,6 +72,8 @@ class PartitionChecker:
         self._to_read_again: set[tuple[int, Key]] = set()  # in a new life, anything on the disk may have changed
         # What an earlier life had in its log and had synced: (how many batches, the last of them).
         self._stored: dict[tuple[int, Key], tuple[int, BatchSeen]] = {}
+        # Replicas that a reassignment took away at some time: their logs may be gone, and begin anew.
+        self._removed: set[tuple[int, Key]] = set()
         # Logs of a cleaner: what it removed was committed; a story judges which records may go.
         self.compacted: set[Key] = set()
         self._vouched: dict[tuple[int, Key], int] = {}  # number of batches before the event in which the storage failed
@@ -83,6 +86,11 @@ class PartitionChecker:
         """The one that the controllers committed last, -1 before the first."""
         state = self._image.partition(*key)
         return -1 if state is None else state.leader_epoch
+
+    def follows(self, node_id: int, key: Key, leader_epoch: int) -> bool:
+        """The node knows of this leader epoch, and that somebody else leads it."""
+        watched = self._watched.get((node_id, key))
+        return watched is not None and watched.leader_epoch == leader_epoch and not watched.is_leader
 
     def has_uncommitted(self, node_id: int, key: Key) -> bool:
         """Whether this broker's log has records behind what is committed."""
@@ -123,7 +131,7 @@ class PartitionChecker:
         """At the end of a life. If that life did not open the log, the log is as the earlier life left it."""
         if not is_known:
             self._stored.pop(node_and_key, None)
-        elif node_and_key not in self._to_read_again and self._counts_holders:
+        elif node_and_key not in (*self._to_read_again, *self._removed) and self._counts_holders:
             count = min(len(mirror), self._vouched.pop(node_and_key, len(mirror)))
             if count:
                 self._stored[node_and_key] = count, mirror[count - 1]
@@ -157,6 +165,9 @@ class PartitionChecker:
         self._stored = {each: stored for each, stored in self._stored.items() if each[1][0] != name}
 
     def _state_changed(self, key: Key, was: PartitionState, now: PartitionState) -> None:
+        for node_id in set(was.replicas) - set(now.replicas):
+            self._removed.add((node_id, key))
+            self._stored.pop((node_id, key), None)
         if now.leader not in (-1, was.leader):
             self._coverage.reached("leader elected")
             topic = self._image.topics[key[0]]
@@ -165,7 +176,7 @@ class PartitionChecker:
                 and was.leader in self._image.live_broker_ids()
             ):
                 self._coverage.reached("leadership handed on")
-            if now.leader not in was.isr:
+            if now.leader not in was.isr and not is_completion(was, now):
                 truth = self._truth(key)
                 truth.unclean_epoch, truth.is_given_up = now.leader_epoch, True
         if len(now.isr) == 1 and len(was.isr) > 1:
@@ -186,6 +197,9 @@ class PartitionChecker:
             mark = (hosted.log.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.is_leader)
             if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
                 continue
+            if hosted not in marks and (life.node_id, hosted.key) in self._removed:
+                self._watched.pop((life.node_id, hosted.key), None)
+                self._to_read_again.add((life.node_id, hosted.key))
             marks[hosted] = mark
             self._look_at(life, hosted, changed)
 

@@ -10,6 +10,7 @@ AFTERMATH_SHARE = 0.2
 REAL_MEMBERS = (0, 0, 0, 0, 0, 0, 0, 2)
 REAL_PRODUCERS = (0, 0, 0, 0, 1)
 LATE_ANSWERS_SHARE = 0.3
+REASSIGNMENTS = (0, 0, 0, 2, 4)
 DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
 FAULTS_BEGIN_US = 1_200_000  # the cluster has elected a controller and made the topic by then
 FAULTS_END_US = 6_000_000
@@ -39,6 +40,7 @@ class Settings:
     leader_moves: int = (
         0  # how often the preferred replicas are asked to lead: no broker fails, fetchers change leaders
     )
+    reassignments: int = 0  # how often a partition gets other replicas, or is taken back while it is on its way
     # Fetch sessions of a broker; with few, some followers fetch without a session, or lose theirs.
     fetch_session_slots: int = 1000
     has_strangers: bool = False  # batches come whose sequences no idempotent producer of Kafka would begin with
@@ -97,6 +99,7 @@ def settings_of(seed: int) -> Settings:
         has_lonely_follower=rng.random() < 0.2,
         fetch_session_slots=rng.choice((1000, 1000, 1000, 2, 1)),
         leader_moves=0 if directed else rng.choice((0, 3, 6)),
+        reassignments=0 if directed else random.Random(f"other replicas of {seed}").choice(REASSIGNMENTS),
         disk_faults=rng.choice((0, 1, 2, 4)),
         has_late_answers=random.Random(f"late answers of {seed}").random() < LATE_ANSWERS_SHARE,
         has_aftermath=random.Random(f"aftermath of {seed}").random() < AFTERMATH_SHARE,

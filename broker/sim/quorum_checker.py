@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from broker.controller.elections import is_unclean_allowed
-from broker.controller.image import NO_LEADER, MetadataImage, replay
+from broker.controller.image import NO_LEADER, MetadataImage, PartitionState, replay
+from broker.controller.reassignment import is_completion
 from broker.controller.record_codec import decode_records
 from broker.quorum.state_file import decode_quorum_state
 from broker.quorum.types import LogEntry
@@ -29,6 +30,7 @@ from broker.sim.invariants import (
     OneControllerPerEpoch,
     OneVotePerEpoch,
     QuorumHighWatermarkNeverFalls,
+    ReassignmentEndsWithItsTargetInSync,
     SnapshotHoldsCommittedEntriesOnly,
 )
 
@@ -65,6 +67,7 @@ class QuorumChecker:
         )
         self._epochs_grow, self._new_epoch = LeaderEpochsOnlyGrow(fail), NewLeaderHasANewEpoch(fail)
         self._leader_in_isr, self._no_unclean = LeaderIsInItsIsr(fail), NoUncleanElectionUnlessAllowed(fail)
+        self._reassigned = ReassignmentEndsWithItsTargetInSync(fail)
         self.image = MetadataImage()
         self._committed: list[LogEntry] = []
         self._committed_in: list[int] = []  # the epoch of the node that was first seen to count the entry as committed
@@ -176,7 +179,21 @@ class QuorumChecker:
                 self._epochs_grow.check(where, was, now)
                 self._new_epoch.check(where, was, now)
                 self._leader_in_isr.check(where, now)
-                if now.leader not in (NO_LEADER, was.leader) and now.leader not in was.isr:
+                self._reassigned.check(where, was, now)
+                self._note_reassignment(was, now)
+                if now.leader in (NO_LEADER, was.leader):
+                    continue
+                if now.leader not in was.isr and not is_completion(was, now):
                     self._coverage.reached("unclean election")
                     allows = is_unclean_allowed(old, name, False) or is_unclean_allowed(self.image, name, False)
                     self._no_unclean.check(where, was, now, is_allowed=allows)
+
+    def _note_reassignment(self, was: PartitionState, now: PartitionState) -> None:
+        if not was.is_reassigning or now.is_reassigning:
+            return
+        if not is_completion(was, now):
+            self._coverage.reached("reassignment cancelled")
+            return
+        self._coverage.reached("reassignment completed")
+        if was.leader in was.removing and now.leader != was.leader:
+            self._coverage.reached("leader moved by a reassignment")

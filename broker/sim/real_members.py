@@ -19,9 +19,10 @@ from collections.abc import Callable
 from broker.client.consumer import Consumer
 from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError
-from broker.client.core.fetcher import ConsumerRecord
+from broker.client.core.fetch_state import ConsumerRecord
 from broker.client.core.transactions import OffsetAndMetadata
-from broker.client.group_session import Offsets, RebalanceListener
+from broker.client.group_commits import Offsets
+from broker.client.group_session import RebalanceListener
 from broker.sim.coordinator_client import GROUP, Place
 from broker.sim.coverage import Coverage
 from broker.sim.group_checker import GroupChecker

@@ -13,7 +13,7 @@ import random
 
 from broker.client.core.batch import Batch, RecordMetadata, TopicPartition
 from broker.client.core.errors import KafkaError
-from broker.client.core.sender import SendProduce
+from broker.client.core.sender_events import SendProduce
 from broker.client.core.transactions import TransactionState
 from broker.client.producer import Producer
 from broker.client.sender_thread import SenderThread

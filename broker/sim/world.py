@@ -276,6 +276,7 @@ class World:
         return all(
             state.leader >= 0
             and set(state.isr) == set(state.replicas)
+            and not state.is_reassigning
             and self.cluster.lives[state.leader].leads((name, index))
             for name, each in image.topics.items()
             for index, state in enumerate(each.partitions)

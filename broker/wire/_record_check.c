@@ -24,7 +24,7 @@ enum {
     HEADER_BYTES_MIN = 2,      /* a name's length and a value's */
 };
 
-/* A zigzag varint, of which only this much matters: its value if that is 0 or more, else -1. A value beyond 64 bits, which
+/* A zigzag varint. Only this of it matters: its value if that is 0 or more, else -1. A value beyond 64 bits, which
  * Python's numbers can hold, becomes INT64_MAX: more than any body has. Returns where it ends, NULL if it does not. */
 static cursor read_long_length(cursor at, cursor end, int64_t *length)
 {
@@ -61,7 +61,7 @@ static inline cursor read_length(cursor at, cursor end, int64_t *length)
     return at + 1;
 }
 
-/* A length and so many bytes; a negative length has none. */
+/* A length and its bytes; a negative length has none. */
 static inline cursor skip_bytes(cursor at, cursor end)
 {
     int64_t length;
@@ -106,7 +106,7 @@ static inline cursor check_record(cursor at, cursor body_end, uint64_t index)
     cursor end = at + length;
     if (at == end)
         return NULL;
-    at++; /* attributes, of which none are defined */
+    at++; /* attributes: none are defined */
     int64_t any_time;
     if ((at = read_length(at, end, &any_time)) == NULL)
         return NULL;

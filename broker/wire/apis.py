@@ -1,7 +1,7 @@
 """The table of APIs: key, versions, and which listener offers which.
 
 Owns: the numbers in ApiVersions, and the check of a request against them. Handlers are elsewhere. Left out on purpose:
-SASL, ACLs, share and streams groups. Produce is advertised from version 0 on, because old librdkafka stores batches
+share and streams groups. Produce is advertised from version 0 on, because old librdkafka stores batches
 uncompressed when it sees a higher minimum (KAFKA-18659). Versions 0 to 2 are refused when they are sent. Shown by
 tests/broker_wire/test_wire_apis.py.
 """
@@ -28,6 +28,7 @@ class ApiKey(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -39,16 +40,24 @@ class ApiKey(IntEnum):
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
     DESCRIBE_CLIENT_QUOTAS = 48
     ALTER_CLIENT_QUOTAS = 49
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     VOTE = 52
     BEGIN_QUORUM_EPOCH = 53
     END_QUORUM_EPOCH = 54
@@ -60,11 +69,13 @@ class ApiKey(IntEnum):
     DESCRIBE_PRODUCERS = 61
     BROKER_REGISTRATION = 62
     BROKER_HEARTBEAT = 63
+    UNREGISTER_BROKER = 64
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
     ALLOCATE_PRODUCER_IDS = 67
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
 
@@ -118,6 +129,8 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.SYNC_GROUP, 0, 5, _CLIENT),
         _api(ApiKey.DESCRIBE_GROUPS, 0, 6, _CLIENT),
         _api(ApiKey.LIST_GROUPS, 0, 5, _CLIENT),
+        _api(ApiKey.SASL_HANDSHAKE, 0, 1, _EVERYWHERE),
+        _api(ApiKey.SASL_AUTHENTICATE, 0, 2, _EVERYWHERE),
         _api(ApiKey.API_VERSIONS, 0, 4, _EVERYWHERE),
         _api(ApiKey.CREATE_TOPICS, 2, 7, _EVERYWHERE),
         _api(ApiKey.DELETE_TOPICS, 1, 6, _EVERYWHERE),
@@ -129,14 +142,21 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.END_TXN, 0, 5, _CLIENT),
         _api(ApiKey.WRITE_TXN_MARKERS, 1, 2, _CLIENT),
         _api(ApiKey.TXN_OFFSET_COMMIT, 0, 5, _CLIENT),
+        _api(ApiKey.DESCRIBE_ACLS, 1, 3, _CLIENT),
+        _api(ApiKey.CREATE_ACLS, 1, 3, _EVERYWHERE),
+        _api(ApiKey.DELETE_ACLS, 1, 3, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
         _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, _CLIENT),
         _api(ApiKey.CREATE_PARTITIONS, 0, 3, _EVERYWHERE),
         _api(ApiKey.ELECT_LEADERS, 0, 2, _EVERYWHERE),
         _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, _EVERYWHERE),
+        _api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, _EVERYWHERE),
+        _api(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, _CLIENT),
         _api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, _EVERYWHERE),
+        _api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, _CLIENT),
+        _api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, _EVERYWHERE),
         _api(ApiKey.DELETE_GROUPS, 0, 2, _CLIENT),
         _api(ApiKey.OFFSET_DELETE, 0, 0, _CLIENT),
         _api(ApiKey.VOTE, 0, 2, _CONTROLLER),
@@ -150,9 +170,11 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, _CLIENT),
         _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
         _api(ApiKey.BROKER_HEARTBEAT, 0, 1, _CONTROLLER),
+        _api(ApiKey.UNREGISTER_BROKER, 0, 0, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, _CLIENT),
         _api(ApiKey.LIST_TRANSACTIONS, 0, 2, _CLIENT),
         _api(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, _CONTROLLER),
+        _api(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, _CLIENT),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, _CLIENT),
         _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, _CLIENT),
         _api(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, _CLIENT),

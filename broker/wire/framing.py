@@ -50,6 +50,10 @@ class FrameReader:
         missing = self._missing_bytes()
         return missing + self.buffered_bytes if missing else 0
 
+    def limit_frames(self, frame_bytes_max: int) -> None:
+        """For the frames to come."""
+        self._frame_bytes_max = frame_bytes_max
+
     def receive_bytes(self, data: bytes | bytearray | memoryview) -> None:
         view = self.writable(len(data))
         view[: len(data)] = data

@@ -70,6 +70,7 @@ class FetchRequest(NamedTuple):
     session_epoch: int
     topics: list[FetchTopic]
     forgotten_topics_data: tuple[()] = ()
+    rack_id: str = ""
 
 
 _CONSUMER = ReplicaState(-1, -1)
@@ -130,7 +131,7 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
     if view[position] != 1 or not 0 < view[position + 1] <= _COMPACT_MAX:  # forgotten partitions; the rack's name
         return None
     rack_end = position + 1 + view[position + 1]
-    str(view[position + 2 : rack_end], "utf-8")
+    rack_id = str(view[position + 2 : rack_end], "utf-8")
     state = _CONSUMER
     if view[rack_end]:
         if version < REPLICA_STATE_SINCE_VERSION:
@@ -139,7 +140,9 @@ def _decode_request(view: memoryview, position: int, version: int) -> FetchReque
         if (count, tag, size, tags) != (1, 1, _REPLICA_STATE_BYTES, 0):
             return None
         state = ReplicaState(state_id, state_epoch)
-    return FetchRequest(replica_id, state, max_wait, min_bytes, max_bytes, isolation, session_id, session_epoch, topics)
+    return FetchRequest(
+        replica_id, state, max_wait, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, (), rack_id
+    )
 
 
 def encode_follower_fetch(

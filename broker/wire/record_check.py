@@ -107,7 +107,7 @@ def _check_record(body: bytes, position: int, index: int) -> int:
     end = position + size
     if size < 0 or end > len(body):
         raise CorruptBatchError(f"a record of {size} bytes ends after its batch of {len(body)} bytes")
-    position += 2  # attributes, of which none are defined, and the first byte of the timestamp's delta
+    position += 2  # attributes (none are defined) and the first byte of the timestamp's delta
     if body[position - 1] > 0x7F:
         _, position = decode_varint(body, position - 1)
     delta = VARINTS[index] if index < _KNOWN else varint(index)

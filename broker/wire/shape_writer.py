@@ -278,7 +278,7 @@ def _readers(module: str, name: str, entity: _Entity) -> list[str]:
 
 
 def _parts(names: list[str]) -> Iterator[list[str]]:
-    """In so many lines that each fits."""
+    """In as many lines as it needs to fit the width."""
     part: list[str] = []
     for name in names:
         if part and sum(len(each) + 4 for each in [*part, name]) > LINE_CHARACTERS_MAX - 24:

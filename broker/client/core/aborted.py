@@ -30,6 +30,6 @@ class AbortedTransactions:
 
 
 def _is_abort(batch: RawBatch) -> bool:
-    """The key of a control record is a version and a type, of which 0 is ABORT."""
+    """The key of a control record is a version and a type. Type 0 is ABORT."""
     key = control_key(batch)
     return key is not None and key[2:4] == b"\x00\x00"

@@ -16,3 +16,22 @@ def backoff_ms(attempts: int, first_ms: int, longest_ms: int, rng: random.Random
         return first_ms
     wait_ms = first_ms << min(attempts - 1, _EXPONENT_MAX)
     return min(round(wait_ms * rng.uniform(1 - _JITTER, 1 + _JITTER)), longest_ms)
+
+
+class Backoff:
+    """The failures since the last success, and when the next try is allowed."""
+
+    __slots__ = ("_first_ms", "_longest_ms", "_random", "attempts", "not_before_ms")
+
+    def __init__(self, first_ms: int, longest_ms: int, rng: random.Random) -> None:
+        self._first_ms, self._longest_ms, self._random = first_ms, longest_ms, rng
+        self.attempts = 0
+        self.not_before_ms = 0
+
+    def failed(self, now_ms: int) -> None:
+        self.attempts += 1
+        self.not_before_ms = now_ms + backoff_ms(self.attempts, self._first_ms, self._longest_ms, self._random)
+
+    def succeeded(self) -> None:
+        """The next try may come at once."""
+        self.attempts = self.not_before_ms = 0

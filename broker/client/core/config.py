@@ -1,7 +1,7 @@
 """Producer, consumer and admin settings: Kafka's names, units, ranges and defaults of Kafka 4.x.
 
-A field `linger_ms` is the property `linger.ms`. Left out: security (only PLAINTEXT exists here), metrics reporters,
-client telemetry, adaptive partitioning.
+A field `linger_ms` is the property `linger.ms`. The settings of security are in security_config.py. Left out: metrics
+reporters, client telemetry, adaptive partitioning.
 Shown by tests/broker_client/test_client_config.py.
 """
 
@@ -11,17 +11,20 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from broker.client.core.errors import ConfigurationError
+from broker.client.core.security_config import PLAINTEXT, SecurityConfig, parse_security, without_security
 from broker.client.core.settings import (
     INT32_MAX,
     INT64_MAX,
-    as_properties,
     parse_duration_ms,
     parse_properties,
     property_name,
     setting,
+    settings_of,
 )
+from broker.client.core.settings import as_properties as _as_properties
 from broker.wire.addresses import AddressError, parse_address
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "ConsumerConfig",
     "ProducerConfig",
     "as_properties",
+    "names_of",
     "parse_admin",
     "parse_consumer",
     "parse_producer",
@@ -87,7 +91,7 @@ class ProducerConfig:
     receive_buffer_bytes: int = setting(32768, low=-1, high=INT32_MAX)
     partitioner_class: str = setting("", choices=("", *ROUND_ROBIN))
     partitioner_ignore_keys: bool = setting(False)
-    security_protocol: str = setting("PLAINTEXT", choices=("PLAINTEXT",))
+    security: SecurityConfig = PLAINTEXT
 
     @property
     def acks_code(self) -> int:
@@ -147,7 +151,7 @@ class ConsumerConfig:
     socket_connection_setup_timeout_ms: int = setting(10000, low=1, high=INT64_MAX)
     send_buffer_bytes: int = setting(131072, low=-1, high=INT32_MAX)
     receive_buffer_bytes: int = setting(65536, low=-1, high=INT32_MAX)
-    security_protocol: str = setting("PLAINTEXT", choices=("PLAINTEXT",))
+    security: SecurityConfig = PLAINTEXT
 
     @property
     def has_group(self) -> bool:
@@ -173,11 +177,36 @@ class AdminConfig:
     socket_connection_setup_timeout_ms: int = setting(10000, low=1, high=INT64_MAX)
     send_buffer_bytes: int = setting(131072, low=-1, high=INT32_MAX)
     receive_buffer_bytes: int = setting(65536, low=-1, high=INT32_MAX)
-    security_protocol: str = setting("PLAINTEXT", choices=("PLAINTEXT",))
+    security: SecurityConfig = PLAINTEXT
+
+
+Config = TypeVar("Config", ProducerConfig, ConsumerConfig, AdminConfig)
+
+
+def names_of(kind: type[ProducerConfig | ConsumerConfig | AdminConfig]) -> frozenset[str]:
+    """All properties that this configuration has, those of security too."""
+    return frozenset(property_name(each.name) for each in (*settings_of(kind), *settings_of(SecurityConfig)))
+
+
+def as_properties(config: ProducerConfig | ConsumerConfig | AdminConfig) -> dict[str, str]:
+    """The effective configuration as Kafka properties, for reports. Passwords are hidden. Of the settings of security,
+    only those that are in use: with PLAINTEXT the protocol alone."""
+    security = _as_properties(config.security)
+    if config.security.security_protocol == "PLAINTEXT":
+        security = {"security.protocol": "PLAINTEXT"}
+    return {**_as_properties(config), **security}
+
+
+def _parsed(
+    kind: type[Config], properties: Mapping[str, object], refused: Mapping[str, str]
+) -> tuple[Config, frozenset[str]]:
+    known = names_of(kind)
+    config, given = parse_properties(kind, without_security(properties), refused, nearest_of=known)
+    return dataclasses.replace(config, security=parse_security(properties)), given
 
 
 def parse_producer(properties: Mapping[str, object]) -> ProducerConfig:
-    config, given = parse_properties(
+    config, given = _parsed(
         ProducerConfig,
         properties,
         {"transaction.two.phase.commit.enable": "two-phase commit by the client (KIP-939) is not served"},
@@ -193,7 +222,7 @@ def parse_producer(properties: Mapping[str, object]) -> ProducerConfig:
 
 
 def parse_consumer(properties: Mapping[str, object]) -> ConsumerConfig:
-    config, given = parse_properties(ConsumerConfig, properties, {})
+    config, given = _parsed(ConsumerConfig, properties, {})
     _require_bootstrap(config.bootstrap_servers)
     if config.auto_offset_reset not in RESET_POLICIES and config.reset_duration_ms is None:
         raise ConfigurationError(
@@ -238,7 +267,7 @@ def _settle_group(config: ConsumerConfig, given: frozenset[str]) -> ConsumerConf
 
 
 def parse_admin(properties: Mapping[str, object]) -> AdminConfig:
-    config, _ = parse_properties(AdminConfig, properties, {})
+    config, _ = _parsed(AdminConfig, properties, {})
     _require_bootstrap(config.bootstrap_servers)
     return config
 

@@ -88,6 +88,10 @@ class Conversation:
         self.features = {each.name: each.max_version_level for each in finalized}
         return True
 
+    def offered(self, api_key: int) -> tuple[int, int] | None:
+        """Lowest and highest version of any API, by the broker's word; None if it has none."""
+        return self._offered.get(api_key)
+
     def version(self, api_key: ApiKey, highest: int) -> int | None:
         """The highest one that both sides speak, not above `highest`; None if there is none."""
         key = (api_key, highest)

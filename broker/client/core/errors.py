@@ -15,6 +15,10 @@ Entry_co = TypeVar("Entry_co", covariant=True)
 LOCAL_ERROR_CODE = -1  # the run log writes -1 for an error that no broker named
 
 
+class ConnectionClosedError(Exception):
+    """The peer closed the connection."""
+
+
 class KafkaError(Exception):
     """A failed operation. `code` is Kafka's number, or -1 if the client itself gave up (`name` then says why).
 
@@ -48,6 +52,17 @@ class TimedOutError(KafkaError, TimeoutError):
 
     def __init__(self, message: str, *, definite: bool = True) -> None:
         super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_TIMEOUT")
+
+
+class AuthenticationError(KafkaError):
+    """The broker does not accept our name, password, token or certificate, or we do not accept its certificate.
+
+    Asking again does not help by itself, so no call repeats it. `reason` is the text without a code.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(LOCAL_ERROR_CODE, reason, name="LOCAL_AUTHENTICATION")
 
 
 class BufferExhaustedError(TimedOutError):

@@ -1,9 +1,7 @@
-"""The consumer's decisions: where each partition stands, what to fetch from whom, and what a fetched batch contains.
+"""The consumer's decisions: where each partition stands, and what to fetch from whom. unpacking.py reads the answers.
 
 - At most one fetch per broker is under way. A partition with unread records is not fetched again. This is Java's rule:
   it limits the memory to one fetch per broker.
-- With isolation.level=read_committed, the records of aborted transactions are dropped here, by the list in each answer
-  (KIP-98).
 - If a partition has a leader of another epoch, it is asked first whether what was read is still there (KIP-320).
   Otherwise, if a log was cut back and grew again past the position, the reader would go on in the middle of it.
 
@@ -13,131 +11,25 @@ Left out: fetch sessions, follower fetching. Shown by tests/broker_client/test_c
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
-from broker.client.core.aborted import AbortedTransactions
 from broker.client.core.backoff import backoff_ms
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import LOCAL_ERROR_CODE, KafkaError, LogTruncationError
-from broker.client.core.metadata import NO_LEADER, UNKNOWN_EPOCH, MetadataCache
-from broker.client.core.positions import EpochChain
-from broker.wire.errors import CorruptBatchError, ErrorCode, error_code, is_retriable
-from broker.wire.records import (
-    FETCHED_BYTES_MAX,
-    FETCHED_RECORDS_MAX,
-    DecodedRecord,
-    RawBatch,
-    check_fetched,
-    decode_fetched,
-    iter_batches,
+from broker.client.core.fetch_state import (
+    BY_DURATION,
+    EARLIEST,
+    LATEST,
+    ConsumerRecord,
+    FetchPosition,
+    FetchResult,
+    PartitionState,
+    Validation,
 )
-
-EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
-LATEST = -1
-# Not part of the protocol: the shell replaces it by the time, because the shell has the wall clock.
-BY_DURATION = -(2**63)
-
-
-class ConsumerRecord(NamedTuple):
-    """A named tuple, as one is made per record."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchResult:
-    """One partition of an answer. `records` must stay valid until `on_answer` returns."""
-
-    error_code: int = 0
-    high_watermark: int = -1
-    log_start_offset: int = -1
-    records: bytes | memoryview = b""
-    aborted: tuple[tuple[int, int], ...] = ()  # (producer id, first offset) of transactions that reach into `records`
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchPosition:
-    offset: int
-    leader_epoch: int  # the epoch that we believe the leader has; a leader with another epoch refuses the fetch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """A question to the leader of `leader_epoch`: where does `offset_epoch` end? That is the epoch of the record before
-    `offset`."""
-
-    offset: int
-    offset_epoch: int
-    leader_epoch: int
-
-
-class _Partition:
-    """Invariant: `position` is the offset of the next record to hand out; `fetch_offset` that of the next to fetch."""
-
-    __slots__ = (
-        "attempts",
-        "awaits_committed",
-        "epochs",
-        "fetch_offset",
-        "high_watermark",
-        "is_paused",
-        "log_start_offset",
-        "not_before_ms",
-        "position",
-        "records",
-        "reset_to",
-        "validated_epoch",
-    )
-
-    def __init__(self) -> None:
-        self.position: int | None = None
-        self.fetch_offset = 0
-        self.reset_to: int | None = None
-        self.records: deque[ConsumerRecord] = deque()
-        self.not_before_ms = 0
-        self.attempts = 0
-        self.high_watermark = -1
-        self.log_start_offset = -1
-        self.awaits_committed = False
-        self.is_paused = False
-        self.epochs = EpochChain()
-        self.validated_epoch = UNKNOWN_EPOCH  # of the leader that confirmed the position, or did not have to
-
-    def stand_at(self, offset: int) -> None:
-        self.position = self.fetch_offset = offset
-        self.reset_to = None
-        self.awaits_committed = False
-        self.records.clear()
-        self.validated_epoch = UNKNOWN_EPOCH
-
-
-class _Room:
-    """How many bytes one answer may unpack to before the rest of it is left. One batch always fits. Without this limit,
-    small batches that unpack to much more than their size on the wire would fill the memory."""
-
-    __slots__ = ("_bytes", "_records")
-
-    def __init__(self) -> None:
-        self._bytes = self._records = 0
-
-    @property
-    def is_taken(self) -> bool:
-        return self._bytes >= FETCHED_BYTES_MAX or self._records >= FETCHED_RECORDS_MAX
-
-    def take(self, batch: RawBatch, records: list[DecodedRecord]) -> None:
-        self._records += len(records)
-        if batch.header.codec:  # the answer's size limits what is not compressed
-            self._bytes += sum(len(record[2] or b"") + len(record[3] or b"") for record in records)
+from broker.client.core.metadata import NO_LEADER, UNKNOWN_EPOCH, MetadataCache
+from broker.client.core.unpacking import Room, unpack
+from broker.wire.errors import ErrorCode, error_code, is_retriable
 
 
 class FetcherCore:
@@ -145,7 +37,7 @@ class FetcherCore:
         self._config = config
         self._metadata = metadata
         self._random = rng
-        self._partitions: dict[TopicPartition, _Partition] = {}
+        self._partitions: dict[TopicPartition, PartitionState] = {}
         self._in_flight: dict[int, dict[TopicPartition, int]] = {}
         self._error: KafkaError | None = None
         self._turn = 0
@@ -158,7 +50,7 @@ class FetcherCore:
         self._partitions = {each: self._partitions.get(each) or self._new_partition() for each in partitions}
 
     def awaiting_committed(self) -> list[TopicPartition]:
-        """Partitions of which nobody knows yet what the group has committed."""
+        """Partitions whose committed offset is not known yet."""
         return [partition for partition, state in self._partitions.items() if state.awaits_committed]
 
     def on_committed(self, partition: TopicPartition, committed: tuple[int, int] | None) -> None:
@@ -354,7 +246,7 @@ class FetcherCore:
 
     def on_answer(self, node: int, results: Mapping[TopicPartition, FetchResult], now_ms: int) -> None:
         asked = self._in_flight.pop(node, {})
-        room = _Room()
+        room = Room()
         for partition, result in results.items():
             state = self._partitions.get(partition)
             # If a seek or a new assignment has moved the position since, the answer is of no use.
@@ -365,7 +257,8 @@ class FetcherCore:
                 state.attempts = 0
                 state.high_watermark = result.high_watermark
                 state.log_start_offset = result.log_start_offset
-                self._take_records(partition, state, result, room)
+                damage = unpack(partition, state, result, room, checks_crc=self._config.check_crcs)
+                self._error = self._error or damage
             else:
                 self._on_error(partition, state, code, now_ms)
 
@@ -377,39 +270,7 @@ class FetcherCore:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _take_records(self, partition: TopicPartition, state: _Partition, result: FetchResult, room: _Room) -> None:
-        """As much as there is room for; what is left is fetched again."""
-        topic, number = partition
-        make = ConsumerRecord._make
-        aborted = AbortedTransactions(result.aborted)
-        try:
-            for batch in iter_batches(result.records):
-                if self._config.check_crcs and not batch.is_crc_valid():
-                    raise CorruptBatchError("the CRC does not match", position=batch.position)
-                check_fetched(batch.header)
-                is_dropped = aborted.drops(batch)
-                if batch.header.next_offset <= state.fetch_offset:
-                    continue
-                if not is_dropped and not batch.header.is_control:
-                    if room.is_taken:
-                        break
-                    wanted = state.fetch_offset
-                    records = decode_fetched(batch)
-                    room.take(batch, records)
-                    if records and records[0][0] < wanted:
-                        records = [record for record in records if record[0] >= wanted]
-                    state.records.extend([make((topic, number, *record)) for record in records])
-                state.epochs.read(
-                    max(batch.header.base_offset, state.fetch_offset), batch.header.partition_leader_epoch
-                )
-                state.fetch_offset = batch.header.next_offset
-        except CorruptBatchError as error:
-            text = f"{topic}-{number} at offset {state.fetch_offset}: {error}"
-            self._error = self._error or KafkaError(ErrorCode.corrupt_message, text)
-        if not state.records:
-            state.position = state.fetch_offset
-
-    def _on_error(self, partition: TopicPartition, state: _Partition, code: ErrorCode, now_ms: int) -> None:
+    def _on_error(self, partition: TopicPartition, state: PartitionState, code: ErrorCode, now_ms: int) -> None:
         name = f"{partition.topic}-{partition.partition}"
         if code is ErrorCode.offset_out_of_range:
             if self._config.auto_offset_reset == "none":
@@ -424,13 +285,13 @@ class FetcherCore:
         if not is_retriable(code):
             self._error = self._error or KafkaError(code, f"{name}: fetch at offset {state.fetch_offset}")
 
-    def _back_off(self, state: _Partition, now_ms: int) -> None:
+    def _back_off(self, state: PartitionState, now_ms: int) -> None:
         state.attempts += 1
         first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
         state.not_before_ms = now_ms + backoff_ms(state.attempts, first_ms, longest_ms, self._random)
 
-    def _new_partition(self) -> _Partition:
-        state = _Partition()
+    def _new_partition(self) -> PartitionState:
+        state = PartitionState()
         if self._config.has_group:
             state.awaits_committed = True
         elif self._config.auto_offset_reset != "none":
@@ -441,7 +302,7 @@ class FetcherCore:
         policy = self._config.auto_offset_reset
         return {"earliest": EARLIEST, "latest": LATEST}.get(policy, BY_DURATION)
 
-    def _state(self, partition: TopicPartition) -> _Partition:
+    def _state(self, partition: TopicPartition) -> PartitionState:
         state = self._partitions.get(TopicPartition(*partition))
         if state is None:
             raise KafkaError(-1, f"{partition[0]}-{partition[1]} is not assigned", name="LOCAL_STATE")

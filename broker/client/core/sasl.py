@@ -1,4 +1,5 @@
-"""SASL PLAIN (RFC 4616) and SCRAM (RFC 5802) as a client speaks them inside Kafka's SaslAuthenticate (KIP-152).
+"""SASL PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628) as a client speaks them inside Kafka's
+SaslAuthenticate (KIP-152).
 
 Pure: tokens in, tokens out; the caller passes a nonce. The server's signature is checked, so a server that does not
 know the password is detected. Shown by tests/broker_client/test_client_sasl.py.
@@ -9,11 +10,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MECHANISMS: Final = ("PLAIN", *HASHES)
+BEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = ("PLAIN", *HASHES, BEARER)
 ITERATIONS_MIN: Final = 4096  # as the RFC and Kafka demand: fewer would give the password away cheaply
 ITERATIONS_MAX: Final = 1_000_000  # more would keep us busy for minutes
 
@@ -29,11 +32,34 @@ class SaslClient(Protocol):
         """The next token. None if the exchange has ended well. SaslError if it has not."""
 
 
-def sasl_client(mechanism: str, username: str, password: str, *, nonce: str) -> SaslClient:
-    assert mechanism in MECHANISMS
-    if mechanism == "PLAIN":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """Who we say we are. `bearer` gives the token of OAUTHBEARER and may take a bounded time; SaslError or OSError if
+    it has none."""
+
+    mechanism: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    is_delegated: bool = False  # name and password are id and HMAC of a delegation token (KIP-48)
+    bearer: Callable[[], str] | None = field(default=None, repr=False)
+
+
+def sasl_client(credentials: Credentials, *, nonce: str) -> SaslClient:
+    assert credentials.mechanism in MECHANISMS
+    username, password = credentials.username, credentials.password
+    if credentials.mechanism == "PLAIN":
         return Plain(username=username, password=password)
-    return Scram(hash_name=HASHES[mechanism], username=username, password=password, nonce=nonce)
+    if credentials.mechanism == BEARER:
+        assert credentials.bearer is not None, "security_config.py gives every OAUTHBEARER a source of tokens"
+        return Bearer(token=credentials.bearer())
+    extension = ",tokenauth=true" if credentials.is_delegated else ""
+    return Scram(
+        hash_name=HASHES[credentials.mechanism],
+        username=username,
+        password=password,
+        nonce=nonce,
+        extension=extension,
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,11 +75,31 @@ class Plain:
 
 
 @dataclass(slots=True, kw_only=True)
+class Bearer:
+    token: str = field(repr=False)
+    _problem: str = ""
+
+    def first(self) -> bytes:
+        return f"n,,\x01auth=Bearer {self.token}\x01\x01".encode()
+
+    def answer(self, challenge: bytes) -> bytes | None:
+        """A challenge says why the token is refused. One byte ends the exchange (RFC 7628, 3.2.3); the server then
+        fails it."""
+        if self._problem:
+            raise SaslError(f"the server refused the token: {self._problem}")
+        if not challenge:
+            return None
+        self._problem = challenge.decode("utf-8", errors="replace")[:200]
+        return b"\x01"
+
+
+@dataclass(slots=True, kw_only=True)
 class Scram:
     hash_name: str
     username: str
     password: str = field(repr=False)
     nonce: str
+    extension: str = ""  # after the nonce, e.g. ",tokenauth=true" (KIP-48)
     _auth_message: bytes = b""
     _salted: bytes = field(default=b"", repr=False)
 
@@ -68,7 +114,7 @@ class Scram:
 
     def _first_bare(self) -> bytes:
         name = self.username.replace("=", "=3D").replace(",", "=2C")
-        return f"n={name},r={self.nonce}".encode()
+        return f"n={name},r={self.nonce}{self.extension}".encode()
 
     def _final(self, challenge: bytes) -> bytes:
         fields = _fields(challenge)

@@ -13,14 +13,29 @@ import random
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from broker.client.core.accumulator import Accumulator, PartitionQueue
-from broker.client.core.backoff import backoff_ms
+from broker.client.core.backoff import Backoff, backoff_ms
 from broker.client.core.batch import UNKNOWN_OFFSET, UNKNOWN_TIMESTAMP, Batch, BatchState, Outcome, TopicPartition
 from broker.client.core.config import ProducerConfig
 from broker.client.core.errors import ClosedError, KafkaError, TimedOutError
 from broker.client.core.metadata import NO_LEADER, MetadataCache
+from broker.client.core.sender_events import (
+    Action,
+    AskIdentity,
+    CloseNode,
+    Complete,
+    Connect,
+    Event,
+    IdentityAnswered,
+    NodeConnected,
+    NodeLost,
+    PartitionResult,
+    ProduceAnswered,
+    ProduceSent,
+    SendProduce,
+    Tick,
+)
 from broker.client.core.sequences import IdentityState, Sequences
 from broker.wire.errors import ErrorCode, error_code, is_retriable
 from broker.wire.fates import is_definite
@@ -40,98 +55,6 @@ _ASK_FOR_LEADERS = frozenset(
     }
 )
 _IDENTITY_REFUSED = frozenset({ErrorCode.unknown_producer_id, ErrorCode.invalid_producer_epoch})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionResult:
-    """A broker's word on one batch."""
-
-    error_code: int = 0
-    base_offset: int = UNKNOWN_OFFSET
-    log_append_time_ms: int = UNKNOWN_TIMESTAMP
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """Time passed, or records were appended."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeConnected:
-    node: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLost:
-    """The connection is gone. Requests in `unsent` were not completely handed to the kernel, so no broker can act on
-    them."""
-
-    node: int
-    unsent: frozenset[int] = frozenset()
-    reason: str = "connection lost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceSent:
-    """The request's last byte was handed to the kernel. With acks=0 nothing more will ever be known."""
-
-    request_id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProduceAnswered:
-    request_id: int
-    results: Mapping[TopicPartition, PartitionResult]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityAnswered:
-    """The answer to AskIdentity; error_code -1 (network_exception) if there was none."""
-
-    error_code: int
-    producer_id: int = -1
-    producer_epoch: int = -1
-
-
-Event: TypeAlias = Tick | NodeConnected | NodeLost | ProduceSent | ProduceAnswered | IdentityAnswered
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connect:
-    """A connection is wanted. The shell knows whether one is under way, and when the next attempt is allowed."""
-
-    node: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendProduce:
-    request_id: int
-    node: int
-    batches: tuple[Batch, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskIdentity:
-    """Send InitProducerId to any broker."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseNode:
-    """A request got no answer within request.timeout.ms. Other requests in flight to this node are given up too."""
-
-    node: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complete:
-    """The batch has its outcome: wake those who wait, run the callbacks."""
-
-    batch: Batch
-
-
-Action: TypeAlias = Connect | SendProduce | AskIdentity | CloseNode | Complete
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,8 +98,7 @@ class SenderCore:
         self._next_request_id = 0
         self._turn = 0
         self._keeps_order = config.max_in_flight_requests_per_connection == 1
-        self._identity_not_before_ms = 0
-        self._identity_attempts = 0
+        self._identity = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng)
         self._actions: list[Action] = []
         self._is_transactional = bool(config.transactional_id)
         self.sequences = Sequences(is_transactional=self._is_transactional) if config.enable_idempotence else None
@@ -255,8 +177,8 @@ class SenderCore:
         oldest_ms = self._accumulator.oldest_created_ms()
         if oldest_ms is not None:
             deadlines.append(oldest_ms + self._config.delivery_timeout_ms)
-        if self._identity_not_before_ms > now_ms:
-            deadlines.append(self._identity_not_before_ms)
+        if self._identity.not_before_ms > now_ms:
+            deadlines.append(self._identity.not_before_ms)
         return min(deadlines, default=None)
 
     # -- what came back -------------------------------------------------------------------------------------------
@@ -340,12 +262,11 @@ class SenderCore:
         assert self.sequences is not None
         code = error_code(event.error_code)
         if code is ErrorCode.none:
-            self._identity_attempts = 0
+            self._identity.attempts = 0
             self.sequences.on_identity(event.producer_id, event.producer_epoch)
             return
         self.sequences.state = IdentityState.MISSING
-        self._identity_attempts += 1
-        self._identity_not_before_ms = now_ms + self._backoff_ms(self._identity_attempts)
+        self._identity.failed(now_ms)
         if not is_retriable(code) and code is not ErrorCode.unknown_server_error:
             for batch in list(self._accumulator.incomplete.values()):
                 self._fail(batch, KafkaError(code, "no producer id", definite=not batch.is_maybe_written))
@@ -458,7 +379,7 @@ class SenderCore:
             return True
         if self._is_transactional:
             return self.sequences.state is IdentityState.READY
-        if self.sequences.state is IdentityState.MISSING and now_ms >= self._identity_not_before_ms:
+        if self.sequences.state is IdentityState.MISSING and now_ms >= self._identity.not_before_ms:
             self.sequences.state = IdentityState.ASKED
             self._actions.append(AskIdentity())
         return self.sequences.state is IdentityState.READY

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from broker.client.core.errors import ConfigurationError
 
@@ -21,16 +21,34 @@ _TRUE_FALSE = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Range of a number (both ends allowed), or the choices of a text."""
+    """Range of a number (both ends allowed), or the choices of a text (of each, if there are several). The value of a
+    secret is shown nowhere."""
 
     low: int | None = None
     high: int | None = None
     choices: tuple[str, ...] = ()
+    is_secret: bool = False
 
 
-def setting(default: Any, *, low: int | None = None, high: int | None = None, choices: tuple[str, ...] = ()) -> Any:
+HIDDEN: Final = "[hidden]"  # as Kafka shows a value of its type password
+
+
+def setting(
+    default: Any,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    choices: tuple[str, ...] = (),
+    is_secret: bool = False,
+) -> Any:
     """A dataclass field with its limits. Any: dataclasses.field has no better type either."""
-    return dataclasses.field(default=default, metadata={"limits": Limits(low=low, high=high, choices=choices)})
+    limits = Limits(low=low, high=high, choices=choices, is_secret=is_secret)
+    return dataclasses.field(default=default, metadata={"limits": limits}, repr=not is_secret)
+
+
+def settings_of(kind: type[Any]) -> list[dataclasses.Field[Any]]:
+    """The fields that are properties. A configuration may have others, e.g. one inside it."""
+    return [each for each in dataclasses.fields(kind) if "limits" in each.metadata]
 
 
 Config = TypeVar("Config")
@@ -41,16 +59,21 @@ def property_name(field_name: str) -> str:
 
 
 def parse_properties(
-    kind: type[Config], properties: Mapping[str, object], refused: Mapping[str, str]
+    kind: type[Config],
+    properties: Mapping[str, object],
+    refused: Mapping[str, str],
+    *,
+    nearest_of: Iterable[str] = (),
 ) -> tuple[Config, frozenset[str]]:
-    """The configuration and the names that the caller set. `refused` explains names we know and do not serve."""
-    fields = {property_name(each.name): each for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    """The configuration and the names that the caller set. `refused` explains names we know and do not serve. The
+    nearest right name is one of this configuration, or one of `nearest_of`."""
+    fields = {property_name(each.name): each for each in settings_of(kind)}
     values: dict[str, Any] = {}
     for name, value in properties.items():
         if name in refused:
             raise ConfigurationError(f"{name}: {refused[name]}")
         if name not in fields:
-            raise ConfigurationError(_unknown(name, list(fields)))
+            raise ConfigurationError(_unknown(name, [*fields, *nearest_of]))
         field = fields[name]
         values[field.name] = _convert(name, value, str(field.type), field.metadata["limits"])
     return kind(**values), frozenset(values)
@@ -58,7 +81,7 @@ def parse_properties(
 
 def check_value(kind: type[Any], name: str, value: object) -> None:
     """ConfigurationError if the property `name` of this configuration cannot have the value; silent about others."""
-    for field in dataclasses.fields(kind):
+    for field in settings_of(kind):
         if property_name(field.name) == name:
             _convert(name, value, str(field.type), field.metadata["limits"])
 
@@ -78,10 +101,17 @@ def _convert(name: str, value: object, kind: str, limits: Limits) -> Any:
         return _number(name, value, limits)
     if kind == "tuple[str, ...]":
         parts = value.split(",") if isinstance(value, str) else list(value)  # type: ignore[call-overload]
-        return tuple(str(part).strip() for part in parts if str(part).strip())
-    text = str(value).strip()
+        return tuple(_choice(name, str(part).strip(), limits) for part in parts if str(part).strip())
+    return _choice(name, str(value).strip(), limits)
+
+
+def _choice(name: str, text: str, limits: Limits) -> str:
     if limits.choices and text not in limits.choices:
-        raise ConfigurationError(f"{name}: expected one of {', '.join(limits.choices)}, got {text!r}")
+        near = difflib.get_close_matches(text.upper(), limits.choices, n=1, cutoff=0.7)
+        expected = ", ".join(each or "nothing" for each in limits.choices)
+        raise ConfigurationError(
+            f"{name}: expected one of {expected}, got {text!r}" + (f", nearest is {near[0]!r}" if near else "")
+        )
     return text
 
 
@@ -101,9 +131,11 @@ def _number(name: str, value: object, limits: Limits) -> int:
 def as_properties(config: object) -> dict[str, str]:
     """The effective configuration as Kafka properties, for reports."""
     result = {}
-    for field in dataclasses.fields(config):  # type: ignore[arg-type]
+    for field in settings_of(type(config)):
         value = getattr(config, field.name)
-        if isinstance(value, bool):
+        if field.metadata["limits"].is_secret and value:
+            text = HIDDEN
+        elif isinstance(value, bool):
             text = str(value).lower()
         else:
             text = ",".join(value) if isinstance(value, tuple) else str(value)

@@ -81,7 +81,7 @@ def reaction_to(code: int) -> Reaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadata:
-    """Which member of which group commits: what fences an old member. The defaults fence nobody."""
+    """The member whose offsets a transaction commits. An old member is fenced by it. The defaults fence nobody."""
 
     group_id: str
     generation_id: int = -1

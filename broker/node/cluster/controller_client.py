@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker.node.cluster.links import HandleLocally, Links
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.net.channel import ChannelError
+from broker.node.net.dialling import controller_dialler
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
@@ -32,7 +33,7 @@ def _nothing() -> None:
     return None
 
 
-_PARTS = ("topics", "responses", "results", "entries")
+_PARTS = ("topics", "responses", "results", "entries", "filter_results")
 
 
 def is_not_controller(response: object) -> bool:
@@ -60,6 +61,7 @@ class ControllerClient:
             address=lambda node_id: metadata.controller_address(node_id),
             handle_locally=handle_locally,
             logger=logger,
+            dialler=controller_dialler(config, logger),
         )
 
     async def call_once(self, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int) -> Reply:

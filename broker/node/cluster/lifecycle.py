@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from broker.controller.image import BrokerRegistration
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.net.channel import ChannelError
@@ -50,6 +51,7 @@ class Lifecycle:
         self.broker_epoch: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.is_fenced = True
         self.may_join = asyncio.Event()  # its logs are recovered
+        self.has_joined = asyncio.Event()  # our own image shows this life as alive
         self._want_shut_down = False
         self.may_stop = asyncio.Event()
         self._wake = asyncio.Event()
@@ -65,6 +67,12 @@ class Lifecycle:
         """Heartbeat at once while fenced: the controller waits for our metadata offset to unfence us."""
         if self.is_fenced:
             self._wake.set()
+        registration = self._metadata.image.brokers.get(self._config.node_id)
+        if registration is not None and self.is_of_this_life(registration) and not registration.fenced:
+            self.has_joined.set()
+
+    def is_of_this_life(self, registration: BrokerRegistration) -> bool:
+        return registration.incarnation_id == self.incarnation_id
 
     def storage_failed(self) -> None:
         """Heartbeat at once: the controller moves leadership away from what is offline here."""
@@ -100,7 +108,7 @@ class Lifecycle:
             incarnation_id=self.incarnation_id,
             listeners=listeners,
             features=[],
-            rack=None,
+            rack=self._config.broker_rack or None,
         )
         timeout_ms = self._config.controller_quorum_request_timeout_ms
         while True:

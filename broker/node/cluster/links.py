@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.controller.image import MetadataImage
 from broker.node.net.channel import Channel, ChannelError
+from broker.node.net.dialling import Dialler
+from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.process.logs import Logger
 from broker.node.settings.config import Address, NodeConfig
 from broker.wire.apis import ApiKey, Listener
@@ -26,19 +28,24 @@ Reply = TypeVar("Reply")
 class LocalRequest:
     """A request of this broker to its own controller, or to another handler of its own."""
 
-    __slots__ = ("_log", "api_key", "future", "listener", "listener_name", "message", "version")
+    __slots__ = ("_log", "access", "api_key", "future", "listener", "listener_name", "message", "version")
 
     def __init__(
         self, *, api_key: ApiKey, message: Message, version: int, listener_name: str, log: Callable[[int, str], None]
     ) -> None:
         self.api_key, self.message, self.version = api_key, message, version
         self._log = log
+        self.access = None
         self.listener, self.listener_name = Listener.CONTROLLER, listener_name
         self.future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
     @property
     def client_id(self) -> str:
         return "self"
+
+    @property
+    def principal(self) -> Principal:
+        return ANONYMOUS  # nobody asks: what a broker asks of itself is neither authorized nor limited
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +91,9 @@ class Links:
         address: Callable[[int], Address | None],
         handle_locally: HandleLocally,
         logger: Logger,
+        dialler: Dialler,
     ) -> None:
+        self._dialler = dialler
         self._name, self._node_id, self._listener_name = name, node_id, listener_name
         self._address, self._handle_locally, self._logger = address, handle_locally, logger
         self._channels: dict[int, Channel] = {}
@@ -112,6 +121,7 @@ class Links:
                 address=lambda: self._address(node_id),
                 client_id=f"broker-{self._node_id}",
                 logger=self._logger,
+                dialler=self._dialler,
             )
         return self._channels[node_id]
 

@@ -43,6 +43,7 @@ from broker.node.cluster.snapshot_images import image_in, snapshot_of
 from broker.node.cluster.snapshots import SnapshotPolicy
 from broker.node.cluster.voter_apis import API_OF
 from broker.node.net.channel import Channel
+from broker.node.net.dialling import controller_dialler
 from broker.node.process.clock import monotonic_ms as monotonic_ms
 from broker.node.process.clock import wall_ms
 from broker.node.process.journal import Journal
@@ -116,6 +117,7 @@ class MetadataHost:
         )
         self._snapshots = SnapshotPolicy(snapshot_config(config))
         self.controller = Controller(config=controller_config(config), rng=rng)
+        self._dialler = controller_dialler(config, logger)
         self._channels = {voter: self._channel(voter) for voter in voters if voter != config.node_id}
         self._events: deque[tuple[bool, Event | ControllerEvent]] = deque()  # (is for the quorum, event)
         self._is_running = False
@@ -203,6 +205,7 @@ class MetadataHost:
             address=lambda: self.controller_address(voter),
             client_id=f"voter-{self._config.node_id}",
             logger=self._logger,
+            dialler=self._dialler,
         )
 
     def _post(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:

@@ -18,12 +18,18 @@ from broker.node.handlers.produce_answer import ProduceAnswer
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request
 from broker.node.net.turns import in_turns
+from broker.security.acls import Operation, ResourceType
+from broker.security.authorizer import Access
 from broker.wire.errors import ErrorCode
 from broker.wire.hot_produce import TOPIC_IDS_SINCE_VERSION, PartitionAnswer
 
 if TYPE_CHECKING:
     from broker.wire.shapes import produce as shapes
 
+TOPIC = ResourceType.TOPIC
+FLAGS, TRANSACTIONAL = 22, 0x10  # the lower byte of a batch's attributes, and its bit
+# Refused: one partition for its topic, or all of them for the transactional id.
+_DENIED = (ErrorCode.topic_authorization_failed, ErrorCode.transactional_id_authorization_failed)
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
 
@@ -45,6 +51,8 @@ def handle(services: Services, request: Request[shapes.ProduceRequest]) -> None:
 def _partitions(services: Services, request: Request[shapes.ProduceRequest], answer: ProduceAnswer) -> Iterator[None]:
     """Handles one partition after the other."""
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
+    access = request.access
+    refused = access is not None and not _may_be_transactional(access, request.message)
     for topic in request.message.topic_data:
         name = services.metadata.image.topic_names.get(topic.topic_id) if by_id else topic.name
         if not topic.partition_data:
@@ -53,6 +61,11 @@ def _partitions(services: Services, request: Request[shapes.ProduceRequest], ans
         for data in topic.partition_data:
             result = PartitionAnswer(data.index)
             partitions.append(result)
+            if access is not None and (refused or not (name is None or access.may(Operation.WRITE, TOPIC, name))):
+                result.error_code = _DENIED[refused]
+                answer.has_failed = True
+                yield
+                continue
             hosted = None if name is None else services.partitions.get(name, data.index)
             if hosted is None:
                 error = _absent(services, name, data.index, by_id=by_id)
@@ -62,6 +75,15 @@ def _partitions(services: Services, request: Request[shapes.ProduceRequest], ans
                 result.error_code = error
                 answer.has_failed = True
             yield
+
+
+def _may_be_transactional(access: Access, message: shapes.ProduceRequest) -> bool:
+    """Whoever writes a transactional batch must be allowed to use the transactional id."""
+    batches = (data.records for topic in message.topic_data for data in topic.partition_data)
+    if not any(batch is not None and len(batch) > FLAGS and batch[FLAGS] & TRANSACTIONAL for batch in batches):
+        return True
+    transactional_id = message.transactional_id
+    return transactional_id is not None and access.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
 def _absent(services: Services, name: str | None, index: int, *, by_id: bool) -> ErrorCode:

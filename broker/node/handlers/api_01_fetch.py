@@ -3,12 +3,14 @@
 On the controller listener: a voter's Fetch of `__cluster_metadata`, version 17, handed to the quorum core.
 With isolation_level 1 consumers read up to the last stable offset, and are told which transactions aborted (KIP-98).
 A request of an incremental session (KIP-227, broker/node/replicas/fetch_sessions.py) looks only at what is pending in
-it: what it names, and what was noted since. Not done: preferred read replicas.
+it: what it names, and what was noted since. Since version 11 consumers may also read from followers, up to what these
+know to be committed, and a leader may name one in the consumer's rack (KIP-392, broker/node/handlers/read_replicas.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.node.handlers.fetch_answer import TOPIC_IDS_SINCE_VERSION, respond
@@ -27,6 +29,8 @@ from broker.node.replicas.fetch_sessions import (
 )
 from broker.node.replicas.hosted import HostedPartition
 from broker.replication import FollowerFetched, FollowerIdles
+from broker.security.acls import Operation, ResourceType
+from broker.security.authorizer import Access
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, response, to_ms
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes import fetch as shapes
 
 REPLICA_STATE_SINCE_VERSION = 15
+RACKS_SINCE_VERSION = 11
 READ_COMMITTED = 1  # isolation_level
 _NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
 
@@ -57,6 +62,7 @@ class _Fetch:
     __slots__ = (
         "_asked",
         "_is_due",
+        "_is_impostor",
         "_is_incremental",
         "_reader",
         "_reads",
@@ -75,15 +81,34 @@ class _Fetch:
         is_new = request.version >= REPLICA_STATE_SINCE_VERSION
         self._replica_id: int = message.replica_state.replica_id if is_new else message.replica_id
         self._replica_epoch: int = message.replica_state.replica_epoch if is_new else -1
+        self._is_impostor = False  # says that it is a replica, and may not be one
         is_read_committed: bool = message.isolation_level == READ_COMMITTED and self._replica_id < 0
         self._reader = Reader(self._replica_id, self._replica_epoch, is_read_committed)
-        self._reads = PartitionReads(services, self._reader)
+        self._reads = PartitionReads(
+            services,
+            self._reader,
+            self._permission(request.access),
+            may_follow=request.version >= RACKS_SINCE_VERSION and self._replica_id < 0,
+            rack=field_or(message, "rack_id", ""),
+            listener=request.listener_name,
+        )
         self._asked = [each for topic in message.topics for each in self._ask(topic)]
         self._session: FetchSession | None = None
         self._is_incremental = False
         self._timer: asyncio.TimerHandle | None = None
         self._watched: list[HostedPartition] = []
         self._is_due = False
+
+    def _permission(self, access: Access | None) -> Callable[[str | None], bool] | None:
+        """What this reader may read; None: everything. A replica acts for the cluster, or reads nothing."""
+        if access is None:
+            return None
+        if not self._is_replica:
+            return lambda topic: topic is None or access.may(Operation.READ, ResourceType.TOPIC, topic)
+        if access.may_on_cluster(Operation.CLUSTER_ACTION):
+            return None
+        self._is_impostor = True
+        return lambda topic: False
 
     @property
     def _is_replica(self) -> bool:
@@ -114,7 +139,7 @@ class _Fetch:
         ]
         for cached in self._session.update(self._asked, forgotten):
             hosted = self._reads.hosted(self._resolved(cached.asked))
-            if self._is_replica and hosted is not None:
+            if self._is_replica and hosted is not None and not self._is_impostor:
                 self._services.cores.perform(hosted, FollowerIdles(replica_id=self._replica_id, fetches=None))
         self._session.read_by(self._reader)
         if not self._session.partitions:
@@ -136,7 +161,7 @@ class _Fetch:
         return asked if name == asked.topic else asked._replace(topic=name)
 
     def start(self) -> None:
-        if self._is_replica:
+        if self._is_replica and not self._is_impostor:
             self._note_follower()
         reads = self._read_all()
         wait_ms = to_ms(self._request.message.max_wait)
@@ -243,7 +268,8 @@ class _Fetch:
         message = self._request.message
         left_bytes = min(message.max_bytes, self._services.config.fetch_max_bytes)
         if self._services.quotas.is_active and not self._is_replica:
-            quota_bytes = self._services.quotas.fetch_bytes_max(self._request.client_id)
+            request = self._request
+            quota_bytes = self._services.quotas.fetch_bytes_max(request.principal.name, request.client_id)
             left_bytes = left_bytes if quota_bytes is None else min(left_bytes, quota_bytes)
         reads = []
         has_records = False
@@ -261,6 +287,7 @@ class _Fetch:
     # -- answering ---------------------------------------------------------------------------------------------------
 
     def _respond(self, reads: list[Read]) -> None:
+        self._reads.count_throttled(reads)
         session = self._session
         if session is None:
             respond(self._services, self._request, NO_SESSION, reads)

@@ -1,11 +1,11 @@
 """Metadata (key 3), versions 0-13: brokers and partitions, at the endpoints of the listener that the client came in on.
 
-A missing topic is made when the client and auto.create.topics.enable allow it; the answer waits for it. Not done:
-racks.
+A missing topic is made when the client and auto.create.topics.enable allow it; the answer waits for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -17,6 +17,8 @@ from broker.node.handlers.services import Services
 from broker.node.net.channel import ChannelError
 from broker.node.net.requests import AnyRequest
 from broker.node.process.clock import monotonic_ms
+from broker.security.acls import Operation, ResourceType
+from broker.security.authorizer import Access
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, response
@@ -41,10 +43,26 @@ def handle(services: Services, request: AnyRequest[shapes.MetadataRequest]) -> N
     may_create = services.config.auto_create_topics_enable and field_or(
         request.message, "allow_auto_topic_creation", True
     )
+    errors: dict[str, ErrorCode] = {}
     if missing and may_create:
-        services.serve(request, _create_then_answer(services, request, missing))
-        return
-    request.respond(_answer(services, request))
+        errors = _denied(request, missing)
+        missing = [name for name in missing if name not in errors]
+        if missing:
+            services.serve(request, _create_then_answer(services, request, missing, errors))
+            return
+    request.respond(_answer(services, request, errors))
+
+
+def _denied(request: AnyRequest[shapes.MetadataRequest], names: list[str]) -> dict[str, ErrorCode]:
+    """Those that the client may not have made for it."""
+    access = request.access
+    if access is None or access.may_on_cluster(Operation.CREATE):
+        return {}
+    return {
+        name: ErrorCode.topic_authorization_failed
+        for name in names
+        if not access.may(Operation.CREATE, ResourceType.TOPIC, name)
+    }
 
 
 def _is_sensible(request: AnyRequest[shapes.MetadataRequest]) -> bool:
@@ -77,11 +95,19 @@ def _missing_names(request: AnyRequest[shapes.MetadataRequest], image: MetadataI
     topics = request.message.topics or ()
     if any(field_or(topic, "topic_id", None) is not None for topic in topics):
         return []  # a request by ids ignores names
-    return [topic.name for topic in topics if topic.name is not None and topic.name not in image.topics]
+    return [
+        topic.name
+        for topic in topics
+        if topic.name is not None and topic.name not in image.topics and _may_describe(request.access, topic.name)
+    ]
+
+
+def _may_describe(access: Access | None, name: str) -> bool:
+    return access is None or access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 async def _create_then_answer(
-    services: Services, request: AnyRequest[shapes.MetadataRequest], names: list[str]
+    services: Services, request: AnyRequest[shapes.MetadataRequest], names: list[str], denied: dict[str, ErrorCode]
 ) -> None:
     wanted: list[CreatableTopicFields] = [
         {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": [], "configs": []}
@@ -103,19 +129,20 @@ async def _create_then_answer(
     expected = {name for name, error in errors.items() if error in made}
     while expected - set(services.metadata.image.topics) and monotonic_ms() < deadline_ms:
         await services.image_moves.wait(max(1, deadline_ms - monotonic_ms()))
-    request.respond(_answer(services, request, errors))
+    request.respond(_answer(services, request, {**errors, **denied}))
 
 
 def _answer(
-    services: Services, request: AnyRequest[shapes.MetadataRequest], errors: dict[str, ErrorCode] | None = None
+    services: Services, request: AnyRequest[shapes.MetadataRequest], errors: dict[str, ErrorCode]
 ) -> shapes.MetadataResponse:
     image = services.metadata.image
     live = image.live_broker_ids()
     brokers: list[shapes.MetadataResponseBrokerFields] = []
     for broker_id in live:
-        endpoint = image.brokers[broker_id].endpoints.get(request.listener_name)
+        broker = image.brokers[broker_id]
+        endpoint = broker.endpoints.get(request.listener_name)
         if endpoint is not None:
-            brokers.append({"node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": None})
+            brokers.append({"node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": broker.rack})
     controller_id = services.metadata.leader_id if services.metadata.leader_id in live else -1
     return response(
         ApiKey.METADATA,
@@ -123,9 +150,9 @@ def _answer(
         brokers=brokers,
         cluster_id=services.config.harness_cluster_id,
         controller_id=controller_id,
-        topics=_topics(request, image, errors or {}),
-        cluster_authorized_operations=operations.asked(
-            field_or(request.message, "include_cluster_authorized_operations", False), operations.CLUSTER
+        topics=_topics(request, image, errors),
+        cluster_authorized_operations=operations.asked_of_cluster(
+            field_or(request.message, "include_cluster_authorized_operations", False), request.access
         ),
     )
 
@@ -134,25 +161,49 @@ def _topics(
     request: AnyRequest[shapes.MetadataRequest], image: MetadataImage, errors: dict[str, ErrorCode]
 ) -> list[shapes.MetadataResponseTopicFields]:
     asked = request.message.topics
-    allowed = operations.asked(
-        field_or(request.message, "include_topic_authorized_operations", False), operations.TOPIC
-    )
+    access = request.access
+    are_asked = field_or(request.message, "include_topic_authorized_operations", False)
+
+    def allowed(name: str) -> int:
+        return operations.asked(are_asked, access, ResourceType.TOPIC, name)
+
     if asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked):
-        return [_topic(image, state, allowed) for _, state in sorted(image.topics.items())]
+        seen = [name for name in sorted(image.topics) if _may_describe(access, name)]
+        return [_topic(image, image.topics[name], allowed(name)) for name in seen]
     ids = dict.fromkeys(each.topic_id for each in asked if field_or(each, "topic_id", None) is not None)
     if ids:  # then names are ignored, as in Kafka
-        return [
-            _absent(None, topic_id, ErrorCode.unknown_topic_id)
-            if (name := image.topic_names.get(topic_id)) is None
-            else _topic(image, image.topics[name], allowed)
-            for topic_id in ids
-        ]
-    return [
-        _absent(name, None, _why_absent(name, errors), allowed)
-        if (state := image.topics.get(name)) is None
-        else _topic(image, state, allowed)
-        for name in dict.fromkeys(each.name for each in asked if each.name is not None)
-    ]
+        return [_by_id(image, access, topic_id, allowed) for topic_id in ids]
+    names = dict.fromkeys(each.name for each in asked if each.name is not None)
+    return [_by_name(image, access, name, errors, allowed) for name in names]
+
+
+def _by_id(
+    image: MetadataImage, access: Access | None, topic_id: UUID | None, allowed: Callable[[str], int]
+) -> shapes.MetadataResponseTopicFields:
+    name = image.topic_names.get(topic_id)
+    if name is None:
+        return _absent(None, topic_id, ErrorCode.unknown_topic_id)
+    if not _may_describe(access, name):
+        return _absent(None, topic_id, ErrorCode.topic_authorization_failed)
+    return _topic(image, image.topics[name], allowed(name))
+
+
+def _by_name(
+    image: MetadataImage,
+    access: Access | None,
+    name: str,
+    errors: dict[str, ErrorCode],
+    allowed: Callable[[str], int],
+) -> shapes.MetadataResponseTopicFields:
+    """Whether a topic is there is no business of those who may not describe it."""
+    if not _may_describe(access, name):
+        return _absent(name, None, ErrorCode.topic_authorization_failed)
+    state = image.topics.get(name)
+    if state is not None:
+        return _topic(image, state, allowed(name))
+    if errors.get(name) is ErrorCode.topic_authorization_failed:
+        return _absent(name, None, ErrorCode.topic_authorization_failed)
+    return _absent(name, None, _why_absent(name, errors), allowed(name))
 
 
 def _why_absent(name: str, errors: dict[str, ErrorCode]) -> ErrorCode:

@@ -9,6 +9,7 @@ from broker.node.handlers import operations
 from broker.node.handlers.gather import Gather
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
+from broker.security.acls import ResourceType
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, response
@@ -76,5 +77,10 @@ def _group(
         "members": members,
         "authorized_operations": operations.NOT_ASKED
         if is_missing
-        else operations.asked(field_or(request.message, "include_authorized_operations", False), operations.GROUP),
+        else operations.asked(
+            field_or(request.message, "include_authorized_operations", False),
+            request.access,
+            ResourceType.GROUP,
+            group_id,
+        ),
     }

@@ -21,6 +21,8 @@ from broker.coordinator.transactions.types import (
 from broker.node.coordination.transactions import KEY_TYPE, client_error
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, guarded
+from broker.security.acls import Operation, ResourceType
+from broker.security.authorizer import Access
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -39,7 +41,7 @@ def handle(services: Services, request: AnyRequest[shapes.AddPartitionsToTxnRequ
     message = request.message
     transactional_id = message.v3_and_below_transactional_id
     partitions = _partitions(message.v3_and_below_topics)
-    missing = _missing_errors(services, partitions)
+    missing = _missing_errors(services, partitions, request.access)
 
     def answer(error_of: dict[TopicPartition, ErrorCode]) -> None:
         topics = _topic_results(message.v3_and_below_topics, error_of, tells_empty=not missing)
@@ -145,14 +147,19 @@ class _Batch:
             self._request.respond(response(ApiKey.ADD_PARTITIONS_TO_TXN, version, results_by_transaction=self._results))
 
 
-def _missing_errors(services: Services, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-    """The error of each partition, empty if all exist. One that does not exist fails its whole transaction."""
+def _missing_errors(
+    services: Services, partitions: frozenset[TopicPartition], access: Access | None = None
+) -> dict[TopicPartition, ErrorCode]:
+    """The error of each partition, empty if all exist. One that does not exist, or must not be written to, fails its
+    whole transaction."""
     image = services.metadata.image
-    missing = {each for each in partitions if image.partition(*each) is None}
-    if not missing:
-        return {}
-    not_tried = dict.fromkeys(partitions - missing, ErrorCode.operation_not_attempted)
-    return {**not_tried, **dict.fromkeys(missing, ErrorCode.unknown_topic_or_partition)}
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for each in partitions:
+        if access is not None and not access.may(Operation.WRITE, ResourceType.TOPIC, each[0]):
+            errors[each] = ErrorCode.topic_authorization_failed
+        elif image.partition(*each) is None:
+            errors[each] = ErrorCode.unknown_topic_or_partition
+    return {**dict.fromkeys(partitions, ErrorCode.operation_not_attempted), **errors} if errors else {}
 
 
 def _partitions(topics: Iterable[shapes.AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:

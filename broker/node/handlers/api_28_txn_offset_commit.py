@@ -56,13 +56,15 @@ def handle(services: Services, request: AnyRequest[shapes.TxnOffsetCommitRequest
     def take_guard() -> VerificationGuard | None:
         if not must_be_verified:
             return None
-        return log.begin_verification(producer.producer_id, producer.producer_epoch, supports_epoch_bump=is_adding)
+        return log.checks.begin_verification(
+            producer.producer_id, producer.producer_epoch, supports_epoch_bump=is_adding
+        )
 
     def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
         if error is not ErrorCode.none:
             _answer(services, request, _client_error(error, request.version))
             return
-        verdict = log.may_append_transactionally(
+        verdict = log.checks.may_append_transactionally(
             producer.producer_id, producer.producer_epoch, guard, must_be_verified=must_be_verified
         )
         if verdict is Verdict.OK:

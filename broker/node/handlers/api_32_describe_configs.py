@@ -8,10 +8,10 @@ settings of another broker (refused: a client asks that broker itself).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import TYPE_CHECKING
 
-from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
+from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS, listener_of
 from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType, Effect
 from broker.controller.topics import is_legal_name
 from broker.kafka_settings import kafka_settings
@@ -19,7 +19,7 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.node.net.turns import in_turns
 from broker.node.settings.broker_settings import support_of
-from broker.node.settings.config import NodeConfig, key_of, text_of
+from broker.node.settings.config import is_sensitive, key_of, setting_fields, text_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -32,13 +32,15 @@ DOCUMENTATION_SINCE_VERSION = 3
 RESOURCE_TYPES = (TOPIC, BROKER, 8, 16, 32)  # and loggers, client metrics, groups
 # Settings of a broker without a default of their own. The same setting in hours is in effect instead, or nothing.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
+# These of Apache Kafka exist at run time only, and have no default there.
+_RUN_TIME_ONLY = frozenset({"follower.replication.throttled.rate", "leader.replication.throttled.rate"})
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
 _TYPES = {"int": ConfigType.LONG, "bool": ConfigType.BOOLEAN, "float": ConfigType.DOUBLE}
 _DEFAULTS = {
     key_of(each.name): each.default if each.default_factory is MISSING else each.default_factory()
-    for each in fields(NodeConfig)
+    for each in setting_fields()
 }
-_KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in fields(NodeConfig)}
+_KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in setting_fields()}
 
 
 def handle(services: Services, request: AnyRequest[shapes.DescribeConfigsRequest]) -> None:
@@ -82,7 +84,9 @@ def _describe(
             error = ErrorCode.unknown_topic_or_partition
     elif resource.resource_type == BROKER and name in ("", str(services.config.node_id)):
         keys = sorted(_DEFAULTS) if name else sorted(services.metadata.image.broker_configs.get("", {}))
-        configs = [_broker_entry(services, key, with_synonyms, is_default=not name) for key in keys]
+        configs = [_broker_entry(services, key, with_synonyms, is_default=not name) for key in keys if key in _DEFAULTS]
+        if name:
+            configs += _listener_entries(services, with_synonyms)
     else:
         error = ErrorCode.invalid_request
         message = f"resource type {resource.resource_type} {name!r} is not known to this broker"
@@ -138,7 +142,21 @@ def _broker_entry(
 ) -> shapes.DescribeConfigsResourceResultFields:
     found = [(source, value, key) for source, value in _broker_sources(services, key, is_default=is_default)]
     read_only = key not in DYNAMIC_BROKER_CONFIGS
-    return _entry(key, found, _KINDS[key], read_only=read_only, synonyms=found if with_synonyms else [])
+    synonyms = [each for each in found if each[0] != SOURCE_DEFAULT or key not in _RUN_TIME_ONLY]
+    return _entry(key, found, _KINDS[key], read_only=read_only, synonyms=synonyms if with_synonyms else [])
+
+
+def _listener_entries(services: Services, with_synonyms: bool) -> Iterator[shapes.DescribeConfigsResourceResultFields]:
+    """What listeners have of their own: `listener.name.NAME.KEY`."""
+    static = services.config.listener_overrides
+    overrides = services.metadata.image.broker_configs.get(str(services.config.node_id), {})
+    dynamic = {key: value for key, value in overrides.items() if listener_of(key) is not None}
+    for key in sorted({**static, **dynamic}):
+        found = [(SOURCE_DYNAMIC_BROKER, dynamic[key], key)] if key in dynamic else []
+        if key in static:
+            found.append((SOURCE_STATIC, static[key], key))
+        synonyms = found if with_synonyms else []
+        yield _entry(key, found, ConfigType.STRING, read_only=listener_of(key) is None, synonyms=synonyms)
 
 
 def _entry(
@@ -150,13 +168,16 @@ def _entry(
     synonyms: list[tuple[int, str, str]],
 ) -> shapes.DescribeConfigsResourceResultFields:
     source, value, _ = found[0]
+    is_secret = is_sensitive(key)
     return {
         "name": key,
-        "value": value,
+        "value": None if is_secret else value,
         "read_only": read_only,
         "config_source": source,
-        "is_sensitive": False,
-        "synonyms": [{"name": name, "value": text, "source": origin} for origin, text, name in synonyms],
+        "is_sensitive": is_secret,
+        "synonyms": [
+            {"name": name, "value": None if is_secret else text, "source": origin} for origin, text, name in synonyms
+        ],
         "config_type": kind.value,
         "documentation": None,
     }

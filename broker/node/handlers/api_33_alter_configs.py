@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def event(services: Services, request: AnyRequest[shapes.AlterConfigsRequest]) -> MakeEvent:
     message = request.message
-    wrong = _wrong(message)
+    wrong = problems_of(message)
     changes = tuple(
         ConfigChange(
             resource_type=resource.resource_type,
@@ -39,7 +39,7 @@ def event(services: Services, request: AnyRequest[shapes.AlterConfigsRequest]) -
     return lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only)
 
 
-def _wrong(message: shapes.AlterConfigsRequest) -> dict[int, str]:
+def problems_of(message: shapes.AlterConfigsRequest) -> dict[int, str]:
     """What never comes to the controller, by the resource's position in the request."""
     return {
         position: f"Null value not supported for : {name}"
@@ -51,7 +51,7 @@ def _wrong(message: shapes.AlterConfigsRequest) -> dict[int, str]:
 def answer(
     services: Services, request: AnyRequest[shapes.AlterConfigsRequest], result: AlterConfigsResponse
 ) -> shapes.AlterConfigsResponse:
-    told = outcomes(request.message.resources, result, _wrong(request.message))
+    told = outcomes(request.message.resources, result, problems_of(request.message))
     return response(ApiKey.ALTER_CONFIGS, request.version, responses=told)
 
 

@@ -12,6 +12,7 @@ from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataIma
 from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
 from broker.node.handlers.config_answers import DELETE, SET, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.listener_configs import listener_problem
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from broker.wire.shapes import incremental_alter_configs as shapes
 
 APPEND, SUBTRACT = 2, 3  # operations, beside SET and DELETE
+OPERATIONS = frozenset({SET, DELETE, APPEND, SUBTRACT})
 RESOURCE_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, 8, 16, 32)  # and loggers, client metrics, groups: those are refused
 
 
 def handle(services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]) -> None:
-    wrong = _wrong(request.message)
+    wrong = problems_of(request.message)
     judged = [each for position, each in enumerate(request.message.resources) if position not in wrong]
     operations = {
         each.config_operation
@@ -35,7 +37,7 @@ def handle(services: Services, request: AnyRequest[shapes.IncrementalAlterConfig
         if resource.resource_type == TOPIC_RESOURCE
         for each in resource.configs
     }
-    if not operations <= {SET, DELETE, APPEND, SUBTRACT}:  # fails the whole request, as in Kafka
+    if not operations <= OPERATIONS:  # fails the whole request, as in Kafka
         cause = f"Unknown operation among {sorted(operations)}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
         request.respond(_all_failed(request, ErrorCode.invalid_request, cause))
         return
@@ -44,7 +46,7 @@ def handle(services: Services, request: AnyRequest[shapes.IncrementalAlterConfig
 
 def _event(services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]) -> MakeEvent:
     message = request.message
-    wrong = _wrong(message)
+    wrong = problems_of(message)
     changes = tuple(_change(each) for position, each in enumerate(message.resources) if position not in wrong)
     return lambda token: AlterConfigs(token=token, resources=changes, validate_only=message.validate_only)
 
@@ -52,7 +54,7 @@ def _event(services: Services, request: AnyRequest[shapes.IncrementalAlterConfig
 def _answer(
     services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest], result: AlterConfigsResponse
 ) -> shapes.IncrementalAlterConfigsResponse:
-    told = outcomes(request.message.resources, result, _wrong(request.message))
+    told = outcomes(request.message.resources, result, problems_of(request.message))
     return response(ApiKey.INCREMENTAL_ALTER_CONFIGS, request.version, responses=told)
 
 
@@ -75,7 +77,7 @@ def _shows(
     return message.validate_only or shows(image, asked, answered.responses)
 
 
-def _wrong(message: shapes.IncrementalAlterConfigsRequest) -> dict[int, str]:
+def problems_of(message: shapes.IncrementalAlterConfigsRequest) -> dict[int, str]:
     """What never comes to the controller, by the resource's position in the request."""
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
     times = Counter((each.resource_type, each.resource_name) for each in message.resources)
@@ -90,7 +92,7 @@ def _problem(resource: shapes.AlterConfigsResource) -> str | None:
         return f"Unknown resource type {resource.resource_type}"
     if resource.resource_type != TOPIC_RESOURCE:
         for each in resource.configs:
-            if each.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
+            if each.config_operation not in OPERATIONS:
                 return f"Unknown operation {each.config_operation} on {each.name}"
     if resource.resource_type == BROKER_RESOURCE and resource.resource_name and not _is_integer(resource.resource_name):
         return f"Node id must be an integer, but it is: {resource.resource_name}"
@@ -123,6 +125,19 @@ def _change(resource: shapes.AlterConfigsResource) -> ConfigChange:
         appends=by_operation[APPEND],
         subtracts=by_operation[SUBTRACT],
     )
+
+
+def refusal(
+    services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]
+) -> shapes.IncrementalAlterConfigsResponse | None:
+    """A certificate that this broker could not use. Only the broker itself has the files: it is asked, as in Kafka."""
+    for resource in request.message.resources:
+        if resource.resource_type == BROKER_RESOURCE and resource.resource_name == str(services.config.node_id):
+            changes = {each.name: None if each.config_operation == DELETE else each.value for each in resource.configs}
+            problem = listener_problem(services, changes)
+            if problem is not None:
+                return _all_failed(request, ErrorCode.invalid_request, problem)
+    return None
 
 
 _CONTROLLER = ControllerApi(event=_event, answer=_answer)

@@ -38,9 +38,10 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeClusterRequest
     image = services.metadata.image
     brokers: list[shapes.DescribeClusterBrokerFields] = []
     for broker_id in image.live_broker_ids():
-        endpoint = image.brokers[broker_id].endpoints.get(request.listener_name)
+        broker = image.brokers[broker_id]
+        endpoint = broker.endpoints.get(request.listener_name)
         if endpoint is not None:
-            brokers.append({"broker_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": None})
+            brokers.append({"broker_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": broker.rack})
     request.respond(
         response(
             ApiKey.DESCRIBE_CLUSTER,
@@ -49,8 +50,8 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeClusterRequest
             cluster_id=services.config.harness_cluster_id,
             controller_id=services.metadata.leader_id,
             brokers=brokers,
-            cluster_authorized_operations=operations.asked(
-                request.message.include_cluster_authorized_operations, operations.CLUSTER
+            cluster_authorized_operations=operations.asked_of_cluster(
+                request.message.include_cluster_authorized_operations, request.access
             ),
         )
     )

@@ -12,6 +12,7 @@ from broker.node.handlers import operations
 from broker.node.handlers.gather import Gather
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
+from broker.security.acls import ResourceType
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -41,7 +42,8 @@ def _ask(
     gather: Gather[shapes.DescribedGroupFields],
     position: int,
 ) -> None:
-    allowed = operations.asked(request.message.include_authorized_operations, operations.GROUP)
+    are_asked = request.message.include_authorized_operations
+    allowed = operations.asked(are_asked, request.access, ResourceType.GROUP, group_id)
     put, names = gather.slot(position), services.metadata.image.topic_names
 
     def done(found: object) -> None:

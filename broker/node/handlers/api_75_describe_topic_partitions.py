@@ -13,6 +13,8 @@ from broker.node.coordination.internal_topics import is_internal
 from broker.node.handlers import operations
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
+from broker.security.acls import Operation, ResourceType
+from broker.security.authorizer import Access
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -36,12 +38,19 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeTopicPartition
     left = min(max(1, message.response_partition_limit), services.config.max_request_partition_size_limit)
     topics: list[shapes.DescribeTopicPartitionsResponseTopicFields] = []
     next_cursor: shapes.AnsweredCursorFields | None = None
+    access = request.access
+    if access is not None:
+        denied = [name for name in names if not access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)]
+        names = [name for name in names if name not in set(denied)]
+        if message.topics:  # of those that were not named nothing is told
+            topics += [_denied(name) for name in denied]
+        first = first if cursor is not None and names[:1] == [cursor.topic_name] else 0
     live = set(image.live_broker_ids())
     for name in names:
         if left == 0:
             next_cursor = {"topic_name": name, "partition_index": 0}
             break
-        topic, taken, next_index = _topic(image, name, first, left, live)
+        topic, taken, next_index = _topic(image, name, first, left, live, request.access)
         topics.append(topic)
         first, left = 0, left - taken
         if next_index is not None:
@@ -66,8 +75,12 @@ def _refused(name: str | None) -> shapes.DescribeTopicPartitionsResponseTopicFie
     }
 
 
+def _denied(name: str) -> shapes.DescribeTopicPartitionsResponseTopicFields:
+    return {**_refused(name), "error_code": ErrorCode.topic_authorization_failed}
+
+
 def _topic(
-    image: MetadataImage, name: str, first: int, limit: int, live: set[int]
+    image: MetadataImage, name: str, first: int, limit: int, live: set[int], access: Access | None
 ) -> tuple[shapes.DescribeTopicPartitionsResponseTopicFields, int, int | None]:
     """(the topic, partitions in it, where the next page begins)."""
     state = image.topics.get(name)
@@ -99,7 +112,7 @@ def _topic(
         "topic_id": None if state is None else state.topic_id,
         "is_internal": is_internal(name),
         "partitions": partitions,
-        "topic_authorized_operations": operations.TOPIC,
+        "topic_authorized_operations": operations.allowed(access, ResourceType.TOPIC, name),
     }
     end = first + len(partitions)
     return topic, len(partitions), end if end < total else None

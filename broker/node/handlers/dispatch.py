@@ -24,9 +24,14 @@ if TYPE_CHECKING:
 
 
 class Dispatcher:
-    def __init__(self, services: Services, handlers: Mapping[ApiKey, Handler]) -> None:
+    """`own` handles what this broker asks of itself, which is not authorized."""
+
+    def __init__(
+        self, services: Services, handlers: Mapping[ApiKey, Handler], *, own: Mapping[ApiKey, Handler]
+    ) -> None:
         self._services = services
         self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
+        self._own: Mapping[int, Handler] = {int(key): handler for key, handler in own.items()}
 
     def dispatch(self, request: Request[Any]) -> None:
         """Of a connection. Raises RemoteProtocolError: the connection says so and closes."""
@@ -47,7 +52,7 @@ class Dispatcher:
 
     def handle_locally(self, request: LocalRequest) -> None:
         """Of this broker to itself."""
-        handler = self._handlers[request.api_key]
+        handler = self._own[request.api_key]
         try:
             handler(self._services, request)
         except Exception:
@@ -56,18 +61,18 @@ class Dispatcher:
     def _charge(self, request: Request[Any]) -> Callable[[], None]:
         """Make the quotas of this client count the request when it is answered. Call the result after the handler."""
         began_ns, client_id, api_key = monotonic_ns(), request.client_id, request.header.api_key
-        quotas = self._services.quotas
+        quotas, user = self._services.quotas, request.principal.name
         busy_ns: list[int] = []  # how long the handler kept the loop, once it has returned
 
         def charge(answer: Answers[Any] | None) -> int:
             now_ms = monotonic_ms()
-            wait_ms = quotas.handled(client_id, busy_ns[0] if busy_ns else monotonic_ns() - began_ns, now_ms)
+            wait_ms = quotas.handled(user, client_id, busy_ns[0] if busy_ns else monotonic_ns() - began_ns, now_ms)
             if api_key == ApiKey.PRODUCE:
-                wait_ms = max(wait_ms, quotas.produced(client_id, request.size_bytes, now_ms))
+                wait_ms = max(wait_ms, quotas.produced(user, client_id, request.size_bytes, now_ms))
             elif api_key == ApiKey.FETCH and answer is not None:
                 topics = cast("FetchResponse", answer).responses
                 size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
-                wait_ms = max(wait_ms, quotas.fetched(client_id, size_bytes, now_ms))
+                wait_ms = max(wait_ms, quotas.fetched(user, client_id, size_bytes, now_ms))
             return wait_ms
 
         request.charge = charge

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.node.handlers.fetch_reads import LEADER_HINT_ERRORS, Read
+from broker.node.handlers.read_replicas import NOBODY
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, Request
 from broker.wire import hot_fetch
@@ -65,6 +66,8 @@ def _partition(services: Services, request: AnyRequest[shapes.FetchRequest], rea
         else [{"producer_id": each.producer_id, "first_offset": each.first_offset} for each in read.aborted],
         "records": read.records,
     }
+    if read.preferred_replica != NOBODY:
+        values["preferred_read_replica"] = read.preferred_replica
     if read.diverging is not None:
         values["diverging_epoch"] = {"epoch": read.diverging.epoch, "end_offset": read.diverging.end_offset}
     is_hint_due = read.error in LEADER_HINT_ERRORS and request.version >= CURRENT_LEADER_SINCE_VERSION

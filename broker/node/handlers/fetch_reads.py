@@ -5,13 +5,18 @@ Consumers read up to the high watermark, with isolation_level 1 up to the last s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from broker.log.errors import STORAGE_ERRORS, OffsetOutOfRangeError
 from broker.log.transaction_index import AbortedTransaction
+from broker.node.handlers.read_replicas import NOBODY, preferred_replica
 from broker.node.handlers.services import Services
+from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.fetch_sessions import AskedPartition, CachedPartition, Reader
 from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.replication_quotas import ReplicationQuota
+from broker.node.settings.properties import RACK_AWARE
 from broker.replication import EpochEnd, diverging_epoch
 from broker.wire.errors import ErrorCode
 from broker.wire.records import last_batch_next_offset
@@ -36,26 +41,64 @@ class Read:
     is_at_end: bool = False  # the reader has everything until something new comes
     hosted: HostedPartition | None = None
     cached: CachedPartition | None = None
+    preferred_replica: int = NOBODY  # where the consumer should read instead
 
     @property
     def is_final(self) -> bool:
-        return self.error is not _NONE or self.diverging is not None or self.has_new_start
+        return (
+            self.error is not _NONE
+            or self.diverging is not None
+            or self.has_new_start
+            or self.preferred_replica != NOBODY
+        )
 
     @property
     def is_plain(self) -> bool:
         """Nothing that only the general encoder can tell."""
-        return self.diverging is None and not self.aborted and self.error not in LEADER_HINT_ERRORS
+        return (
+            self.diverging is None
+            and not self.aborted
+            and self.error not in LEADER_HINT_ERRORS
+            and self.preferred_replica == NOBODY
+        )
 
 
 class PartitionReads:
     """Of one request."""
 
-    __slots__ = ("_is_read_committed", "_is_replica", "_replica_id", "_services")
+    __slots__ = (
+        "_is_read_committed",
+        "_is_replica",
+        "_listener",
+        "_may_follow",
+        "_may_read",
+        "_quota",
+        "_rack",
+        "_replica_id",
+        "_services",
+    )
 
-    def __init__(self, services: Services, reader: Reader) -> None:
+    def __init__(
+        self,
+        services: Services,
+        reader: Reader,
+        may_read: Callable[[str | None], bool] | None = None,
+        *,
+        may_follow: bool = False,
+        rack: str = "",
+        listener: str = "",
+    ) -> None:
+        """`may_read`: whether the reader is allowed to, by topic (None: an unknown one); None: it is. `may_follow`: a
+        consumer that may also read from followers (KIP-392); its rack, if it told one, and the listener it came to."""
         self._services = services
+        self._may_read = may_read
+        self._may_follow, self._listener = may_follow, listener
+        self._rack = rack if rack and may_follow and services.config.replica_selector_class == RACK_AWARE else ""
         self._replica_id, self._is_replica = reader.replica_id, reader.replica_id >= 0
         self._is_read_committed = reader.is_read_committed
+        self._quota: ReplicationQuota | None = None
+        if self._is_replica and services.replication_quotas.leader.is_limited:
+            self._quota = services.replication_quotas.leader
 
     def hosted(self, asked: AskedPartition) -> HostedPartition | None:
         return None if asked.topic is None else self._services.partitions.get(asked.topic, asked.index)
@@ -67,7 +110,7 @@ class PartitionReads:
         if error is not _NONE:
             return error
         if not hosted.replica.is_leader:
-            return ErrorCode.not_leader_or_follower
+            return _NONE if self._may_follow else ErrorCode.not_leader_or_follower
         if self._is_replica and self._replica_id not in hosted.replica.followers:
             # Not a replica in our image. If it knows our epoch, one of us is behind.
             is_of_epoch = asked.current_leader_epoch >= 0
@@ -91,6 +134,8 @@ class PartitionReads:
         )
 
     def read(self, asked: AskedPartition, left_bytes: int, *, is_first: bool) -> Read:
+        if self._may_read is not None and not self._may_read(asked.topic):
+            return Read(asked=asked, error=ErrorCode.topic_authorization_failed, aborted=[])
         hosted = self.hosted(asked)
         if hosted is None:
             return Read(asked=asked, error=self._absent(asked), aborted=[])
@@ -108,6 +153,17 @@ class PartitionReads:
         )
         if self._is_read_committed:
             read.aborted = []
+        if self._rack and hosted.replica.is_leader:
+            read.preferred_replica = preferred_replica(
+                hosted,
+                offset=asked.offset,
+                rack=self._rack,
+                listener=self._listener,
+                image=self._services.metadata.image,
+                broker_id=self._services.config.node_id,
+            )
+            if read.preferred_replica != NOBODY:
+                return read
         if self._is_replica and asked.log_start_offset < min(log.log_start_offset, high_watermark):
             read.has_new_start = True
         if asked.last_fetched_epoch >= 0:
@@ -122,6 +178,8 @@ class PartitionReads:
             return read
         if left_bytes <= 0 and not is_first and log.log_start_offset <= asked.offset <= log.log_end_offset:
             return read
+        if self._quota is not None and self._must_wait(hosted, self._quota):
+            return read
         size_bytes_max = max(0, min(asked.max_bytes, left_bytes))
         try:
             read.records = log.read(asked.offset, size_bytes_max, limit, minimum_one_batch=is_first)
@@ -135,6 +193,25 @@ class PartitionReads:
         if self._is_read_committed and read.records:
             read.aborted = log.aborted_transactions(asked.offset, last_batch_next_offset(read.records))
         return read
+
+    def _must_wait(self, hosted: HostedPartition, quota: ReplicationQuota) -> bool:
+        """A replica that is out of sync, whose copying has used up the leader's rate (KIP-73)."""
+        return (
+            self._replica_id not in hosted.replica.isr
+            and self._is_throttled(hosted)
+            and quota.is_exceeded(monotonic_ms())
+        )
+
+    def _is_throttled(self, hosted: HostedPartition) -> bool:
+        return hosted.config.leader_throttled.has(hosted.index, self._services.config.node_id)
+
+    def count_throttled(self, reads: Iterable[Read]) -> None:
+        """What is sent of throttled partitions, in sync or not."""
+        if self._quota is None:
+            return
+        size_bytes = sum(len(each.records) for each in reads if each.hosted and self._is_throttled(each.hosted))
+        if size_bytes:
+            self._quota.record(size_bytes, monotonic_ms())
 
     def _absent(self, asked: AskedPartition) -> ErrorCode:
         if asked.topic is None:

@@ -49,7 +49,7 @@ class Forward(Generic[Asked, Answered]):
     visible_within_ms: int | None = VISIBLE_WITHIN_MS  # after the answer; None: for what the request's time leaves
     default_timeout_ms: Callable[[NodeConfig], int] = _default_timeout_ms  # where a request has no limit of its own
     sent: Callable[[AnyRequest[Asked], int], Asked] | None = (
-        None  # in that version, in so many ms; None: field by field
+        None  # (request, its time in ms) in that version; None: field by field
     )
     # The answer of a controller that was asked more than once.
     repeated: Callable[[Answered], Answered] | None = None

@@ -1,17 +1,30 @@
-"""What a client may do, told as bits (KIP-430). There is no authoriser here, so each may do everything there is.
+"""What a client may do, told as bits (KIP-430): a bit for each operation, by its number (broker/security/acls.py).
 
-The bit of an operation is its number in Kafka: read 3, write 4, create 5, delete 6, alter 7, describe 8, cluster action
-9, describe configs 10, alter configs 11, idempotent write 12.
+Without an authorizer each may do everything there is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from broker.security.acls import CLUSTER_NAME, SUPPORTED, Operation, ResourceType
+from broker.security.authorizer import Access
+
 NOT_ASKED = -(2**31)
-TOPIC = sum(1 << each for each in (3, 4, 5, 6, 7, 8, 10, 11))
-GROUP = sum(1 << each for each in (3, 6, 8, 10, 11))
-CLUSTER = sum(1 << each for each in (5, 7, 8, 9, 10, 11, 12))
+ALL: Mapping[ResourceType, int] = {kind: sum(1 << each for each in found) for kind, found in SUPPORTED.items()}
 
 
-def asked(are_asked: bool, operations: int) -> int:
-    """`operations` if the request asks for them. Old versions lack the field: they do not ask."""
-    return operations if are_asked else NOT_ASKED
+def asked(are_asked: bool, access: Access | None, kind: ResourceType, name: str) -> int:
+    """If the request asks for them. Old versions lack the field: they do not ask."""
+    return allowed(access, kind, name) if are_asked else NOT_ASKED
+
+
+def allowed(access: Access | None, kind: ResourceType, name: str) -> int:
+    return ALL[kind] if access is None else access.operations(kind, name)
+
+
+def asked_of_cluster(are_asked: bool, access: Access | None) -> int:
+    """None at all for those who may not describe the cluster, as in Kafka."""
+    if are_asked and access is not None and not access.may_on_cluster(Operation.DESCRIBE):
+        return 0
+    return asked(are_asked, access, ResourceType.CLUSTER, CLUSTER_NAME)

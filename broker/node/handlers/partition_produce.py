@@ -151,7 +151,7 @@ class PartitionProduce:
         batch, first_error, is_waiting = records, _NONE, False
 
         def take_guard() -> VerificationGuard | None:
-            return hosted.log.begin_verification(
+            return hosted.log.checks.begin_verification(
                 header.producer_id, header.producer_epoch, sequence=header.base_sequence, supports_epoch_bump=is_adding
             )
 

@@ -4,7 +4,7 @@ Three kinds of API:
 - `handle`: this broker answers.
 - `controller`: the controller core of this node decides. What it is asked and what is answered are two functions.
 - `forward`, beside one of these: on any listener but the controllers' the request goes on to the active controller.
-`refusal` is looked at first, on every listener.
+`refusal` is looked at first, on every listener, before the rights of the client, `refusal_of_entitled` after them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class Row(Generic[Asked]):
     handle: Callable[[Services, Request[Asked]], None] | None = None
     controller: ControllerApi[Asked] | None = None
     forward: Forward[Asked, Any] | None = None  # Any: the answer to `Asked`, which no type variable can follow
-    # The answer, if it can be no other.
+    # The answer, if it can be no other: to everybody, or to those who may ask.
     refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
+    refusal_of_entitled: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
 
     def __post_init__(self) -> None:
         assert (self.handle is None) != (self.controller is None)
@@ -63,12 +64,17 @@ class Row(Generic[Asked]):
         return found.__module__
 
 
-def handler_of(key: ApiKey, row: Row[Any]) -> Handler:
-    """What the columns mean, as one function: of an API without them it is `handle` itself."""
+def handler_of(key: ApiKey, row: Row[Any], guard: Callable[[ApiKey, Handler], Handler] | None = None) -> Handler:
+    """What the columns mean, as one function: of an API without them it is `handle` itself. `guard` stands behind the
+    refusal, which nobody's rights change, and before everything else."""
     handle = row.handle if row.controller is None else row.controller.ask
     assert handle is not None
     if row.forward is not None:
         handle = _forwarded(key, row.forward, handle)
+    if row.refusal_of_entitled is not None:
+        handle = _refused(row.refusal_of_entitled, handle)
+    if guard is not None:
+        handle = guard(key, handle)
     return handle if row.refusal is None else _refused(row.refusal, handle)
 
 

@@ -25,7 +25,9 @@ from broker.node.replicas.cores import Cores
 from broker.node.replicas.fetch_sessions import FetchSessions
 from broker.node.replicas.log_starts import LogStarts
 from broker.node.replicas.partitions import Partitions
+from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
+from broker.security.authorizer import Authorizer
 from broker.wire.errors import ErrorCode
 
 
@@ -42,6 +44,8 @@ class Services:
     log_starts: LogStarts
     fetch_sessions: FetchSessions
     quotas: ClientQuotas
+    replication_quotas: ReplicationQuotas
+    authorizer: Authorizer | None  # None: everybody may do everything
     groups: Groups
     transactions: Transactions
     coordinators: Mapping[int, CoordinatorHost[Any]]  # by FindCoordinator's key type; Any: each has shards of its own

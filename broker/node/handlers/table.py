@@ -22,6 +22,7 @@ from broker.node.handlers import (
     api_14_sync_group,
     api_15_describe_groups,
     api_16_list_groups,
+    api_17_sasl_handshake,
     api_18_api_versions,
     api_19_create_topics,
     api_20_delete_topics,
@@ -33,30 +34,41 @@ from broker.node.handlers import (
     api_26_end_txn,
     api_27_write_txn_markers,
     api_28_txn_offset_commit,
+    api_29_describe_acls,
+    api_30_create_acls,
+    api_31_delete_acls,
     api_32_describe_configs,
     api_33_alter_configs,
     api_35_describe_log_dirs,
+    api_36_sasl_authenticate,
     api_37_create_partitions,
     api_42_delete_groups,
     api_43_elect_leaders,
     api_44_incremental_alter_configs,
+    api_45_alter_partition_reassignments,
+    api_46_list_partition_reassignments,
     api_47_offset_delete,
     api_48_describe_client_quotas,
     api_49_alter_client_quotas,
+    api_50_describe_user_scram_credentials,
+    api_51_alter_user_scram_credentials,
     api_55_describe_quorum,
     api_56_alter_partition,
     api_60_describe_cluster,
     api_61_describe_producers,
     api_62_broker_registration,
     api_63_broker_heartbeat,
+    api_64_unregister_broker,
     api_65_describe_transactions,
     api_66_list_transactions,
     api_67_allocate_producer_ids,
     api_68_consumer_group_heartbeat,
     api_69_consumer_group_describe,
+    api_74_list_config_resources,
     api_75_describe_topic_partitions,
     voters,
 )
+from broker.node.handlers.authorization.table import authorized
 from broker.node.handlers.rows import Handler, Row, handler_of
 from broker.wire.apis import ApiKey
 
@@ -74,6 +86,7 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.SYNC_GROUP: Row(handle=api_14_sync_group.handle),
     ApiKey.DESCRIBE_GROUPS: Row(handle=api_15_describe_groups.handle),
     ApiKey.LIST_GROUPS: Row(handle=api_16_list_groups.handle),
+    ApiKey.SASL_HANDSHAKE: Row(handle=api_17_sasl_handshake.handle),
     ApiKey.API_VERSIONS: Row(handle=api_18_api_versions.handle),
     ApiKey.CREATE_TOPICS: Row(controller=api_19_create_topics.CONTROLLER, forward=api_19_create_topics.FORWARD),
     ApiKey.DELETE_TOPICS: Row(
@@ -89,9 +102,21 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.END_TXN: Row(handle=api_26_end_txn.handle),
     ApiKey.WRITE_TXN_MARKERS: Row(handle=api_27_write_txn_markers.handle),
     ApiKey.TXN_OFFSET_COMMIT: Row(handle=api_28_txn_offset_commit.handle),
+    ApiKey.DESCRIBE_ACLS: Row(handle=api_29_describe_acls.handle, refusal=api_29_describe_acls.refusal),
+    ApiKey.CREATE_ACLS: Row(
+        controller=api_30_create_acls.CONTROLLER,
+        forward=api_30_create_acls.FORWARD,
+        refusal=api_30_create_acls.refusal,
+    ),
+    ApiKey.DELETE_ACLS: Row(
+        controller=api_31_delete_acls.CONTROLLER,
+        forward=api_31_delete_acls.FORWARD,
+        refusal=api_31_delete_acls.refusal,
+    ),
     ApiKey.DESCRIBE_CONFIGS: Row(handle=api_32_describe_configs.handle),
     ApiKey.ALTER_CONFIGS: Row(controller=api_33_alter_configs.CONTROLLER, forward=api_33_alter_configs.FORWARD),
     ApiKey.DESCRIBE_LOG_DIRS: Row(handle=api_35_describe_log_dirs.handle),
+    ApiKey.SASL_AUTHENTICATE: Row(handle=api_36_sasl_authenticate.handle),
     ApiKey.CREATE_PARTITIONS: Row(
         controller=api_37_create_partitions.CONTROLLER, forward=api_37_create_partitions.FORWARD
     ),
@@ -99,15 +124,28 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.ELECT_LEADERS: Row(
         controller=api_43_elect_leaders.CONTROLLER,
         forward=api_43_elect_leaders.FORWARD,
-        refusal=api_43_elect_leaders.refusal,
+        refusal_of_entitled=api_43_elect_leaders.refusal,
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Row(
-        handle=api_44_incremental_alter_configs.handle, forward=api_44_incremental_alter_configs.FORWARD
+        handle=api_44_incremental_alter_configs.handle,
+        forward=api_44_incremental_alter_configs.FORWARD,
+        refusal=api_44_incremental_alter_configs.refusal,
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Row(
+        controller=api_45_alter_partition_reassignments.CONTROLLER,
+        forward=api_45_alter_partition_reassignments.FORWARD,
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Row(
+        handle=api_46_list_partition_reassignments.handle, forward=api_46_list_partition_reassignments.FORWARD
     ),
     ApiKey.OFFSET_DELETE: Row(handle=api_47_offset_delete.handle),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: Row(handle=api_48_describe_client_quotas.handle),
     ApiKey.ALTER_CLIENT_QUOTAS: Row(
         controller=api_49_alter_client_quotas.CONTROLLER, forward=api_49_alter_client_quotas.FORWARD
+    ),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Row(handle=api_50_describe_user_scram_credentials.handle),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Row(
+        controller=api_51_alter_user_scram_credentials.CONTROLLER, forward=api_51_alter_user_scram_credentials.FORWARD
     ),
     ApiKey.VOTE: Row(handle=voters.handle),
     ApiKey.BEGIN_QUORUM_EPOCH: Row(handle=voters.handle),
@@ -121,11 +159,17 @@ TABLE: dict[ApiKey, Row[Any]] = {
         controller=api_62_broker_registration.CONTROLLER, refusal=api_62_broker_registration.refusal
     ),
     ApiKey.BROKER_HEARTBEAT: Row(controller=api_63_broker_heartbeat.CONTROLLER),
+    ApiKey.UNREGISTER_BROKER: Row(
+        controller=api_64_unregister_broker.CONTROLLER, forward=api_64_unregister_broker.FORWARD
+    ),
     ApiKey.DESCRIBE_TRANSACTIONS: Row(handle=api_65_describe_transactions.handle),
     ApiKey.LIST_TRANSACTIONS: Row(handle=api_66_list_transactions.handle),
     ApiKey.ALLOCATE_PRODUCER_IDS: Row(controller=api_67_allocate_producer_ids.CONTROLLER),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Row(handle=api_68_consumer_group_heartbeat.handle),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Row(handle=api_69_consumer_group_describe.handle),
+    ApiKey.LIST_CONFIG_RESOURCES: Row(handle=api_74_list_config_resources.handle),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Row(handle=api_75_describe_topic_partitions.handle),
 }
+# Without an authorizer, and for what a broker asks of itself.
 HANDLERS: dict[ApiKey, Handler] = {key: handler_of(key, row) for key, row in TABLE.items()}
+AUTHORIZED_HANDLERS: dict[ApiKey, Handler] = {key: handler_of(key, row, authorized) for key, row in TABLE.items()}

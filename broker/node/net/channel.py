@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from broker.node.net.dialling import Dialler, plain_dialler
 from broker.node.process.logs import Logger
 from broker.node.settings.config import Address
 from broker.wire.codec import decode_response, decode_response_correlation_id, encode_request
@@ -30,7 +31,6 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 Encode: TypeAlias = Callable[[int, str], list[Buffer]]
 Decode: TypeAlias = Callable[[memoryview], Message]
 
-CONNECT_TIMEOUT_MS = 1_000
 BACKOFF_MS = 50
 BACKOFF_MS_MAX = 500
 WAITING_REQUESTS_MAX = 1_000
@@ -48,8 +48,13 @@ class _Waiting:
 
 
 class Channel(asyncio.BufferedProtocol):
-    def __init__(self, *, name: str, address: AddressSource, client_id: str, logger: Logger) -> None:
+    def __init__(
+        self, *, name: str, address: AddressSource, client_id: str, logger: Logger, dialler: Dialler | None = None
+    ) -> None:
+        """`dialler`: how to reach the peer; None: plain."""
         self._name = name
+        self._dialler = dialler or plain_dialler(logger)
+        self._renew_s: float | None = None  # loop time when the session nears its end
         self._address = address
         self._client_id = client_id
         self._logger = logger
@@ -86,6 +91,9 @@ class Channel(asyncio.BufferedProtocol):
     def exchange(self, encode: Encode, decode: Decode, *, timeout_ms: int, answer: Answer) -> None:
         """As `send`, for those who make and read the frames themselves: `encode(correlation id, client id)`."""
         loop = asyncio.get_running_loop()
+        if self._renew_s is not None and loop.time() >= self._renew_s and not self._waiting:
+            self._renew_s = None
+            self._drop("the session ends", is_failure=False)  # and dial again: a new one begins
         if self._is_closed or len(self._waiting) >= WAITING_REQUESTS_MAX:
             loop.call_soon(answer, None)
             return
@@ -136,8 +144,8 @@ class Channel(asyncio.BufferedProtocol):
             address = self._address()
             if address is None:
                 raise OSError("no address known")
-            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                await loop.create_connection(lambda: self, address.host, address.port)
+            lifetime_s = await self._dialler.connect(self, address)
+            self._renew_s = None if lifetime_s is None else loop.time() + lifetime_s
         except (TimeoutError, OSError) as error:
             self._connecting = None
             self._drop(f"dial: {error or type(error).__name__}", is_failure=True)

@@ -20,8 +20,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
+from broker.node.net.authentication import Authentication, Authenticator
 from broker.node.net.limits import elements_max
 from broker.node.net.memory import RequestMemory
+from broker.node.net.principal import ANONYMOUS, Principal
 from broker.node.net.requests import Buffer, Request
 from broker.node.net.unread import UnreadAnswers
 from broker.node.process.logs import Logger
@@ -40,14 +42,18 @@ from broker.wire.messages import Message
 
 # More than any client's max.in.flight; beyond it the connection is not read until answers have gone out.
 IN_FLIGHT_REQUESTS_MAX = 64
-# Answers that are ready leave at the latest with so many bytes. What the peer then does not read blocks the next
-# request, so a connection holds so much, the transport's 64 KiB and one answer (fetch.max.bytes) at most.
+# Ready answers are written when they reach this size, or before. If the peer does not read them, its next request
+# waits. So a connection holds at most this, the transport's 64 KiB and one answer (fetch.max.bytes).
 ANSWERS_BYTES_MAX = 256 * 1024
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 JOIN_BELOW_BYTES = 16 * 1024
 
 
 Dispatch: TypeAlias = Callable[[Request[Any]], None]
+
+
+def _ignore(frame: memoryview) -> None:
+    """Of a connection that is gone."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -63,14 +69,20 @@ class Connection(asyncio.BufferedProtocol):
         on_close: Callable[[Connection], None],
         memory: RequestMemory,
         unread: UnreadAnswers,
+        authenticator: Authenticator | None = None,
     ) -> None:
+        """`authenticator`: before it is content, nothing goes to `dispatch`. None: everybody may come."""
         self.listener = listener
         self.listener_name = listener_name
         self.is_closed = False
         self._dispatch = dispatch
         self._logger = logger
         self._on_open, self._on_close = on_open, on_close
+        self._request_bytes_max = request_bytes_max
         self._reader = FrameReader(frame_bytes_max=request_bytes_max)
+        self._take_frame: Callable[[memoryview], None] = self._handle_frame  # or what takes bare tokens of SASL
+        self._authenticator = authenticator
+        self._authentication: Authentication | None = None
         self._memory = memory
         self._unread = unread
         self._taken_bytes = 0  # of the memory, for the request that is arriving
@@ -91,6 +103,7 @@ class Connection(asyncio.BufferedProtocol):
         self.silent_sweeps = 0  # of the server's, without a byte from this client or to it
         self._unsent_bytes = 0  # at the last of them
         self.peer_host = ""
+        self.principal: Principal = ANONYMOUS
 
     # -- asyncio -----------------------------------------------------------------------------------------------------
 
@@ -100,11 +113,17 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host = f"/{peer[0]}" if peer else ""
         if not self._on_open(self):
             self.close()
+        elif self._authenticator is not None:
+            self._authentication = Authentication(self, self._authenticator, self._dispatch)
+            self._dispatch = self._authentication.dispatch
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
         self._requests.clear()
         self._alone = None
+        self._take_frame = _ignore
+        if self._authentication is not None:
+            self._authentication.closed()
         if self._throttle_timer is not None:
             self._throttle_timer.cancel()
         self._unread.forget(self)
@@ -163,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
                 frame = reader.next_frame()
                 if frame is None:
                     return False
-                self._handle_frame(frame)
+                self._take_frame(frame)
                 if self._ready_bytes > ANSWERS_BYTES_MAX:
                     self._flush()
         except ProtocolError as error:
@@ -256,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.silent_sweeps
 
     def throttle(self, wait_ms: int) -> None:
-        """Read nothing more from this client for so long (KIP-219); answers still go out."""
+        """Read nothing from this client for this time (KIP-219). Answers still go out."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + wait_ms / 1000
         if wait_ms <= 0 or self.is_closed or until_s <= self._throttled_until_s:
@@ -291,6 +310,20 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._is_flush_due = True
         asyncio.get_running_loop().call_soon(self._flush_later)
+
+    def take_frames(self, take: Callable[[memoryview], None] | None) -> None:
+        """Give frames to `take`, which are no requests; None: they are requests again."""
+        self._take_frame = self._handle_frame if take is None else take
+
+    def limit_frames(self, size_bytes: int | None) -> None:
+        """None: requests may be as large as on any connection."""
+        self._reader.limit_frames(self._request_bytes_max if size_bytes is None else size_bytes)
+
+    def answer_bytes(self, data: bytes) -> None:
+        """In the order of answers, to a frame that was no request."""
+        answer: Request[Any] = Request(self, cast("Any", None), None)
+        self._requests.append(answer)
+        answer.respond_frame([data])
 
     def await_answer(self, request: Request[Any]) -> None:
         self._alone = request
@@ -331,6 +364,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def request_failed(self, api_key: int, cause: str) -> None:
         self._logger.handler_failed(api_key, cause)
+        self.close()
+
+    def finish(self) -> None:
+        """Send the answers that are there, and close."""
+        self._flush()
         self.close()
 
     def close(self) -> None:

@@ -33,6 +33,9 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.ALTER_CONFIGS: 1_000,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 1_000,
     ApiKey.ALTER_CLIENT_QUOTAS: 1_000,
+    ApiKey.CREATE_ACLS: 1_000,
+    ApiKey.DELETE_ACLS: 100,  # one filter without a name looks at every binding: 6 ms for 10,000 of them
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 1_000,
     ApiKey.DELETE_GROUPS: 1_000,
     ApiKey.DESCRIBE_GROUPS: 1_000,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 1_000,

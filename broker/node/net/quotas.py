@@ -1,9 +1,9 @@
 """Client quotas (KIP-13, KIP-124, KIP-219): how long a client that goes over its rate is made to wait.
 
-Owns: rates by client id over a sliding window (quota.window.num samples of quota.window.size.seconds) and the wait that
-brings them back to the limit, Kafka's formula. A client is answered at once with `throttle_time_ms`, and its connection
-is not read for that time, whatever it does. Followers are never slowed down. Pure: the clock comes in; bounded: the
-least recently seen client is forgotten first. Shown by tests/broker_node/test_node_quotas.py.
+Owns: rates by user and client id over a sliding window (quota.window.num samples of quota.window.size.seconds) and the
+wait that brings them back to the limit, Kafka's formula. A client is answered at once with `throttle_time_ms`, and its
+connection is not read for that time, whatever it does. Followers are never slowed down. Pure: the clock comes in;
+bounded: the least recently seen client is forgotten first. Shown by tests/broker_node/test_node_quotas.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from broker.controller.image import QuotaEntity
-from broker.controller.quotas import CLIENT_ID, CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from broker.controller.quotas import (
+    CLIENT_ID,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    IP,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    USER,
+)
 
 WIRE_INT_MAX = 2**31 - 1  # milliseconds to wait and bytes to fetch are int32
 CLIENTS_MAX = 10_000
@@ -25,10 +33,12 @@ Quotas: TypeAlias = Mapping[QuotaEntity, Mapping[str, float]]
 class RateWindow:
     """The sum of the last `count` samples of `size_ms` each."""
 
-    __slots__ = ("_count", "_samples", "_size_ms")
+    __slots__ = ("_count", "_elapsed_ms_min", "_samples", "_size_ms")
 
-    def __init__(self, *, count: int, size_ms: int) -> None:
+    def __init__(self, *, count: int, size_ms: int, elapsed_windows_min: int | None = None) -> None:
+        """`elapsed_windows_min`: over how many samples a first burst is spread; None: over all but one."""
         self._count, self._size_ms = count, size_ms
+        self._elapsed_ms_min = max(1, count - 1 if elapsed_windows_min is None else elapsed_windows_min) * size_ms
         self._samples: list[tuple[int, float]] = []  # (begin, amount), oldest first
 
     def add(self, amount: float, now_ms: int) -> None:
@@ -40,14 +50,13 @@ class RateWindow:
             del self._samples[: -self._count]
 
     def per_second(self, now_ms: int) -> float:
-        """The rate over the time of the samples. It is at least the time of all samples but one, so that a first burst
-        is spread over it."""
+        """The rate over the time of the samples, or over `elapsed_windows_min` of them if that is longer."""
         oldest_ms = now_ms - self._count * self._size_ms
         while self._samples and self._samples[0][0] <= oldest_ms:
             del self._samples[0]
         if not self._samples:
             return 0.0
-        elapsed_ms = max(now_ms - self._samples[0][0], (self._count - 1) * self._size_ms, self._size_ms)
+        elapsed_ms = max(now_ms - self._samples[0][0], self._elapsed_ms_min)
         return sum(amount for _, amount in self._samples) * 1000 / elapsed_ms
 
 
@@ -57,45 +66,70 @@ class ClientQuotas:
     def __init__(self, *, window_count: int, window_size_ms: int) -> None:
         self._count, self._size_ms = window_count, window_size_ms
         self._limits: Quotas = {}
-        self._windows: OrderedDict[tuple[str, str], RateWindow] = OrderedDict()  # by (quota key, client id)
+        self._windows: OrderedDict[tuple[str, str, str], RateWindow] = OrderedDict()  # by (quota key, user, client id)
         self.is_active = False
 
     def set_limits(self, limits: Quotas) -> None:
         self._limits = limits
         self.is_active = bool(limits)
 
-    def limit(self, key: str, client_id: str) -> float | None:
-        """The quota of the client, else the quota of the default entity, else none."""
-        for name in (client_id, None):
-            values = self._limits.get(((CLIENT_ID, name),), {})
-            if key in values:
-                return values[key]
+    def limit(self, key: str, user: str, client_id: str) -> float | None:
+        """None: nothing limits it."""
+        found = self._find(key, user, client_id)
+        return None if found is None else found[0]
+
+    def _find(self, key: str, user: str, client_id: str) -> tuple[float, tuple[str, str]] | None:
+        """(limit, who shares it), by the first entity that limits this key, in Kafka's order. A quota of a user is for
+        all clients of that user together, one of a client id for all its users together."""
+        for whose in (user, None):
+            for which in (client_id, None):
+                values = self._limits.get(((CLIENT_ID, which), (USER, whose)))
+                if values is not None and key in values:
+                    return values[key], (user, client_id)
+            values = self._limits.get(((USER, whose),))
+            if values is not None and key in values:
+                return values[key], (user, "")
+        for which in (client_id, None):
+            values = self._limits.get(((CLIENT_ID, which),))
+            if values is not None and key in values:
+                return values[key], ("", client_id)
         return None
 
-    def produced(self, client_id: str, size_bytes: int, now_ms: int) -> int:
+    def produced(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Milliseconds to wait."""
-        return self._record(PRODUCER_BYTE_RATE, client_id, size_bytes, now_ms)
+        return self._record(PRODUCER_BYTE_RATE, user, client_id, size_bytes, now_ms)
 
-    def fetched(self, client_id: str, size_bytes: int, now_ms: int) -> int:
-        return self._record(CONSUMER_BYTE_RATE, client_id, size_bytes, now_ms)
+    def fetched(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
+        return self._record(CONSUMER_BYTE_RATE, user, client_id, size_bytes, now_ms)
 
-    def handled(self, client_id: str, duration_ns: int, now_ms: int) -> int:
+    def handled(self, user: str, client_id: str, duration_ns: int, now_ms: int) -> int:
         """request_percentage: 100 is the whole of this broker's one event loop. At most one sample's time to wait."""
-        wait_ms = self._record(REQUEST_PERCENTAGE, client_id, duration_ns / NANOSECONDS_PER_PERCENT, now_ms)
+        wait_ms = self._record(REQUEST_PERCENTAGE, user, client_id, duration_ns / NANOSECONDS_PER_PERCENT, now_ms)
         return min(wait_ms, self._size_ms)
 
-    def fetch_bytes_max(self, client_id: str) -> int | None:
+    def connected(self, host: str, now_ms: int) -> int:
+        """A new connection from this address, of one of the clients' listeners."""
+        for which in (host, None):
+            limit = self._limits.get(((IP, which),), {}).get(CONNECTION_CREATION_RATE)
+            if limit is not None:
+                return self._wait_ms((CONNECTION_CREATION_RATE, host, ""), limit, 1, now_ms)
+        return 0
+
+    def fetch_bytes_max(self, user: str, client_id: str) -> int | None:
         """What one answer may hold, so that a client with a small quota still moves on; None: no limit."""
-        limit = self.limit(CONSUMER_BYTE_RATE, client_id)
+        limit = self.limit(CONSUMER_BYTE_RATE, user, client_id)
         if limit is None:
             return None
         return max(1, int(min(limit * (self._count - 1) * self._size_ms / 1000, WIRE_INT_MAX)))
 
-    def _record(self, key: str, client_id: str, amount: float, now_ms: int) -> int:
-        limit = self.limit(key, client_id)
-        if limit is None:
+    def _record(self, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
+        found = self._find(key, user, client_id)
+        if found is None:
             return 0
-        name = (key, client_id)
+        limit, sharing = found
+        return self._wait_ms((key, *sharing), limit, amount, now_ms)
+
+    def _wait_ms(self, name: tuple[str, str, str], limit: float, amount: float, now_ms: int) -> int:
         window = self._windows.get(name)
         if window is None:
             window = self._windows[name] = RateWindow(count=self._count, size_ms=self._size_ms)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from broker.node.net.principal import Principal
+from broker.security.authorizer import Access
 from broker.wire.apis import Listener
 from broker.wire.codec import RequestHeader, encode_response
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 # An answer, or None for acks=0 -> milliseconds that the client must wait.
 Charge: TypeAlias = "Callable[[Answers[Any] | None], int]"
+# An answer -> the one that is given instead.
+Amend: TypeAlias = "Callable[[Answers[Any]], Answers[Any]]"
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -41,11 +45,14 @@ class AnyRequest(UnderWay, Protocol[Asked]):
     message: Asked
     listener: Listener
     listener_name: str
+    access: Access | None  # None: it may do everything
 
     @property
     def version(self) -> int: ...
     @property
     def client_id(self) -> str: ...
+    @property
+    def principal(self) -> Principal: ...
     @property
     def is_open(self) -> bool: ...
     def respond(self, message: Answers[Asked]) -> None: ...
@@ -74,6 +81,7 @@ class RequestOrigin(Protocol):
     listener_name: str
     is_closed: bool
     peer_host: str
+    principal: Principal
 
     def answer_ready(self, size_bytes: int) -> None: ...
     def await_answer(self, request: Request[Any]) -> None: ...
@@ -89,6 +97,8 @@ class Request(Generic[Asked]):
         "_buffers",
         "_connection",
         "_is_done",
+        "access",
+        "amend",
         "charge",
         "header",
         "listener",
@@ -105,6 +115,8 @@ class Request(Generic[Asked]):
         self.message = message
         self.size_bytes = 0
         self.charge: Charge | None = None  # set while there are quotas: what this answer costs its client
+        self.access: Access | None = None  # set while there is an authorizer: what its sender may do
+        self.amend: Amend | None = None  # set when a part of it was refused, or a part of the answer is not for all
         self.listener = connection.listener
         self.listener_name = connection.listener_name
 
@@ -122,6 +134,11 @@ class Request(Generic[Asked]):
         return self._connection.peer_host
 
     @property
+    def principal(self) -> Principal:
+        """Who sent it: what the connection has proved so far."""
+        return self._connection.principal
+
+    @property
     def is_open(self) -> bool:
         """False when nobody will read the answer any more."""
         return not self._is_done and not self._connection.is_closed
@@ -133,6 +150,8 @@ class Request(Generic[Asked]):
             return
         header = self.header
         try:
+            if self.amend is not None:
+                message = self.amend(message)
             if self.charge is not None and (wait_ms := self.charge(message)) > 0:
                 self._connection.throttle(wait_ms)
                 told: Any = message  # of an API that has this field
@@ -147,6 +166,7 @@ class Request(Generic[Asked]):
     def respond_frame(self, frame: list[Buffer]) -> None:
         """Answer with a frame that is encoded already. Only where nothing is charged for it."""
         assert self.charge is None, "the answer of a client with quotas may have to say how long it must wait"
+        assert self.amend is None, "a frame is not amended"
         if not self._connection.is_closed:
             self._finish(frame)
 

@@ -14,15 +14,23 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from broker.node.net.authentication import Authenticator
 from broker.node.net.connection import Connection
 from broker.node.net.memory import RequestMemory
-from broker.node.net.quotas import RateWindow
+from broker.node.net.principal import Principal
+from broker.node.net.quotas import ClientQuotas, RateWindow
 from broker.node.net.requests import Request
+from broker.node.net.signing_keys import SigningKeys
+from broker.node.net.sparse import SparseWarnings
+from broker.node.net.tls import Contexts
+from broker.node.net.tls_listener import Spawn, TlsListener
 from broker.node.net.unread import Answering, UnreadAnswers
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.descriptors import descriptors_for_connections
 from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
+from broker.node.settings.security import ListenerSecurity, SaslSettings, SecurityError, security_of
+from broker.security.scram import FindCredential
 from broker.wire.apis import Listener
 
 PEER_UNREAD_BYTES_MAX = 256 << 20  # of answers to brokers: some 25 of a follower's fetches
@@ -30,14 +38,26 @@ PEER_REQUEST_BYTES_MAX = 256 << 20  # of brokers, arriving at a time: theirs are
 STALLED_REQUEST_S = 2.0  # without a byte, while others wait for its memory
 SLOW_REQUEST_S = 30.0  # Kafka's request.timeout.ms: its client has given up
 PEER_CONNECTIONS = 64  # descriptors that clients leave to the brokers: a few for each of them
-REFUSALS_TOLD_EVERY_MS = 1_000  # a line for each would fill the disk
-IDLE_SWEEPS = 4  # a connection that was silent for so many looks, a quarter of the limit apart, is closed
+IDLE_SWEEPS = 4  # looks, a quarter of the limit apart; a connection that was silent at each of them is closed
 
 
 class Server:
-    def __init__(self, *, config: NodeConfig, logger: Logger, dispatch: Callable[[Request[Any]], None]) -> None:
-        self._config, self._logger, self._dispatch = config, logger, dispatch
-        self._servers: list[asyncio.Server] = []
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        logger: Logger,
+        dispatch: Callable[[Request[Any]], None],
+        spawn: Spawn,
+        quotas: ClientQuotas,
+        find_credential: FindCredential,
+    ) -> None:
+        self._quotas = quotas
+        self._config, self._logger, self._dispatch, self._spawn = config, logger, dispatch, spawn
+        self._find_credential = find_credential
+        self._authenticators: dict[str, Authenticator] = {}  # by listener name
+        self._listening: dict[str, asyncio.Server | TlsListener] = {}  # by listener name
+        self._tls: dict[str, TlsListener] = {}  # those of them
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._by_host: Counter[str] = Counter()
         # The budgets of clients and of brokers are separate, so a client cannot keep the cluster from running.
@@ -46,33 +66,87 @@ class Server:
         self._unread = UnreadAnswers(limit_bytes=config.harness_unread_answer_bytes, on_end=self._unread_ended)
         self._peer_unread = UnreadAnswers(limit_bytes=PEER_UNREAD_BYTES_MAX, on_end=self._unread_ended)
         self._memory_timer: asyncio.TimerHandle | None = None
-        self._refusals = 0  # since the last line about them
-        self._refusals_told_ms = -REFUSALS_TOLD_EVERY_MS
+        self._refusals = SparseWarnings(logger, "connection_refused")
         self._openings = RateWindow(count=config.quota_window_num, size_ms=config.quota_window_size_seconds * 1000)
 
     def reconfigure(self, config: NodeConfig) -> None:
-        """New limits; they hold for the connections to come."""
+        """New limits, certificates and users; they hold for the connections to come."""
         self._config = config
+        for name in config.listeners:
+            try:
+                self._reconfigure(name, security_of(config, name))
+            except SecurityError as error:
+                self._logger.warning("security_kept", listener=name, cause=repr(str(error)))
+
+    def _reconfigure(self, name: str, security: ListenerSecurity) -> None:
+        if security.tls is not None and name in self._tls:
+            self._tls[name].contexts.reconfigure(security.tls)
+        if security.sasl is not None and name in self._authenticators:
+            self._authenticators[name].settings = security.sasl
 
     def _kind(self, name: str) -> Listener:
         if name == self._config.controller_listener:
             return Listener.CONTROLLER
         return Listener.INTER_BROKER if name == self._config.internal_listener else Listener.CLIENT
 
-    async def open(self, names: set[str]) -> None:
-        """Bind these listeners. Raises OSError when an address is taken."""
-        loop = asyncio.get_running_loop()
-        for name in sorted(names):
-            address = self._config.listeners[name]
-            server = await loop.create_server(
-                self._factory(name),
-                address.host,
-                address.port,
-                backlog=self._config.socket_listen_backlog_size,
-                reuse_address=True,
-            )
-            self._servers.append(server)
-            self._logger.info("listening", listener=name, address=address)
+    async def open(self) -> None:
+        """Bind all listeners; each refuses connections until it is served. Raises OSError when an address is taken,
+        SecurityError for a wrong certificate."""
+        for name in sorted(self._config.listeners):
+            security = security_of(self._config, name)
+            if security.sasl is not None:
+                self._authenticators[name] = self._authenticator(security.sasl)
+            if security.tls is None:
+                self._listening[name] = await self._bind_plain(name)
+            else:
+                self._listening[name] = await self._bind_tls(name, Contexts(name, security.tls, self._logger))
+
+    async def serve(self, *kinds: Listener) -> None:
+        """Let connections in at the listeners of these kinds, which are bound."""
+        for name, listening in self._listening.items():
+            if self._kind(name) in kinds:
+                await listening.start_serving()
+                protocol = security_of(self._config, name).protocol.value
+                self._logger.info("listening", listener=name, address=self._config.listeners[name], protocol=protocol)
+
+    def _authenticator(self, settings: SaslSettings) -> Authenticator:
+        tokens, keys = settings.tokens, None
+        if tokens.jwks_url and "OAUTHBEARER" in settings.mechanisms:
+            keys = SigningKeys(tokens.jwks_url, refresh_ms=tokens.refresh_ms, logger=self._logger)
+            self._spawn(keys.run())
+        warnings = SparseWarnings(self._logger, "authentication_failed")
+        return Authenticator(settings=settings, find=self._find_credential, keys=keys, warnings=warnings)
+
+    async def _bind_plain(self, name: str) -> asyncio.Server:
+        address = self._config.listeners[name]
+        return await asyncio.get_running_loop().create_server(
+            self._factory(name),
+            address.host,
+            address.port,
+            backlog=self._config.socket_listen_backlog_size,
+            reuse_address=True,
+            start_serving=False,
+        )
+
+    async def _bind_tls(self, name: str, contexts: Contexts) -> TlsListener:
+        make, kind = self._factory(name), self._kind(name)
+
+        def known(principal: Principal) -> Connection:
+            connection = make()
+            connection.principal = principal
+            return connection
+
+        self._tls[name] = listener = TlsListener(
+            name=name,
+            contexts=contexts,
+            make=known,
+            admits=lambda peer: self._admits_handshake(kind, peer),
+            spawn=self._spawn,
+            logger=self._logger,
+            backlog=self._config.socket_listen_backlog_size,
+        )
+        await listener.bind(self._config.listeners[name])
+        return listener
 
     def _factory(self, name: str) -> Callable[[], Connection]:
         kind = self._kind(name)
@@ -88,6 +162,7 @@ class Server:
                 on_close=self._closed,
                 memory=self._memory if kind is Listener.CLIENT else self._peer_memory,
                 unread=self._unread if kind is Listener.CLIENT else self._peer_unread,
+                authenticator=self._authenticators.get(name),
             )
 
         return make
@@ -95,31 +170,37 @@ class Server:
     def _opened(self, connection: Connection) -> bool:
         """False: refused. For connections of other brokers only the file descriptors are a limit. As in Kafka, these
         connections come first, and a part of the descriptors is reserved for them."""
-        config, host, count = self._config, connection.peer_host, len(self._connections)
-        descriptors = descriptors_for_connections()
-        if count >= descriptors:
-            self._refuse(connection, "descriptors")
+        if not self._admits(connection.listener, connection.peer_host):
             return False
         if connection.listener is Listener.CLIENT:
-            if count >= min(config.max_connections, descriptors - PEER_CONNECTIONS):
-                self._refuse(connection, "max.connections" if count >= config.max_connections else "descriptors")
-                return False
-            if self._by_host[host] >= config.max_connections_per_ip:
-                self._refuse(connection, "max.connections.per.ip")
-                return False
             self._slow_down(connection)
         self._connections[connection] = None
-        self._by_host[host] += 1
+        self._by_host[connection.peer_host] += 1
         return True
 
-    def _refuse(self, connection: Connection, limit: str) -> None:
-        self._refusals += 1
-        now_ms = monotonic_ms()
-        if now_ms - self._refusals_told_ms < REFUSALS_TOLD_EVERY_MS:
-            return
-        facts = {"limit": limit, "open": len(self._connections), "refused": self._refusals}
-        self._logger.warning("connection_refused", **facts, peer=connection.peer_host)
-        self._refusals, self._refusals_told_ms = 0, now_ms
+    def _admits_handshake(self, kind: Listener, host: str) -> bool:
+        """Connections that are in their handshake count like others, as in Kafka."""
+        under_way = sum(each.handshakes for each in self._tls.values())
+        of_host = sum(each.handshakes_of(host) for each in self._tls.values())
+        return self._admits(kind, host, handshakes=under_way, handshakes_of_host=of_host)
+
+    def _admits(self, kind: Listener, host: str, *, handshakes: int = 0, handshakes_of_host: int = 0) -> bool:
+        """Whether there is room for one more connection from there. If not, a line says why."""
+        limit = self._reached_limit(kind, host, len(self._connections) + handshakes, handshakes_of_host)
+        if limit is not None:
+            self._refusals.tell(limit=limit, open=len(self._connections), peer=host)
+        return limit is None
+
+    def _reached_limit(self, kind: Listener, host: str, count: int, handshakes_of_host: int) -> str | None:
+        config, descriptors = self._config, descriptors_for_connections()
+        if count >= descriptors:
+            return "descriptors"
+        if kind is not Listener.CLIENT:
+            return None
+        if count >= min(config.max_connections, descriptors - PEER_CONNECTIONS):
+            return "max.connections" if count >= config.max_connections else "descriptors"
+        of_host = self._by_host[host] + handshakes_of_host
+        return "max.connections.per.ip" if of_host >= config.max_connections_per_ip else None
 
     def _unread_ended(self, connection: Answering, size_bytes: int) -> None:
         peer = connection.peer_host if isinstance(connection, Connection) else ""
@@ -153,6 +234,10 @@ class Server:
         rate = self._openings.per_second(now_ms)
         if limit > 0 and rate > limit:
             connection.throttle(round((rate - limit) / limit * 1000))
+        if self._quotas.is_active:
+            wait_ms = self._quotas.connected(connection.peer_host.removeprefix("/"), now_ms)
+            if wait_ms > 0:
+                connection.throttle(wait_ms)
 
     def _closed(self, connection: Connection) -> None:
         if self._connections.pop(connection, False) is None:
@@ -172,8 +257,8 @@ class Server:
     async def close(self) -> None:
         if self._memory_timer is not None:
             self._memory_timer.cancel()
-        for server in self._servers:
-            server.close()
+        for listening in self._listening.values():
+            listening.close()
         for connection in list(self._connections):
             connection.close()
         await asyncio.sleep(0)

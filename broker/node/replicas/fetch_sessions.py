@@ -25,7 +25,7 @@ NO_SESSION = 0
 FULL_EPOCH = 0  # a full request that asks for a session
 FINAL_EPOCH = -1  # a full request that ends the session, or wants none
 EPOCH_MAX = 2**31 - 1
-EVICTION_MS = 120_000  # Kafka's constant: a session unused so long makes room for any other
+EVICTION_MS = 120_000  # Kafka's constant: a session that was not used for this time makes room for any other
 
 # topic name, or its id since version 13; partition
 Key: TypeAlias = tuple[str | UUID, int]

@@ -16,10 +16,13 @@ from broker.controller.image import MetadataImage
 from broker.log.errors import LogError
 from broker.node.cluster.links import internal_address
 from broker.node.net.channel import Channel, ChannelError
+from broker.node.net.dialling import Dialler, internal_dialler
+from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replica_session import ReplicaSession
 from broker.node.replicas.replicas import Replicas
+from broker.node.replicas.replication_quotas import ReplicationQuota
 from broker.node.settings.config import Address, NodeConfig
 from broker.replication import EpochEnd, truncation_offset
 from broker.wire.apis import ApiKey
@@ -58,11 +61,13 @@ class Fetchers:
         replicas: Replicas,
         image: Callable[[], MetadataImage],
         broker_epoch: Callable[[], int],
+        quota: ReplicationQuota,
         spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
     ) -> None:
         self._spawn = spawn
         self._config, self._logger, self._replicas, self._image = config, logger, replicas, image
-        self._broker_epoch = broker_epoch
+        self._broker_epoch, self._quota = broker_epoch, quota
+        self._dialler = internal_dialler(config, logger)
         self._fetchers: dict[int, tuple[_Fetcher, asyncio.Task[None]]] = {}
 
     def roles_changed(self) -> None:
@@ -81,6 +86,8 @@ class Fetchers:
                 replicas=self._replicas,
                 address=partial(self._address, leader_id),
                 broker_epoch=self._broker_epoch,
+                quota=self._quota,
+                dialler=self._dialler,
             )
             self._fetchers[leader_id] = (fetcher, self._spawn(fetcher.run()))
         for fetcher, _ in self._fetchers.values():
@@ -109,15 +116,18 @@ class _Fetcher:
         replicas: Replicas,
         address: Callable[[], Address | None],
         broker_epoch: Callable[[], int],
+        quota: ReplicationQuota,
+        dialler: Dialler,
     ) -> None:
         self._leader_id, self._config, self._logger = leader_id, config, logger
         self._partitions, self._following = replicas.partitions, replicas.following
-        self._broker_epoch = broker_epoch
+        self._broker_epoch, self._quota = broker_epoch, quota
         self.channel = Channel(
             name=f"internal-{config.node_id}-{leader_id}",
             address=address,
             client_id=f"fetcher-{config.node_id}",
             logger=logger,
+            dialler=dialler,
         )
         self.partitions_changed = asyncio.Event()
         self._session = ReplicaSession(self._position)
@@ -131,9 +141,13 @@ class _Fetcher:
                 self.partitions_changed.clear()
                 await self.partitions_changed.wait()
                 continue
+            wanted = self._not_throttled(followed)
+            if not wanted:  # all wait until the quota has room
+                await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
+                continue
             try:
                 response = await self.channel.request_encoded(
-                    partial(self._encode, followed), _decode, timeout_ms=self._timeout_ms
+                    partial(self._encode, wanted), _decode, timeout_ms=self._timeout_ms
                 )
                 has_failed = not self._handle(response)
             except ChannelError:
@@ -142,6 +156,15 @@ class _Fetcher:
             if has_failed:
                 # A new leader epoch may already be known to the leader and not to us, or the other way round.
                 await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
+
+    def _not_throttled(self, followed: list[HostedPartition]) -> list[HostedPartition]:
+        """Without those whose copying must wait. The same list if there are none, so that nothing is compared anew."""
+        if not self._quota.is_exceeded(monotonic_ms()):
+            return followed
+        return [each for each in followed if each.is_caught_up or not self._is_throttled(each)]
+
+    def _is_throttled(self, hosted: HostedPartition) -> bool:
+        return hosted.config.follower_throttled.has(hosted.index, self._config.node_id)
 
     def _position(self, hosted: HostedPartition) -> FetchPartition:
         log = hosted.log
@@ -199,7 +222,10 @@ class _Fetcher:
             if answer.diverging_epoch.end_offset >= 0:
                 self._truncate(hosted, answer.diverging_epoch)
                 return True
+            if self._quota.is_limited and self._is_throttled(hosted):
+                self._quota.record(len(answer.records or b""), monotonic_ms())
             self._append(hosted, answer, asked_offset)
+            hosted.is_caught_up = answer.high_watermark <= hosted.log.log_end_offset
             self._following.followed_up(
                 hosted, leader_epoch=hosted.replica.leader_epoch, leader_high_watermark=answer.high_watermark
             )

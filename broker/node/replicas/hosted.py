@@ -18,6 +18,7 @@ class HostedPartition:
         "discarded_offset",
         "follower_log_starts",
         "index",
+        "is_caught_up",
         "log",
         "readers",
         "replica",
@@ -41,6 +42,7 @@ class HostedPartition:
         self.readers = Readers()
         self.discarded_offset = 0  # with harness.discard: the offset that the next batch is told
         self.follower_log_starts: dict[int, int] = {}  # by replica id, from its last fetch
+        self.is_caught_up = False  # as a follower: the last answer left nothing that its leader has committed
         self.unflushed_since_ms: int | None = None  # since when the log holds something that is not flushed (flush.ms)
 
     @property

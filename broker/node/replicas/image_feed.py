@@ -48,7 +48,7 @@ class ImageFeed:
 
     def tell(self, image: MetadataImage) -> None:
         registration = image.brokers.get(self._node_id)
-        is_ours = registration is not None and registration.incarnation_id == self._lifecycle.incarnation_id
+        is_ours = registration is not None and self._lifecycle.is_of_this_life(registration)
         if not self._lifecycle.may_join.is_set():
             return
         if is_ours or self._is_alone or self._told_image is not None:

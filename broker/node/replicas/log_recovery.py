@@ -20,9 +20,10 @@ from typing import TypeAlias
 from uuid import UUID
 
 from broker.controller.image import MetadataImage
+from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.errors import STORAGE_ERRORS, LogError
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger

@@ -11,11 +11,11 @@ with the code and the names in kafka_settings.tsv with Apache Kafka's jars.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
-from broker.node.settings.config import COARSER_KEYS, NodeConfig, key_of
+from broker.node.settings.config import COARSER_KEYS, key_of, setting_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +30,9 @@ _NO_STREAMS = "there are no streams groups"
 _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
 _ONE_FILE = "the metadata log is one file"
 _NO_PURGATORY = "what waits is forgotten as soon as it is answered"
-_NO_REASSIGNMENT = "partitions are not reassigned"
-_NO_AUTHENTICATION = "there is no authentication: listeners speak PLAINTEXT"
+_NO_TOKENS = "there are no delegation tokens"
+_NO_KERBEROS = "there is no GSSAPI"
+_OPENSSL = "TLS is OpenSSL's, with its own choices"
 _NO_TIERS = "there is no tiered storage"
 _NO_PLUGINS = "Java classes cannot be loaded"
 _OWN_PACE = "the quorum has its own pace"
@@ -51,9 +52,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "alter.log.dirs.replication.quota.window.size.seconds": "there is one log directory",
     "background.threads": _ONE_LOOP,
     "broker.id": "node.id counts",
-    "broker.rack": "replicas are placed without regard to racks",
-    "connection.failed.authentication.delay.ms": _NO_AUTHENTICATION,
-    "connections.max.reauth.ms": _NO_AUTHENTICATION,
     "controller.quorum.append.linger.ms": "each entry is written at once",
     "controller.quorum.bootstrap.servers": "controller.quorum.voters counts",
     "controller.quorum.election.backoff.max.ms": _OWN_PACE,
@@ -61,14 +59,13 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "controller.quota.window.num": "there is no quota on changes of metadata",
     "controller.quota.window.size.seconds": "there is no quota on changes of metadata",
     "controller.socket.timeout.ms": "controller.quorum.request.timeout.ms limits each request",
-    "delegation.token.expiry.check.interval.ms": _NO_AUTHENTICATION,
-    "delegation.token.expiry.time.ms": _NO_AUTHENTICATION,
-    "delegation.token.max.lifetime.ms": _NO_AUTHENTICATION,
+    "delegation.token.expiry.check.interval.ms": _NO_TOKENS,
+    "delegation.token.expiry.time.ms": _NO_TOKENS,
+    "delegation.token.max.lifetime.ms": _NO_TOKENS,
     "delete.records.purgatory.purge.interval.requests": _NO_PURGATORY,
     "early.start.listeners": "all listeners start together",
     "fetch.purgatory.purge.interval.requests": _NO_PURGATORY,
     "follower.fetch.last.tiered.offset.enable": _NO_TIERS,
-    "follower.replication.throttled.rate": _NO_REASSIGNMENT,
     "group.coordinator.append.linger.ms": "each commit is written at once",
     "group.coordinator.background.threads": _ONE_LOOP,
     "group.coordinator.cached.buffer.max.bytes": "buffers are not kept",
@@ -76,7 +73,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "initial.broker.registration.timeout.ms": "a broker tries to register until it is stopped",
     "kafka.metrics.polling.interval.secs": _NO_METRICS,
     "kafka.metrics.reporters": _NO_METRICS,
-    "leader.replication.throttled.rate": _NO_REASSIGNMENT,
     "log.cleaner.io.buffer.load.factor": "the map of keys is bounded by log.cleaner.dedupe.buffer.size alone",
     "log.cleaner.io.buffer.size": "the cleaner reads batch by batch",
     "log.cleaner.threads": _ONE_LOOP,
@@ -99,35 +95,48 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "producer.purgatory.purge.interval.requests": _NO_PURGATORY,
     "replica.alter.log.dirs.io.max.bytes.per.second": "there is one log directory",
     "replica.socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
-    "replication.quota.window.num": _NO_REASSIGNMENT,
-    "replication.quota.window.size.seconds": _NO_REASSIGNMENT,
     "request.timeout.ms": "each kind of request between brokers has a limit of its own",
     "share.fetch.purgatory.purge.interval.requests": _NO_SHARE,
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "a failed look at the keys is repeated after 10 s",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "a failed look at the keys is repeated after 10 s",
     "socket.connection.setup.timeout.max.ms": "a dial ends after 1 s",
     "socket.connection.setup.timeout.ms": "a dial ends after 1 s",
+    "ssl.allow.dn.changes": "a new certificate may have any name",
+    "ssl.allow.san.changes": "a new certificate may have any name",
+    "ssl.keymanager.algorithm": _OPENSSL,
+    "ssl.provider": _OPENSSL,
+    "ssl.secure.random.implementation": _OPENSSL,
+    "ssl.trustmanager.algorithm": _OPENSSL,
     "telemetry.max.bytes": _NO_METRICS,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "transactions are aborted at their very deadline",
 }
 REFUSED: Mapping[str, str] = {
     "alter.config.policy.class.name": _NO_PLUGINS,
-    "authorizer.class.name": "there is no authorization; whoever reaches a listener may do everything",
     "client.quota.callback.class": _NO_PLUGINS,
     "config.providers": _NO_PLUGINS,
     "controller.quorum.auto.join.enable": "voters are those of controller.quorum.voters",
     "cordoned.log.dirs": "there is one log directory",
     "create.topic.policy.class.name": _NO_PLUGINS,
-    "delegation.token.secret.key": _NO_AUTHENTICATION,
+    "delegation.token.secret.key": _NO_TOKENS,
     "max.connections.per.ip.overrides": "max.connections.per.ip holds for every address",
     "principal.builder.class": _NO_PLUGINS,
-    "replica.selector.class": "consumers read from leaders",
-    "security.inter.broker.protocol": _NO_AUTHENTICATION,
     "security.providers": _NO_PLUGINS,
+    "sasl.jaas.config": "write listener.name.NAME.MECHANISM.sasl.jaas.config, as for Kafka's brokers",
+    "ssl.keystore.password": "a PEM store has no password; ssl.key.password is that of the key",
+    "ssl.truststore.password": "a PEM store has no password",
     "transaction.two.phase.commit.enable": "there is no two-phase commit with outside coordinators",
 }
 # The first prefix that fits counts. Refused: such a setting asks for something that would silently be absent.
 _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
-    ("sasl.", Effect.REFUSED, _NO_AUTHENTICATION),
-    ("ssl.", Effect.REFUSED, _NO_AUTHENTICATION),
+    ("sasl.kerberos.", Effect.WITHOUT_EFFECT, _NO_KERBEROS),
+    ("sasl.login.", Effect.WITHOUT_EFFECT, "a broker makes its own tokens when it dials, and does not fetch them"),
+    (
+        "sasl.oauthbearer.assertion.",
+        Effect.REFUSED,
+        "a broker makes its own tokens when it dials, and does not fetch them",
+    ),
+    ("sasl.", Effect.REFUSED, "there are PLAIN, SCRAM and OAUTHBEARER, without classes of one's own"),
+    ("ssl.", Effect.REFUSED, "TLS is OpenSSL's, with PEM stores"),
     ("remote.", Effect.REFUSED, _NO_TIERS),
     ("group.share.", Effect.WITHOUT_EFFECT, _NO_SHARE),
     ("share.coordinator.", Effect.WITHOUT_EFFECT, _NO_SHARE),
@@ -142,7 +151,7 @@ def support_of(name: str) -> Support | None:
         return Support(effect=Effect.WITHOUT_EFFECT, note=WITHOUT_EFFECT[name])
     if name in REFUSED:
         return Support(effect=Effect.REFUSED, note=REFUSED[name])
-    if name in COARSER_KEYS or name in {key_of(each.name) for each in fields(NodeConfig)}:
+    if name in COARSER_KEYS or name in {key_of(each.name) for each in setting_fields()}:
         return Support(effect=Effect.HONOURED)
     if name in kafka_settings("broker"):
         for prefix, effect, note in _PREFIXES:

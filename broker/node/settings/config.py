@@ -6,8 +6,9 @@ Shown by tests/broker_node/test_node_config.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from broker.wire import addresses
 
@@ -42,8 +43,38 @@ class NodeConfig:
     process_roles: str = "broker,controller"
     inter_broker_listener_name: str = "INTERNAL"
     controller_listener_names: str = "CONTROLLER"
-    listener_security_protocol_map: str = ""  # PLAINTEXT is all we speak: anything else is refused
+    listener_security_protocol_map: str = ""  # empty: a listener speaks the protocol of its name, else PLAINTEXT
+    listener_overrides: Mapping[str, str] = field(default_factory=dict, repr=False)  # listener.name.X.KEY -> value
+    security_inter_broker_protocol: str = "PLAINTEXT"  # only to check that the inter-broker listener speaks it
+    ssl_keystore_type: str = "PEM"  # Kafka: JKS
+    ssl_keystore_location: str = ""
+    ssl_keystore_key: str = field(default="", repr=False)
+    ssl_keystore_certificate_chain: str = field(default="", repr=False)
+    ssl_key_password: str = field(default="", repr=False)
+    ssl_truststore_type: str = "PEM"  # Kafka: JKS
+    ssl_truststore_location: str = ""
+    ssl_truststore_certificates: str = field(default="", repr=False)
+    ssl_client_auth: str = "none"
+    ssl_protocol: str = "TLSv1.3"  # the highest that is offered
+    ssl_enabled_protocols: str = "TLSv1.2,TLSv1.3"
+    ssl_cipher_suites: str = ""  # names of IANA; empty: OpenSSL chooses
+    ssl_endpoint_identification_algorithm: str = "https"  # as a client of other brokers
+    ssl_principal_mapping_rules: str = "DEFAULT"
+    sasl_enabled_mechanisms: str = "PLAIN"  # Kafka: GSSAPI
+    sasl_mechanism_inter_broker_protocol: str = "PLAIN"  # Kafka: GSSAPI
+    sasl_mechanism_controller_protocol: str = "PLAIN"  # Kafka: GSSAPI
+    sasl_server_max_receive_size: int = 512 << 10
+    connections_max_reauth_ms: int = 0  # 0: sessions do not end
+    connection_failed_authentication_delay_ms: int = 100
+    sasl_oauthbearer_jwks_endpoint_url: str = ""
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = 3_600_000
+    sasl_oauthbearer_expected_audience: str = ""
+    sasl_oauthbearer_expected_issuer: str = ""
+    sasl_oauthbearer_clock_skew_seconds: int = 30
+    sasl_oauthbearer_scope_claim_name: str = "scope"
+    sasl_oauthbearer_sub_claim_name: str = "sub"
 
+    broker_rack: str = ""  # empty: in none
     num_partitions: int = 1
     default_replication_factor: int = 1
     min_insync_replicas: int = 1
@@ -55,6 +86,7 @@ class NodeConfig:
 
     # Kafka's default is 30000; a follower that is cut stays in the ISR, and in the way of acks=all, that long.
     replica_lag_time_max_ms: int = 30_000
+    replica_selector_class: str = ""  # empty: consumers read from leaders
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
     replica_fetch_max_bytes: int = 1 << 20
@@ -62,6 +94,10 @@ class NodeConfig:
     replica_fetch_backoff_ms: int = 100  # Kafka: 1000
     replica_socket_timeout_ms: int = 2_000  # Kafka: 30000; a silent cut is noticed after this
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
+    leader_replication_throttled_rate: int = LONG_MAX  # bytes a second; less makes reassignments slower
+    follower_replication_throttled_rate: int = LONG_MAX  # bytes a second
+    replication_quota_window_num: int = 11
+    replication_quota_window_size_seconds: int = 1
 
     broker_session_timeout_ms: int = 3_000  # Kafka: 9000
     broker_heartbeat_interval_ms: int = 250  # Kafka: 2000
@@ -160,16 +196,20 @@ class NodeConfig:
     quota_window_size_seconds: int = 1
     max_incremental_fetch_session_cache_slots: int = 1_000
 
+    authorizer_class_name: str = ""  # empty: everybody may do everything; else Kafka's StandardAuthorizer
+    super_users: str = ""  # principals who may do everything, as in User:admin;User:broker
+    allow_everyone_if_no_acl_found: bool = False
+
     harness_routes_internal: Mapping[int, Address] = field(default_factory=dict)
     harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
-    harness_allow_remote: bool = False  # listeners that other machines can reach; there is no authentication
+    harness_allow_remote: bool = False  # listeners without authentication that other machines can reach
     harness_clock_control: Path | None = None  # its first int64: the wall clock's offset in ns; None: as the host's
     harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
     # Bytes of answers that clients do not read, in all. A higher value lets more slow readers stay and takes memory.
     harness_unread_answer_bytes: int = 1 << 30
-    harness_cluster_id: str = "reference-cluster"
+    harness_cluster_id: str = "cmVmZXJlbmNlLWJyb2tlcg"  # in Kafka's form: 16 bytes in base64
     harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
     # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
     harness_discard: bool = False
@@ -183,8 +223,28 @@ class NodeConfig:
         return self.controller_listener_names
 
     def described(self) -> dict[str, str]:
-        """Every setting under its Kafka name, as DescribeConfigs tells it."""
-        return {key_of(each.name): text_of(getattr(self, each.name)) for each in fields(self)}
+        """Every setting under its Kafka name. Secrets are among them: `is_sensitive`."""
+        return {key_of(each.name): text_of(getattr(self, each.name)) for each in setting_fields()}
+
+
+# Kafka's settings of type password: DescribeConfigs does not tell their values.
+_SENSITIVE = (
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.key.password",
+    "ssl.truststore.certificates",
+    "sasl.jaas.config",
+)
+
+
+def is_sensitive(key: str) -> bool:
+    """`key`: of a broker, or of a listener with its prefix."""
+    return key.endswith(_SENSITIVE)
+
+
+def setting_fields() -> tuple[Field[Any], ...]:
+    """The fields that are one setting each, under its name: all but the overrides of listeners."""
+    return tuple(each for each in fields(NodeConfig) if each.name != "listener_overrides")
 
 
 def key_of(field_name: str) -> str:

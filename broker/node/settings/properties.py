@@ -8,15 +8,22 @@ Shown by tests/broker_node/test_node_config.py.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.broker_settings import asks_for_nothing, support_of
-from broker.node.settings.config import COARSER, Address, NodeConfig, key_of
+from broker.node.settings.config import COARSER, Address, NodeConfig, key_of, setting_fields
+from broker.node.settings.security import LISTENER, SecurityError, is_listener_setting, security_of
 from broker.wire import addresses
+
+# Which replicas consumers read from (KIP-392).
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class ConfigError(Exception):
@@ -25,8 +32,11 @@ class ConfigError(Exception):
 
 def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig:
     """`config` with what IncrementalAlterConfigs set for this broker at run time (KIP-226); values were checked."""
-    known = {key_of(each.name): each for each in fields(NodeConfig)}
+    known = {key_of(each.name): each for each in setting_fields()}
     values: dict[str, object] = {}
+    of_listeners = {key: text for key, text in overrides.items() if key.startswith(LISTENER)}
+    if of_listeners:
+        values["listener_overrides"] = {**config.listener_overrides, **of_listeners}
     for key, text in overrides.items():
         if key in known:
             values[known[key].name] = _parser(known[key].name, known[key].type)(text)
@@ -82,6 +92,30 @@ def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
     return parse
 
 
+def _authorizer(text: str) -> str:
+    if text not in ("", STANDARD_AUTHORIZER):
+        raise ValueError(
+            f"expected nothing or {STANDARD_AUTHORIZER}, got {text!r}: other Java classes cannot be loaded"
+        )
+    return text
+
+
+def _selector(text: str) -> str:
+    if text not in ("", RACK_AWARE, LEADER_ONLY):
+        raise ValueError(
+            f"expected nothing, {RACK_AWARE} or {LEADER_ONLY}, got {text!r}: other classes cannot be loaded"
+        )
+    return text
+
+
+def _principals(text: str) -> str:
+    for item in text.split(";"):
+        kind, separator, _ = item.strip().partition(":")
+        if item.strip() and not (kind and separator):
+            raise ValueError(f"expected TYPE:NAME;TYPE:NAME as in User:admin, got {item.strip()!r}")
+    return text
+
+
 def _codec(text: str) -> int:
     if text not in ("0", "1", "2", "3", "4"):
         raise ValueError(f"expected 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd), got {text!r}")
@@ -109,9 +143,14 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "listeners": _listeners,
     "advertised_listeners": _listeners,
     "log_dirs": _directory,
+    "authorizer_class_name": _authorizer,
+    "replica_selector_class": _selector,
+    "super_users": _principals,
     "harness_journal_path": Path,
     "harness_clock_control": Path,
     "harness_disk_faults": Path,
+    "replication_quota_window_num": lambda text: _positive(text),
+    "replication_quota_window_size_seconds": lambda text: _positive(text),
     "offsets_topic_compression_codec": _codec,
     "offsets_topic_num_partitions": lambda text: _positive(text),
     "offsets_topic_replication_factor": lambda text: _positive(text),
@@ -183,26 +222,49 @@ class Property:
 
 
 def parse_properties(text: str, *, source: str) -> list[Property]:
-    """`key=value` lines; # and ! begin a comment. Continuation lines are not supported."""
+    """`key=value` lines, as Java reads them: # and ! begin a comment, a line with a backslash at its end goes on, and
+    in a value \\n, \\t, \\r, \\f, \\uXXXX and a backslash before any other character are escapes."""
     found = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if not line or line[0] in "#!":
-            continue
+    for number, line in _logical_lines(text):
         key, separator, value = line.partition("=")
         if not separator:
             raise ConfigError(f"{source}:{number}: expected key=value, got {line!r}")
-        found.append(Property(key=key.strip(), value=value.strip(), line=number))
+        found.append(Property(key=key.strip(), value=_ESCAPE.sub(_unescaped, value.strip()), line=number))
     return found
+
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    what = found.group(1)
+    return chr(int(what[1:], 16)) if len(what) > 1 else _ESCAPED.get(what, what)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """(number of its first line, the line) without comments and empty ones."""
+    begun, number_begun = "", 0
+    for number, raw in enumerate([*text.splitlines(), ""], start=1):
+        line = raw.strip()
+        if not begun and (not line or line[0] in "#!"):
+            continue
+        number_begun = number_begun if begun else number
+        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        begun += line[:-1] if goes_on else line
+        if not goes_on:
+            yield number_begun, begun
+            begun = ""
 
 
 def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
     """The configuration and the warnings. Raises ConfigError; OSError when the file cannot be read."""
     properties = parse_properties(path.read_text(), source=str(path))
-    known = {key_of(each.name): each for each in fields(NodeConfig)}
+    known = {key_of(each.name): each for each in setting_fields()}
     values: dict[str, object] = {}
     warnings = []
     lines: dict[str, int] = {}
+    of_listeners: dict[str, str] = {}
     for prop in properties:
         lines[prop.key] = prop.line
         if prop.key in known:
@@ -211,6 +273,9 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
                 values[setting.name] = _parser(setting.name, setting.type)(prop.value)
             except ValueError as error:
                 raise ConfigError(f"{path}:{prop.line}: {prop.key}: {error}") from None
+        if prop.key.startswith(LISTENER) and is_listener_setting(prop.key):
+            of_listeners[prop.key.lower()] = prop.value
+            continue
         support = support_of(prop.key)
         if support is None:
             warnings.append(f"{path}:{prop.line}: unknown key {prop.key}, ignored{_nearest(prop.key, known)}")
@@ -219,7 +284,9 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
         elif support.effect is Effect.REFUSED and not asks_for_nothing(prop.key, prop.value):
             raise ConfigError(f"{path}:{prop.line}: {prop.key}={prop.value} is not supported: {support.note}")
     _apply_coarser(path, properties, values)
-    return _complete(path, values, lines), warnings
+    values["listener_overrides"] = of_listeners
+    config = _complete(path, values, lines)
+    return config, warnings + _check_security(path, config, lines)
 
 
 def _apply_coarser(path: Path, properties: list[Property], values: dict[str, object]) -> None:
@@ -244,23 +311,39 @@ def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, obje
     if roles != {"broker", "controller"}:
         line = lines["process.roles"]
         raise ConfigError(f"{path}:{line}: process.roles: expected broker,controller, got {','.join(sorted(roles))}")
-    for item in _items(str(values.get("listener_security_protocol_map", ""))):
-        if item.rpartition(":")[2].strip().upper() != "PLAINTEXT":
-            line = lines["listener.security.protocol.map"]
-            raise ConfigError(f"{path}:{line}: listener.security.protocol.map: only PLAINTEXT is spoken, got {item}")
 
 
-def _check_reachable(
-    path: Path, listeners: Mapping[str, Address], lines: Mapping[str, int], values: Mapping[str, object]
-) -> None:
-    """Loopback only unless told otherwise: everybody who reaches a listener may do everything."""
-    for name, address in listeners.items():
+def _check_security(path: Path, config: NodeConfig, lines: Mapping[str, int]) -> list[str]:
+    """What each listener demands can be had. Loopback only unless it is authenticated or we are told otherwise. The
+    result are warnings."""
+    warnings = []
+    for name, address in config.listeners.items():
+        try:
+            security = security_of(config, name)
+        except SecurityError as error:
+            line = lines.get(error.key, lines["listeners"])
+            raise ConfigError(f"{path}:{line}: {error.key}: {error.problem} (listener {name})") from None
         is_loopback = address.host in ("localhost", "::1") or address.host.startswith("127.")
-        if not is_loopback and not values.get("harness_allow_remote", False):
+        if is_loopback or security.is_authenticated:
+            continue
+        where = f"{path}:{lines['listeners']}: listeners: {name} at {address} can be reached from other machines"
+        if not config.harness_allow_remote:
             raise ConfigError(
-                f"{path}:{lines['listeners']}: listeners: {name} at {address} can be reached from other machines, and "
-                "there is no authentication; use 127.0.0.1, or say harness.allow.remote=true"
+                f"{where}, and there is no authentication; use 127.0.0.1, SASL or ssl.client.auth=required, or say "
+                "harness.allow.remote=true"
             )
+        warnings.append(f"{where}: harness.allow.remote=true lets ANYBODY there read, write and delete everything")
+    return warnings
+
+
+def _name_inter_broker_listener(path: Path, values: dict[str, object], lines: Mapping[str, int]) -> None:
+    """security.inter.broker.protocol: the listener between brokers is the one with the name of the protocol."""
+    if "security_inter_broker_protocol" not in values:
+        return
+    if "inter_broker_listener_name" in values:
+        line = lines["security.inter.broker.protocol"]
+        raise ConfigError(f"{path}:{line}: security.inter.broker.protocol: inter.broker.listener.name is given too")
+    values["inter_broker_listener_name"] = values["security_inter_broker_protocol"]
 
 
 def _nearest(key: str, known: Mapping[str, object]) -> str:
@@ -277,10 +360,10 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
     advertised = values.get("advertised_listeners") or {}
     assert isinstance(advertised, dict)
     controller = str(values.get("controller_listener_names", "CONTROLLER"))
+    _name_inter_broker_listener(path, values, lines)
     values["advertised_listeners"] = {
         name: advertised.get(name, address) for name, address in listeners.items() if name != controller
     }
-    _check_reachable(path, listeners, lines, values)
     _check_plain(path, lines, values)
     voters = values["controller_quorum_voters"]
     assert isinstance(voters, dict)

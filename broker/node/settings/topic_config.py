@@ -12,9 +12,20 @@ from dataclasses import dataclass
 
 from broker.controller.image import MetadataImage
 from broker.controller.topic_configs import TOPIC_SETTINGS
-from broker.log.partition_log import LogConfig
+from broker.log.config import LogConfig
 from broker.node.settings.config import LONG_MAX, NodeConfig
 from broker.wire.compression import CodecId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottledReplicas:
+    """Whose copying counts for a replication throttle (KIP-73)."""
+
+    are_all: bool
+    pairs: frozenset[tuple[int, int]]  # (partition, broker)
+
+    def has(self, index: int, broker_id: int) -> bool:
+        return self.are_all or (index, broker_id) in self.pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +42,8 @@ class TopicConfig:
     is_compacted: bool
     is_deleted: bool  # cleanup.policy names `delete`
     flush_ms: int | None
+    leader_throttled: ThrottledReplicas  # with the broker that sends
+    follower_throttled: ThrottledReplicas  # with the broker that asks
     log: LogConfig
 
     @property
@@ -86,6 +99,8 @@ def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
         is_compacted="compact" in policies,
         is_deleted="delete" in policies,
         flush_ms=limit("flush.ms"),
+        leader_throttled=_throttled(values["leader.replication.throttled.replicas"]),
+        follower_throttled=_throttled(values["follower.replication.throttled.replicas"]),
         log=LogConfig(
             segment_bytes=number("segment.bytes"),
             segment_ms=number("segment.ms"),
@@ -101,6 +116,15 @@ def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
             max_compaction_lag_ms=limit("max.compaction.lag.ms"),
             delete_retention_ms=number("delete.retention.ms"),
         ),
+    )
+
+
+def _throttled(value: str) -> ThrottledReplicas:
+    """The value was checked."""
+    items = [item.strip() for item in value.split(",") if item.strip()]
+    pairs = [item.partition(":") for item in items if item != "*"]
+    return ThrottledReplicas(
+        are_all="*" in items, pairs=frozenset((int(partition), int(broker)) for partition, _, broker in pairs)
     )
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from broker.quorum.channels import Channel
 from broker.quorum.roles.role import Move, Role, observed
+from broker.quorum.roles.votes import is_majority, vote_request
 from broker.quorum.transitions import RoleName, Trigger
 from broker.quorum.types import Response, VoteRequest, VoteResponse
 from broker.quorum.voter import Voter
@@ -37,13 +38,7 @@ class Candidate(Role):
         return not_before_ms if peer_id not in self.granted | self.rejected else None
 
     def request(self, voter: Voter) -> VoteRequest:
-        return VoteRequest(
-            candidate_id=voter.node_id,
-            candidate_epoch=voter.epoch,
-            last_epoch=voter.log.last_epoch,
-            last_offset=voter.log.end_offset,
-            pre_vote=False,
-        )
+        return vote_request(voter, pre_vote=False)
 
     def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:
         if not isinstance(response, VoteResponse):
@@ -55,7 +50,7 @@ class Candidate(Role):
         return observed(self, voter, response.leader_epoch, response.leader_id)
 
     def _count(self, voter: Voter) -> Move | None:
-        if len(self.granted) <= len(voter.config.voters) // 2:
+        if not is_majority(self.granted, voter):
             return None
         return Move(trigger=Trigger.VOTES_WON, leader_id=voter.node_id)
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from broker.quorum.channels import Channel
 from broker.quorum.roles.role import Move, Role, observed
+from broker.quorum.roles.votes import is_majority, vote_request
 from broker.quorum.transitions import RoleName, Trigger
 from broker.quorum.types import NO_NODE, Response, VoteRequest, VoteResponse
 from broker.quorum.voter import Voter
@@ -38,13 +39,7 @@ class Prospective(Role):
         return not_before_ms if peer_id not in self.granted else None
 
     def request(self, voter: Voter) -> VoteRequest:
-        return VoteRequest(
-            candidate_id=voter.node_id,
-            candidate_epoch=voter.epoch,
-            last_epoch=voter.log.last_epoch,
-            last_offset=voter.log.end_offset,
-            pre_vote=True,
-        )
+        return vote_request(voter, pre_vote=True)
 
     def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:
         if not isinstance(response, VoteResponse):
@@ -57,6 +52,6 @@ class Prospective(Role):
         return observed(self, voter, response.leader_epoch, response.leader_id)
 
     def _count(self, voter: Voter) -> Move | None:
-        if len(self.granted) <= len(voter.config.voters) // 2:
+        if not is_majority(self.granted, voter):
             return None
         return Move(trigger=Trigger.PRE_VOTES_WON, epoch=voter.epoch + 1, voted_id=voter.node_id)

@@ -58,6 +58,14 @@ class Leader(ReplicaRole):
     def left(self) -> list[Action]:
         return self._waiting.fail(ErrorCode.not_leader_or_follower)
 
+    def release_waiting(self) -> WaitingProduces:
+        """Nothing waits here any more: the next leader epoch of this broker answers."""
+        waiting, self._waiting = self._waiting, WaitingProduces()
+        return waiting
+
+    def wait_on(self, waiting: WaitingProduces) -> None:
+        self._waiting = waiting
+
     # -- the image ---------------------------------------------------------------------------------------------------
 
     def image_changed(self, event: BecomeLeader, now_ms: int) -> list[Action]:

@@ -77,6 +77,7 @@ from broker.sim.invariants.reader_of_what_is_gone_is_told_so_and_begins_at_the_e
     ReaderOfWhatIsGoneIsToldSoAndBeginsAtTheEarliest,
 )
 from broker.sim.invariants.readers_see_committed_transactions_only import ReadersSeeCommittedTransactionsOnly
+from broker.sim.invariants.reassignment_ends_with_its_target_in_sync import ReassignmentEndsWithItsTargetInSync
 from broker.sim.invariants.replicas_catch_up import ReplicasCatchUp
 from broker.sim.invariants.request_of_too_many_elements_is_refused import RequestOfTooManyElementsIsRefused
 from broker.sim.invariants.run_ends import RunEnds
@@ -106,6 +107,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     NewLeaderHasANewEpoch,
     LeaderIsInItsIsr,
     NoUncleanElectionUnlessAllowed,
+    ReassignmentEndsWithItsTargetInSync,
     OneLeaderPerEpoch,
     LogMatching,
     EveryBatchInALogIsWhole,
@@ -252,6 +254,7 @@ __all__ = [
     "QuorumHighWatermarkNeverFalls",
     "ReaderOfWhatIsGoneIsToldSoAndBeginsAtTheEarliest",
     "ReadersSeeCommittedTransactionsOnly",
+    "ReassignmentEndsWithItsTargetInSync",
     "ReplicasCatchUp",
     "RequestOfTooManyElementsIsRefused",
     "RunEnds",

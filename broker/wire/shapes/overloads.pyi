@@ -17,17 +17,22 @@ from broker.wire.shapes import (
     alter_client_quotas,
     alter_configs,
     alter_partition,
+    alter_partition_reassignments,
+    alter_user_scram_credentials,
     api_versions,
     begin_quorum_epoch,
     broker_heartbeat,
     broker_registration,
     consumer_group_describe,
     consumer_group_heartbeat,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_client_quotas,
     describe_cluster,
     describe_configs,
@@ -37,6 +42,7 @@ from broker.wire.shapes import (
     describe_quorum,
     describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
     elect_leaders,
     end_quorum_epoch,
     end_txn,
@@ -49,8 +55,10 @@ from broker.wire.shapes import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -58,8 +66,11 @@ from broker.wire.shapes import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl_authenticate,
+    sasl_handshake,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     vote,
     write_txn_markers,
 )
@@ -124,6 +135,20 @@ def request(
 def request(
     api_key: Literal[ApiKey.LIST_GROUPS], version: int, /, **values: Unpack[list_groups.ListGroupsRequestFields]
 ) -> list_groups.ListGroupsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.SASL_HANDSHAKE],
+    version: int,
+    /,
+    **values: Unpack[sasl_handshake.SaslHandshakeRequestFields],
+) -> sasl_handshake.SaslHandshakeRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.SASL_AUTHENTICATE],
+    version: int,
+    /,
+    **values: Unpack[sasl_authenticate.SaslAuthenticateRequestFields],
+) -> sasl_authenticate.SaslAuthenticateRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.API_VERSIONS], version: int, /, **values: Unpack[api_versions.ApiVersionsRequestFields]
@@ -191,6 +216,18 @@ def request(
 ) -> txn_offset_commit.TxnOffsetCommitRequest: ...
 @overload
 def request(
+    api_key: Literal[ApiKey.DESCRIBE_ACLS], version: int, /, **values: Unpack[describe_acls.DescribeAclsRequestFields]
+) -> describe_acls.DescribeAclsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.CREATE_ACLS], version: int, /, **values: Unpack[create_acls.CreateAclsRequestFields]
+) -> create_acls.CreateAclsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.DELETE_ACLS], version: int, /, **values: Unpack[delete_acls.DeleteAclsRequestFields]
+) -> delete_acls.DeleteAclsRequest: ...
+@overload
+def request(
     api_key: Literal[ApiKey.DESCRIBE_CONFIGS],
     version: int,
     /,
@@ -227,6 +264,20 @@ def request(
 ) -> incremental_alter_configs.IncrementalAlterConfigsRequest: ...
 @overload
 def request(
+    api_key: Literal[ApiKey.ALTER_PARTITION_REASSIGNMENTS],
+    version: int,
+    /,
+    **values: Unpack[alter_partition_reassignments.AlterPartitionReassignmentsRequestFields],
+) -> alter_partition_reassignments.AlterPartitionReassignmentsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.LIST_PARTITION_REASSIGNMENTS],
+    version: int,
+    /,
+    **values: Unpack[list_partition_reassignments.ListPartitionReassignmentsRequestFields],
+) -> list_partition_reassignments.ListPartitionReassignmentsRequest: ...
+@overload
+def request(
     api_key: Literal[ApiKey.DESCRIBE_CLIENT_QUOTAS],
     version: int,
     /,
@@ -239,6 +290,20 @@ def request(
     /,
     **values: Unpack[alter_client_quotas.AlterClientQuotasRequestFields],
 ) -> alter_client_quotas.AlterClientQuotasRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS],
+    version: int,
+    /,
+    **values: Unpack[describe_user_scram_credentials.DescribeUserScramCredentialsRequestFields],
+) -> describe_user_scram_credentials.DescribeUserScramCredentialsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.ALTER_USER_SCRAM_CREDENTIALS],
+    version: int,
+    /,
+    **values: Unpack[alter_user_scram_credentials.AlterUserScramCredentialsRequestFields],
+) -> alter_user_scram_credentials.AlterUserScramCredentialsRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.DELETE_GROUPS], version: int, /, **values: Unpack[delete_groups.DeleteGroupsRequestFields]
@@ -320,6 +385,13 @@ def request(
 ) -> broker_heartbeat.BrokerHeartbeatRequest: ...
 @overload
 def request(
+    api_key: Literal[ApiKey.UNREGISTER_BROKER],
+    version: int,
+    /,
+    **values: Unpack[unregister_broker.UnregisterBrokerRequestFields],
+) -> unregister_broker.UnregisterBrokerRequest: ...
+@overload
+def request(
     api_key: Literal[ApiKey.DESCRIBE_TRANSACTIONS],
     version: int,
     /,
@@ -339,6 +411,13 @@ def request(
     /,
     **values: Unpack[allocate_producer_ids.AllocateProducerIdsRequestFields],
 ) -> allocate_producer_ids.AllocateProducerIdsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
+    version: int,
+    /,
+    **values: Unpack[list_config_resources.ListConfigResourcesRequestFields],
+) -> list_config_resources.ListConfigResourcesRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.DESCRIBE_TOPIC_PARTITIONS],
@@ -420,6 +499,20 @@ def response(
 ) -> list_groups.ListGroupsResponse: ...
 @overload
 def response(
+    api_key: Literal[ApiKey.SASL_HANDSHAKE],
+    version: int,
+    /,
+    **values: Unpack[sasl_handshake.SaslHandshakeResponseFields],
+) -> sasl_handshake.SaslHandshakeResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.SASL_AUTHENTICATE],
+    version: int,
+    /,
+    **values: Unpack[sasl_authenticate.SaslAuthenticateResponseFields],
+) -> sasl_authenticate.SaslAuthenticateResponse: ...
+@overload
+def response(
     api_key: Literal[ApiKey.API_VERSIONS], version: int, /, **values: Unpack[api_versions.ApiVersionsResponseFields]
 ) -> api_versions.ApiVersionsResponse: ...
 @overload
@@ -485,6 +578,18 @@ def response(
 ) -> txn_offset_commit.TxnOffsetCommitResponse: ...
 @overload
 def response(
+    api_key: Literal[ApiKey.DESCRIBE_ACLS], version: int, /, **values: Unpack[describe_acls.DescribeAclsResponseFields]
+) -> describe_acls.DescribeAclsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.CREATE_ACLS], version: int, /, **values: Unpack[create_acls.CreateAclsResponseFields]
+) -> create_acls.CreateAclsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.DELETE_ACLS], version: int, /, **values: Unpack[delete_acls.DeleteAclsResponseFields]
+) -> delete_acls.DeleteAclsResponse: ...
+@overload
+def response(
     api_key: Literal[ApiKey.DESCRIBE_CONFIGS],
     version: int,
     /,
@@ -521,6 +626,20 @@ def response(
 ) -> incremental_alter_configs.IncrementalAlterConfigsResponse: ...
 @overload
 def response(
+    api_key: Literal[ApiKey.ALTER_PARTITION_REASSIGNMENTS],
+    version: int,
+    /,
+    **values: Unpack[alter_partition_reassignments.AlterPartitionReassignmentsResponseFields],
+) -> alter_partition_reassignments.AlterPartitionReassignmentsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.LIST_PARTITION_REASSIGNMENTS],
+    version: int,
+    /,
+    **values: Unpack[list_partition_reassignments.ListPartitionReassignmentsResponseFields],
+) -> list_partition_reassignments.ListPartitionReassignmentsResponse: ...
+@overload
+def response(
     api_key: Literal[ApiKey.DESCRIBE_CLIENT_QUOTAS],
     version: int,
     /,
@@ -533,6 +652,20 @@ def response(
     /,
     **values: Unpack[alter_client_quotas.AlterClientQuotasResponseFields],
 ) -> alter_client_quotas.AlterClientQuotasResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS],
+    version: int,
+    /,
+    **values: Unpack[describe_user_scram_credentials.DescribeUserScramCredentialsResponseFields],
+) -> describe_user_scram_credentials.DescribeUserScramCredentialsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.ALTER_USER_SCRAM_CREDENTIALS],
+    version: int,
+    /,
+    **values: Unpack[alter_user_scram_credentials.AlterUserScramCredentialsResponseFields],
+) -> alter_user_scram_credentials.AlterUserScramCredentialsResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.DELETE_GROUPS], version: int, /, **values: Unpack[delete_groups.DeleteGroupsResponseFields]
@@ -614,6 +747,13 @@ def response(
 ) -> broker_heartbeat.BrokerHeartbeatResponse: ...
 @overload
 def response(
+    api_key: Literal[ApiKey.UNREGISTER_BROKER],
+    version: int,
+    /,
+    **values: Unpack[unregister_broker.UnregisterBrokerResponseFields],
+) -> unregister_broker.UnregisterBrokerResponse: ...
+@overload
+def response(
     api_key: Literal[ApiKey.DESCRIBE_TRANSACTIONS],
     version: int,
     /,
@@ -633,6 +773,13 @@ def response(
     /,
     **values: Unpack[allocate_producer_ids.AllocateProducerIdsResponseFields],
 ) -> allocate_producer_ids.AllocateProducerIdsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
+    version: int,
+    /,
+    **values: Unpack[list_config_resources.ListConfigResourcesResponseFields],
+) -> list_config_resources.ListConfigResourcesResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.DESCRIBE_TOPIC_PARTITIONS],
@@ -1153,6 +1300,10 @@ def field_or(
 ) -> timedelta | Default: ...
 @overload
 def field_or(
+    message: sasl_authenticate.SaslAuthenticateResponse, name: Literal["session_lifetime"], default: Default, /
+) -> timedelta | Default: ...
+@overload
+def field_or(
     message: api_versions.ApiVersionsRequest,
     name: Literal["client_software_name", "client_software_version"],
     default: Default,
@@ -1338,6 +1489,20 @@ def field_or(
 ) -> ErrorCode | Default: ...
 @overload
 def field_or(
+    message: alter_partition_reassignments.AlterPartitionReassignmentsRequest,
+    name: Literal["allow_replication_factor_change"],
+    default: Default,
+    /,
+) -> bool | Default: ...
+@overload
+def field_or(
+    message: alter_partition_reassignments.AlterPartitionReassignmentsResponse,
+    name: Literal["allow_replication_factor_change"],
+    default: Default,
+    /,
+) -> bool | Default: ...
+@overload
+def field_or(
     message: vote.AskedPartitionData, name: Literal["replica_directory_id", "voter_directory_id"], default: None, /
 ) -> UUID | None: ...
 @overload
@@ -1495,6 +1660,14 @@ def field_or(
 def field_or(
     message: list_transactions.ListTransactionsRequest, name: Literal["transactional_id_pattern"], default: Default, /
 ) -> str | Default | None: ...
+@overload
+def field_or(
+    message: list_config_resources.ListConfigResourcesRequest, name: Literal["resource_types"], default: Default, /
+) -> tuple[int, ...] | Default: ...
+@overload
+def field_or(
+    message: list_config_resources.ConfigResource, name: Literal["resource_type"], default: Default, /
+) -> int | Default: ...
 @overload
 def field_or(
     message: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,

@@ -15,15 +15,13 @@ from __future__ import annotations
 import random
 from enum import Enum
 
-from broker.client.core.backoff import backoff_ms
+from broker.client.core.backoff import Backoff
 from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import KafkaError
-from broker.client.core.groups.assignors import ASSIGNORS_BY_NAME, Member, RebalanceProtocol, rebalance_protocol
+from broker.client.core.groups.assignors import ASSIGNORS_BY_NAME, RebalanceProtocol, rebalance_protocol
 from broker.client.core.groups.encodings import (
     Subscription,
     decode_assignment,
-    decode_subscription,
-    encode_assignment,
     encode_subscription,
 )
 from broker.client.core.groups.events import (
@@ -55,6 +53,8 @@ from broker.client.core.groups.events import (
     Tick,
     TopicsKnown,
 )
+from broker.client.core.groups.leading import Leading
+from broker.client.core.groups.steps import Steps
 from broker.wire.errors import ErrorCode, RemoteProtocolError
 
 NEVER_MS = 2**62
@@ -79,17 +79,14 @@ _REPEATED = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.rebalan
 
 
 class ClassicMember:
-    """Invariant: a step is offered only in PREPARING and COMPLETING. `_taken` is that step while the application works
-    on it."""
+    """Invariant: a step is offered only in PREPARING and COMPLETING, or to give up everything in FAILED."""
 
     def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
         self._config = config
-        self._random = rng
         self._names = config.partition_assignment_strategy
         self._protocol = rebalance_protocol(self._names)
         self._topics: frozenset[str] = frozenset()
-        self._step: Step | None = None
-        self._taken: Step | None = None
+        self._steps = Steps()
         self._lost_while_taken = False
         self._has_coordinator = False
         self._is_sent = False  # the request of JOINING, SYNCING or LEAVING waits for its answer
@@ -97,17 +94,14 @@ class ClassicMember:
         self._beaten_ms = 0  # when the last heartbeat was sent
         self._heard_ms = 0  # when the coordinator last answered as it should
         self._polled_ms = 0
-        self._not_before_ms = 0
-        self._attempts = 0
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng)
         self._reason = ""  # of the next join, for the coordinator's log (KIP-800)
         self._wanted_again = ""  # why to join again as soon as the present rebalance is over
-        self._is_leader = False
+        self._leading: Leading | None = None  # None: the leader is another member
         self._skips_assignment = False
         self._assignor = ""
         self._last_assigned: Partitions = frozenset()  # and in which generation: what a sticky assignor goes by
         self._last_generation = NO_GENERATION
-        self._members: tuple[Member, ...] = ()
-        self._counts: dict[str, int] = {}  # partitions that the last assignment of this leader knew
         self._assignments: tuple[tuple[str, bytes], ...] = ()
         self.state = State.OUT
         self.generation = NO_GENERATION
@@ -159,13 +153,10 @@ class ClassicMember:
         return self.state not in (State.OUT, State.FAILED)
 
     def step(self) -> Step | None:
-        return self._step
+        return self._steps.offered
 
     def begin_step(self) -> Step:
-        assert self._step is not None
-        assert self._taken is None
-        self._taken, self._step = self._step, None
-        return self._taken
+        return self._steps.begin()
 
     def next_deadline_ms(self) -> int:
         """When a Tick has something to do."""
@@ -175,9 +166,11 @@ class ClassicMember:
             if self._has_coordinator:
                 deadlines.append(self._heard_ms + self._config.session_timeout_ms)
                 if not self._is_beating:
-                    deadlines.append(max(self._beaten_ms + self._config.heartbeat_interval_ms, self._not_before_ms))
+                    deadlines.append(
+                        max(self._beaten_ms + self._config.heartbeat_interval_ms, self._backoff.not_before_ms)
+                    )
         if self._has_coordinator and not self._is_sent and self.state in (State.JOINING, State.SYNCING):
-            deadlines.append(self._not_before_ms)
+            deadlines.append(self._backoff.not_before_ms)
         return min(deadlines)
 
     # -- what the application wants -------------------------------------------------------------------------------
@@ -197,7 +190,7 @@ class ClassicMember:
     def _on_leave(self, event: Leave, now_ms: int) -> list[Action]:
         """The application has already given up everything."""
         was_known = bool(self.member_id)
-        self._step = self._taken = None
+        self._steps.clear()
         self._lost_while_taken = False
         self.owned = frozenset()
         self._topics = self.group_topics = frozenset()
@@ -228,22 +221,22 @@ class ClassicMember:
         self.state = State.PREPARING
         self._reason = reason
         self._is_sent = False
-        if self._taken is not None:
+        if self._steps.taken is not None:
             self._lost_while_taken = self._lost_while_taken or is_lost
             return
         if is_lost:
-            self._step = Step(kind=StepKind.LOST, revoked=self.owned)
+            self._steps.offered = Step(kind=StepKind.LOST, revoked=self.owned)
             return
         if self._protocol is RebalanceProtocol.EAGER:
             revoked = self.owned
         else:
             revoked = frozenset([each for each in self.owned if each.topic not in self._topics])
-        self._step = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=self.owned - revoked)
+        self._steps.offered = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=self.owned - revoked)
 
     def _on_step_done(self, now_ms: int) -> list[Action]:
-        if self._taken is None:
+        taken = self._steps.end()
+        if taken is None:
             return []  # the member left meanwhile
-        taken, self._taken = self._taken, None
         self.owned = taken.remaining
         if self.state is State.FAILED:
             self._offer_last_step()
@@ -270,7 +263,7 @@ class ClassicMember:
         """In STABLE at once; if an assignment is under way, after it."""
         if self.state is State.STABLE:
             self._prepare(now_ms, reason=reason)
-        elif self.state is State.COMPLETING and self._taken is None:
+        elif self.state is State.COMPLETING and self._steps.taken is None:
             # An assignment that was not taken yet never reaches the application. The next join tells what the
             # application has.
             self._prepare(now_ms, reason=reason)
@@ -293,7 +286,7 @@ class ClassicMember:
         self.counters.joins += 1
         self.member_id, self.generation = event.member_id, event.generation
         self._assignor = event.assignor
-        self._is_leader = event.leader == event.member_id
+        self._leading = None
         self._assignments = ()
         if event.assignor not in ASSIGNORS_BY_NAME:
             return self._fail(
@@ -302,38 +295,29 @@ class ClassicMember:
         self.state = State.SYNCING
         self.group_topics = self._topics
         self._skips_assignment = event.skips_assignment
-        if not self._is_leader:
+        if event.leader != event.member_id:
             return []
         try:
-            self._members = tuple(
-                Member(member_id=member_id, instance_id=instance_id, subscription=decode_subscription(metadata))
-                for member_id, instance_id, metadata in event.members
-            )
+            self._leading = Leading(event.members, self._topics)
         except RemoteProtocolError as error:
             return self._fail(KafkaError(ErrorCode.inconsistent_group_protocol, f"a member of the group sent {error}"))
-        topics = frozenset().union(*[each.subscription.topics for each in self._members], self._topics)
-        self.group_topics = topics
+        self.group_topics = self._leading.topics
         self.state = State.ASKING
-        return [AskTopics(topics=topics)]
+        return [AskTopics(topics=self._leading.topics)]
 
     def _on_topics(self, event: TopicsKnown, now_ms: int) -> list[Action]:
         counts = {name: info.partitions for name, info in event.topics.items()}
+        leading = self._leading
+        if leading is None:
+            return []
         if self.state is State.ASKING and event.is_answer:
-            self._counts = {topic: counts.get(topic, 0) for topic in self.group_topics}
+            leading.know(counts)
             if not self._skips_assignment:
-                existing = {topic: count for topic, count in self._counts.items() if count}
-                result = ASSIGNORS_BY_NAME[self._assignor].assign(self._members, existing)
-                self._assignments = tuple((member_id, encode_assignment(held)) for member_id, held in result.items())
+                self._assignments = leading.assignments(self._assignor)
             self.state = State.SYNCING
             self._is_sent = False
-            return []
-        if self._is_leader and not event.is_answer and self._counts:
-            changed = sorted(
-                topic for topic in self.group_topics & counts.keys() if self._counts.get(topic, 0) != counts[topic]
-            )
-            if changed:
-                self._counts.update({topic: counts[topic] for topic in changed})  # told once
-                return self._want_rejoin(f"partitions of {', '.join(changed[:3])} changed", now_ms)
+        elif not event.is_answer and (changed := leading.take_changed(counts)):
+            return self._want_rejoin(f"partitions of {', '.join(changed[:3])} changed", now_ms)
         return []
 
     def _on_synced(self, event: Synced, now_ms: int) -> list[Action]:
@@ -355,12 +339,14 @@ class ClassicMember:
         self.state = State.COMPLETING
         self._last_assigned, self._last_generation = assigned, self.generation
         if self._protocol is RebalanceProtocol.EAGER:
-            self._step = Step(kind=StepKind.COMPLETE, assigned=assigned, remaining=assigned)
+            self._steps.offered = Step(kind=StepKind.COMPLETE, assigned=assigned, remaining=assigned)
             return []
         revoked = self.owned - assigned
         if revoked:
             self._wanted_again = "partitions were given up for others to take"
-        self._step = Step(kind=StepKind.COMPLETE, revoked=revoked, assigned=assigned - self.owned, remaining=assigned)
+        self._steps.offered = Step(
+            kind=StepKind.COMPLETE, revoked=revoked, assigned=assigned - self.owned, remaining=assigned
+        )
         return []
 
     def _on_heartbeat(self, event: HeartbeatAnswered, now_ms: int) -> list[Action]:
@@ -368,7 +354,7 @@ class ClassicMember:
         if event.error is ErrorCode.none:
             self._heard_ms = now_ms
             self.counters.last_heartbeat_ms = now_ms
-            self._attempts = 0
+            self._backoff.attempts = 0
             return []
         if not self._is_member():
             return []  # of a generation that is over
@@ -379,13 +365,13 @@ class ClassicMember:
 
     def _on_error(self, error: ErrorCode, what: str, now_ms: int) -> list[Action]:
         if error in _COORDINATOR_ERRORS:
-            self._back_off(now_ms)
+            self._backoff.failed(now_ms)
             self._has_coordinator = self._is_sent = self._is_beating = False
             return [DropCoordinator(reason=f"{what}: {error.name}")]
         if error in _LOST_ERRORS:
             return self._lose(now_ms, reason=f"{what}: {error.name}", keeps_id=error is ErrorCode.illegal_generation)
         if error in _REPEATED or error.retriable:
-            self._back_off(now_ms)
+            self._backoff.failed(now_ms)
             return []
         return self._fail(KafkaError(error, f"{what} of group {self._config.group_id!r}"))
 
@@ -396,8 +382,8 @@ class ClassicMember:
         self._forget_membership()
         if keeps_id:
             self.member_id = member_id
-        self._back_off(now_ms)
-        if self.owned or self._taken is not None:
+        self._backoff.failed(now_ms)
+        if self.owned or self._steps.taken is not None:
             self._prepare(now_ms, reason=reason, is_lost=True)
         elif self.state is not State.PREPARING:
             self._reason = reason
@@ -412,9 +398,9 @@ class ClassicMember:
         return []
 
     def _offer_last_step(self) -> None:
-        self._step = None
-        if self._taken is None and self.owned:
-            self._step = Step(kind=StepKind.LOST, revoked=self.owned)
+        self._steps.offered = None
+        if self._steps.taken is None and self.owned:
+            self._steps.offered = Step(kind=StepKind.LOST, revoked=self.owned)
 
     # -- what time asks for ---------------------------------------------------------------------------------------
 
@@ -426,7 +412,7 @@ class ClassicMember:
         if self._is_member() and now_ms >= self._heard_ms + self._config.session_timeout_ms:
             self._has_coordinator = self._is_sent = self._is_beating = False
             return [DropCoordinator(reason="no answer to a heartbeat within session.timeout.ms")]
-        if now_ms < self._not_before_ms:
+        if now_ms < self._backoff.not_before_ms:
             return []
         if self.state is State.JOINING and not self._is_sent:
             self._is_sent = True
@@ -489,23 +475,17 @@ class ClassicMember:
     def _forget_membership(self) -> None:
         self.generation = NO_GENERATION
         self.member_id = NO_MEMBER_ID
-        self._is_leader = False
+        self._leading = None
         self._is_sent = self._is_beating = False
 
     def _settled(self, now_ms: int) -> None:
-        self._attempts = 0
-        self._not_before_ms = 0
+        self._backoff.succeeded()
         self._heard_ms = now_ms
 
-    def _back_off(self, now_ms: int) -> None:
-        self._attempts += 1
-        first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
-        self._not_before_ms = now_ms + backoff_ms(self._attempts, first_ms, longest_ms, self._random)
-
     def check_invariants(self) -> None:
-        assert self._step is None or self.state in (State.PREPARING, State.COMPLETING, State.FAILED)
-        assert not (self._step is not None and self._taken is not None)
+        assert self._steps.offered is None or self.state in (State.PREPARING, State.COMPLETING, State.FAILED)
+        self._steps.check_invariants()
         assert self.generation == NO_GENERATION or self.member_id != NO_MEMBER_ID
         assert self.error is None or self.state in (State.FAILED, State.OUT)
         if self.state in (State.PREPARING, State.COMPLETING):
-            assert self._step is not None or self._taken is not None
+            assert self._steps.offered is not None or self._steps.taken is not None

@@ -12,7 +12,7 @@ import random
 from enum import Enum
 from uuid import UUID
 
-from broker.client.core.backoff import backoff_ms
+from broker.client.core.backoff import Backoff
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import KafkaError
@@ -39,6 +39,7 @@ from broker.client.core.groups.events import (
     Tick,
     TopicsKnown,
 )
+from broker.client.core.groups.steps import Steps
 from broker.wire.errors import ErrorCode
 
 NEVER_MS = 2**62
@@ -67,7 +68,6 @@ class ConsumerMember:
 
     def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
         self._config = config
-        self._random = rng
         self._topics: frozenset[str] = frozenset()
         self._told_topics: frozenset[str] | None = None
         self._told_owned: _Target | None = None  # None: has to be told
@@ -76,8 +76,7 @@ class ConsumerMember:
         self._ids: dict[str, UUID] = {}
         self._is_asking_topics = False
         self._asked_ms = 0
-        self._step: Step | None = None
-        self._taken: Step | None = None
+        self._steps = Steps()
         self._has_coordinator = False
         self._is_beating = False
         self._is_hurried = False  # there is something to tell before the next interval is over
@@ -85,8 +84,7 @@ class ConsumerMember:
         self._interval_ms = 0
         self._beaten_ms = 0
         self._polled_ms = 0
-        self._not_before_ms = 0
-        self._attempts = 0
+        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng)
         self.state = State.OUT
         self.generation = NO_GENERATION
         # Made by the client, for its whole life (KIP-1082).
@@ -133,13 +131,10 @@ class ConsumerMember:
         return self.state not in (State.OUT, State.FAILED)
 
     def step(self) -> Step | None:
-        return self._step
+        return self._steps.offered
 
     def begin_step(self) -> Step:
-        assert self._step is not None
-        assert self._taken is None
-        self._taken, self._step = self._step, None
-        return self._taken
+        return self._steps.begin()
 
     def next_deadline_ms(self) -> int:
         deadlines = [NEVER_MS]
@@ -172,7 +167,8 @@ class ConsumerMember:
 
     def _on_leave(self, event: Leave, now_ms: int) -> list[Action]:
         was_member = self.state in (State.JOINING, State.MEMBER) and self.generation != NO_GENERATION
-        self._step = self._taken = self._target = None
+        self._steps.clear()
+        self._target = None
         self.owned = frozenset()
         self._topics = self.group_topics = frozenset()
         is_static = self._config.group_instance_id != ""
@@ -206,11 +202,11 @@ class ConsumerMember:
             return [AskTopics(topics=self._topics)]
         wanted = frozenset(TopicPartition(self._names[topic_id], index) for topic_id, index in self._target)
         if wanted == self.owned:
-            self._step = None
+            self._steps.offered = None
             self._acknowledge()
             return []
         self.counters.began(now_ms)
-        self._step = Step(
+        self._steps.offered = Step(
             kind=StepKind.COMPLETE,
             revoked=self.owned - wanted,
             assigned=wanted - self.owned,
@@ -219,7 +215,7 @@ class ConsumerMember:
         return []
 
     def _is_reconciling(self) -> bool:
-        return self.state is State.MEMBER and self._target is not None and self._taken is None
+        return self.state is State.MEMBER and self._target is not None and self._steps.taken is None
 
     def _has_unknown_topic(self) -> bool:
         return any(topic_id not in self._names for topic_id, _ in self._target or ())
@@ -229,20 +225,20 @@ class ConsumerMember:
             self._is_hurried = True
 
     def _on_step_done(self, now_ms: int) -> None:
-        if self._taken is None:
+        taken = self._steps.end()
+        if taken is None:
             return  # the member left meanwhile
-        taken, self._taken = self._taken, None
         self.owned = taken.remaining
         self.counters.ended(now_ms)
         if self.state in (State.LOST, State.FAILED):
             self._offer_lost(now_ms)
 
     def _offer_lost(self, now_ms: int) -> None:
-        self._step = None
-        if self._taken is not None:
+        self._steps.offered = None
+        if self._steps.taken is not None:
             return
         if self.owned:
-            self._step = Step(kind=StepKind.LOST, revoked=self.owned)
+            self._steps.offered = Step(kind=StepKind.LOST, revoked=self.owned)
         elif self.state is State.LOST:
             self._join(now_ms)
 
@@ -263,8 +259,7 @@ class ConsumerMember:
             return []
         if event.error is not ErrorCode.none:
             return self._on_error(event, now_ms)
-        self._attempts = 0
-        self._not_before_ms = 0
+        self._backoff.succeeded()
         if self.state is State.JOINING:
             self.counters.joins += 1
         self.state = State.MEMBER
@@ -310,7 +305,7 @@ class ConsumerMember:
 
     def _next_heartbeat_ms(self) -> int:
         due_ms = 0 if self._is_hurried else self._beaten_ms + self._interval_ms
-        return max(due_ms, self._not_before_ms)
+        return max(due_ms, self._backoff.not_before_ms)
 
     def _due(self, now_ms: int) -> list[Action]:
         if self.state is State.MEMBER and now_ms >= self._polled_ms + self._config.max_poll_interval_ms:
@@ -330,7 +325,7 @@ class ConsumerMember:
         is_static = self._config.group_instance_id != ""
         leaving = self._heartbeat(STATIC_LEAVE_EPOCH if is_static else LEAVE_EPOCH)
         has_coordinator = self._has_coordinator
-        if not self.owned and self._taken is None:
+        if not self.owned and self._steps.taken is None:
             self._polled_ms = now_ms  # nothing is held back: it stays
             return []
         self._lose(now_ms)
@@ -358,15 +353,14 @@ class ConsumerMember:
         )
 
     def _back_off(self, now_ms: int) -> None:
-        self._attempts += 1
-        first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
-        self._not_before_ms = now_ms + backoff_ms(self._attempts, first_ms, longest_ms, self._random)
+        self._backoff.failed(now_ms)
         self._is_hurried = True
 
     def check_invariants(self) -> None:
-        assert not (self._step is not None and self._taken is not None)
+        self._steps.check_invariants()
         assert self.error is None or self.state in (State.FAILED, State.OUT)
         assert self.state is not State.MEMBER or self.generation >= 0
-        if self._step is not None:
-            assert self._step.revoked <= self.owned
-            assert self._step.remaining == (self.owned - self._step.revoked) | self._step.assigned
+        step = self._steps.offered
+        if step is not None:
+            assert step.revoked <= self.owned
+            assert step.remaining == (self.owned - step.revoked) | step.assigned

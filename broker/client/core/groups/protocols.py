@@ -1,4 +1,4 @@
-"""What depends on the protocol that a group speaks: its core, and the events for what no broker said."""
+"""What depends on the protocol of a group: the core of a member, and the events for requests that were not sent."""
 
 from __future__ import annotations
 

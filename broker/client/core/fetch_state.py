@@ -1,0 +1,94 @@
+"""What the consumer knows of one partition, and the values that its fetcher takes and gives."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.client.core.metadata import UNKNOWN_EPOCH
+from broker.client.core.positions import EpochChain
+
+EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
+LATEST = -1
+# Not part of the protocol: the shell replaces it by the time, because the shell has the wall clock.
+BY_DURATION = -(2**63)
+
+
+class ConsumerRecord(NamedTuple):
+    """A named tuple, as one is made per record."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResult:
+    """One partition of an answer. `records` must stay valid until `on_answer` returns."""
+
+    error_code: int = 0
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    records: bytes | memoryview = b""
+    aborted: tuple[tuple[int, int], ...] = ()  # (producer id, first offset) of transactions that reach into `records`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPosition:
+    offset: int
+    leader_epoch: int  # the epoch that we believe the leader has; a leader with another epoch refuses the fetch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """A question to the leader of `leader_epoch`: where does `offset_epoch` end? That is the epoch of the record before
+    `offset`."""
+
+    offset: int
+    offset_epoch: int
+    leader_epoch: int
+
+
+class PartitionState:
+    """Invariant: `position` is the offset of the next record to hand out; `fetch_offset` that of the next to fetch."""
+
+    __slots__ = (
+        "attempts",
+        "awaits_committed",
+        "epochs",
+        "fetch_offset",
+        "high_watermark",
+        "is_paused",
+        "log_start_offset",
+        "not_before_ms",
+        "position",
+        "records",
+        "reset_to",
+        "validated_epoch",
+    )
+
+    def __init__(self) -> None:
+        self.position: int | None = None
+        self.fetch_offset = 0
+        self.reset_to: int | None = None
+        self.records: deque[ConsumerRecord] = deque()
+        self.not_before_ms = 0
+        self.attempts = 0
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.awaits_committed = False
+        self.is_paused = False
+        self.epochs = EpochChain()
+        self.validated_epoch = UNKNOWN_EPOCH  # of the leader that confirmed the position, or did not have to
+
+    def stand_at(self, offset: int) -> None:
+        self.position = self.fetch_offset = offset
+        self.reset_to = None
+        self.awaits_committed = False
+        self.records.clear()
+        self.validated_epoch = UNKNOWN_EPOCH

@@ -1,0 +1,52 @@
+"""ListConfigResources (key 74), versions 0-1 (KIP-1142): what has settings, by type.
+
+Version 0 (once ListClientMetricsResources, KIP-714) lists subscriptions of clients' metrics only. There are none,
+and no settings of groups. An empty list of types asks for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import field_or, response
+
+if TYPE_CHECKING:
+    from broker.wire.shapes import list_config_resources as shapes
+
+BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32
+LISTED = {0: (CLIENT_METRICS,), 1: (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS, GROUP)}
+
+
+def handle(services: Services, request: AnyRequest[shapes.ListConfigResourcesRequest]) -> None:
+    listed = LISTED[request.version]
+    wanted = field_or(request.message, "resource_types", ()) or listed
+    if not set(wanted) <= set(listed):
+        request.respond(_answer(request, ErrorCode.unsupported_version, ()))
+        return
+    found = [(kind, name) for kind in listed if kind in wanted for name in _names(services, request, kind)]
+    request.respond(_answer(request, ErrorCode.none, found))
+
+
+def _names(services: Services, request: AnyRequest[shapes.ListConfigResourcesRequest], kind: int) -> Iterable[str]:
+    image = services.metadata.image
+    if kind == TOPIC_RESOURCE:
+        return image.topics
+    if kind in (BROKER_RESOURCE, BROKER_LOGGER):
+        live = image.live_broker_ids()
+        return [str(each) for each in live if request.listener_name in image.brokers[each].endpoints]
+    return ()
+
+
+def _answer(
+    request: AnyRequest[shapes.ListConfigResourcesRequest], error: ErrorCode, found: Iterable[tuple[int, str]]
+) -> shapes.ListConfigResourcesResponse:
+    resources: list[shapes.ConfigResourceFields] = [
+        {"resource_name": name, "resource_type": kind} for kind, name in found
+    ]
+    return response(ApiKey.LIST_CONFIG_RESOURCES, request.version, error_code=error, config_resources=resources)

@@ -1,0 +1,299 @@
+"""Rules of the APIs of groups: members, and who describes or deletes groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from broker.node.handlers.authorization.rules import (
+    AnyApi,
+    Entry,
+    Item,
+    Need,
+    Rule,
+    amend,
+    each,
+    hiding,
+    made,
+    rule,
+    top,
+    whole,
+)
+from broker.node.handlers.operations import NOT_ASKED
+from broker.node.handlers.services import Services
+from broker.security.acls import Operation, ResourceType
+from broker.security.authorizer import Access
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import field_or
+
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+READ, DESCRIBE = Operation.READ, Operation.DESCRIBE
+
+
+def _group(message: Any) -> str:
+    return str(message.group_id)
+
+
+def _join_refused(request: AnyApi, error: ErrorCode) -> Any:
+    name = None if request.version >= 7 else ""
+    return top(request, error, generation_id=-1, protocol_name=name, leader="", member_id="", members=[])
+
+
+def _empty(**values: object) -> Any:
+    return lambda request, error: top(request, error, **values)
+
+
+_FAILED = "GROUP_AUTHORIZATION_FAILED"
+JOIN_GROUP = rule(whole(READ, GROUP, _group, _join_refused, _FAILED))
+
+
+def _synced_group(message: Any) -> str | None:
+    """Without what version 5 demands it is inconsistent whoever asks: the handler says so."""
+    is_complete = None not in (field_or(message, "protocol_type", ""), field_or(message, "protocol_name", ""))
+    return _group(message) if is_complete else None
+
+
+SYNC_GROUP = rule(whole(READ, GROUP, _synced_group, _empty(assignment=b""), _FAILED))
+HEARTBEAT = rule(whole(READ, GROUP, _group))
+LEAVE_GROUP = rule(whole(READ, GROUP, _group, _empty(members=[]), _FAILED))
+
+# -- committed offsets
+
+
+def _absent_offsets(topic: Item, error: ErrorCode) -> Entry:
+    about = {"name": topic.name} if hasattr(topic, "name") else {"topic_id": topic.topic_id}
+    return {
+        **about,
+        "partitions": [
+            {
+                "partition_index": index,
+                "committed_offset": -1,
+                "committed_leader_epoch": -1,
+                "metadata": "",
+                "error_code": error,
+            }
+            for index in topic.partition_indexes
+        ],
+    }
+
+
+def _offset_fetch(access: Access, services: Services, request: AnyApi) -> Any | None:
+    return (_one_group if request.version < 8 else _several_groups)(access, services, request)
+
+
+def _one_group(access: Access, services: Services, request: AnyApi) -> Any | None:
+    message = request.message
+    error = ErrorCode.group_authorization_failed
+    if not access.may(DESCRIBE, GROUP, message.group_id):
+        if request.version >= 2:
+            return made(request, error_code=error, topics=[])
+        refused = [_absent_offsets(topic, error) for topic in message.topics or ()]
+        return made(request, topics=refused)
+    hidden = [each for each in message.topics or () if not access.may(DESCRIBE, TOPIC, each.name)]
+    told = [_absent_offsets(topic, ErrorCode.topic_authorization_failed) for topic in hidden]
+    extra: Any = made(request, topics=told)
+    if message.topics is not None:
+        request.message = replace(message, topics=tuple(each for each in message.topics if each not in hidden))
+
+    def change(answer: Any) -> Any:
+        if field_or(answer, "error_code", ErrorCode.none) is not ErrorCode.none:
+            return answer
+        seen = tuple(each for each in answer.topics if access.may(DESCRIBE, TOPIC, each.name))
+        return replace(answer, topics=(*seen, *extra.topics))
+
+    amend(request, change)
+    return None
+
+
+def _several_groups(access: Access, services: Services, request: AnyApi) -> Any | None:
+    names = services.metadata.image.topic_names
+    kept, refused = [], []
+    hidden: dict[str, list[Entry]] = {}  # by group
+    for group in request.message.groups:
+        if not access.may(DESCRIBE, GROUP, group.group_id):
+            refused.append(
+                {"group_id": group.group_id, "topics": [], "error_code": ErrorCode.group_authorization_failed}
+            )
+            continue
+        seen = [each for each in group.topics or () if _is_seen(access, each, names)]
+        if group.topics is not None and len(seen) < len(group.topics):
+            hidden[group.group_id] = [
+                _absent_offsets(each, ErrorCode.topic_authorization_failed) for each in group.topics if each not in seen
+            ]
+            group = replace(group, topics=tuple(seen))
+        kept.append(group)
+    told: Any = made(request, groups=refused)
+    if refused and not kept:
+        return told
+    request.message = replace(request.message, groups=tuple(kept))
+    amend(request, lambda answer: _with_groups(access, request, answer, told.groups, hidden, names))
+    return None
+
+
+def _is_seen(access: Access, topic: Item, names: Mapping[UUID | None, str]) -> bool:
+    """An id that no topic has is the handler's to answer."""
+    name = topic.name if hasattr(topic, "name") else names.get(topic.topic_id)
+    return name is None or access.may(DESCRIBE, TOPIC, name)
+
+
+def _with_groups(
+    access: Access,
+    request: AnyApi,
+    answer: Any,
+    refused: tuple[Any, ...],
+    hidden: Mapping[str, list[Entry]],
+    names: Mapping[UUID | None, str],
+) -> Any:
+    groups = []
+    for group in answer.groups:
+        topics = tuple(each for each in group.topics if _is_seen(access, each, names))
+        if group.group_id in hidden and group.error_code is ErrorCode.none:
+            entry = {"group_id": group.group_id, "topics": hidden[group.group_id], "error_code": ErrorCode.none}
+            extra: Any = made(request, groups=[entry])
+            topics = (*topics, *extra.groups[0].topics)
+        groups.append(replace(group, topics=topics))
+    return replace(answer, groups=(*groups, *refused))
+
+
+OFFSET_FETCH = Rule(
+    needs=(
+        Need(operation=DESCRIBE, resource=GROUP, otherwise="GROUP_AUTHORIZATION_FAILED for that group"),
+        Need(
+            operation=DESCRIBE,
+            resource=TOPIC,
+            otherwise="TOPIC_AUTHORIZATION_FAILED for its partitions; left out if all are asked for",
+        ),
+    ),
+    steps=(_offset_fetch,),
+)
+
+# -- descriptions
+
+
+def _described(item: Item, error: ErrorCode) -> Entry:
+    return {
+        "error_code": error,
+        "error_message": None,
+        "group_id": item,
+        "group_state": "",
+        "protocol_type": "",
+        "protocol_data": "",
+        "members": [],
+        "authorized_operations": NOT_ASKED,
+    }
+
+
+def _described_consumers(item: Item, error: ErrorCode, text: str | None = None) -> Entry:
+    return {
+        "error_code": error,
+        "error_message": text,
+        "group_id": item,
+        "group_state": "",
+        "group_epoch": 0,
+        "assignment_epoch": 0,
+        "assignor_name": "",
+        "members": [],
+        "authorized_operations": NOT_ASKED,
+    }
+
+
+_itself = lambda services, item: str(item)  # noqa: E731  # a group is named by itself
+DESCRIBE_GROUPS = rule(each(DESCRIBE, GROUP, "groups", _described, "groups", _itself))
+
+
+def _list_groups(access: Access, services: Services, request: AnyApi) -> None:
+    if not access.may_on_cluster(DESCRIBE):
+        _listed[1](access, services, request)
+
+
+_listed = hiding(DESCRIBE, GROUP, "groups", lambda item: str(item.group_id), "the group is left out")
+LIST_GROUPS = Rule(
+    needs=(Need(operation=DESCRIBE, resource=CLUSTER, otherwise="each group is looked at"), _listed[0]),
+    steps=(_list_groups,),
+)
+
+
+def _delete_groups(access: Access, services: Services, request: AnyApi) -> Any | None:
+    """Each group once, as in Kafka."""
+    request.message = replace(request.message, groups_names=tuple(dict.fromkeys(request.message.groups_names)))
+    return _deleted[1](access, services, request)
+
+
+_deleted = each(
+    Operation.DELETE,
+    GROUP,
+    "groups_names",
+    lambda item, error: {"group_id": item, "error_code": error},
+    "results",
+    _itself,
+)
+DELETE_GROUPS = Rule(needs=(_deleted[0],), steps=(_delete_groups,))
+
+
+def _hide_topics_of_members(access: Access, services: Services, request: AnyApi) -> None:
+    """A group whose members use a topic that the client may not describe is refused as a whole, as in Kafka."""
+    text = "The described group uses topics that the client is not authorized to describe."
+
+    def change(answer: Any) -> Any:
+        groups = []
+        for group in answer.groups:
+            if all(access.may(DESCRIBE, TOPIC, name) for name in _topics_of(group)):
+                groups.append(group)
+                continue
+            entry = _described_consumers(group.group_id, ErrorCode.topic_authorization_failed, text)
+            refused: Any = made(request, groups=[entry])
+            groups += refused.groups
+        return replace(answer, groups=tuple(groups))
+
+    amend(request, change)
+
+
+def _topics_of(group: Item) -> set[str]:
+    return {
+        name
+        for member in group.members
+        for name in (
+            *member.subscribed_topic_names,
+            *(each.topic_name for each in member.assignment.topic_partitions),
+            *(each.topic_name for each in member.target_assignment.topic_partitions),
+        )
+    }
+
+
+CONSUMER_GROUP_DESCRIBE = rule(
+    each(DESCRIBE, GROUP, "group_ids", _described_consumers, "groups", _itself),
+    (
+        Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for a group that uses it"),
+        _hide_topics_of_members,
+    ),
+)
+
+
+def _subscribed(access: Access, services: Services, request: AnyApi) -> Any | None:
+    names = request.message.subscribed_topic_names or ()
+    if all(access.may(DESCRIBE, TOPIC, name) for name in names):
+        return None
+    return _heartbeat_refused(request, ErrorCode.topic_authorization_failed)
+
+
+def _heartbeat_refused(request: AnyApi, error: ErrorCode) -> Any:
+    return top(
+        request, error, error_message=None, member_id=None, member_epoch=0, heartbeat_interval=0, assignment=None
+    )
+
+
+CONSUMER_GROUP_HEARTBEAT = rule(
+    whole(READ, GROUP, _group, _heartbeat_refused, _FAILED),
+    (Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED"), _subscribed),
+)
+LIST_TRANSACTIONS = rule(
+    hiding(
+        DESCRIBE,
+        ResourceType.TRANSACTIONAL_ID,
+        "transaction_states",
+        lambda item: str(item.transactional_id),
+        "the transaction is left out",
+    )
+)

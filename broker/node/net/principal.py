@@ -1,0 +1,17 @@
+"""Who is at the other end of a connection: Kafka's KafkaPrincipal, written `User:alice`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+ANONYMOUS = Principal("User", "ANONYMOUS")  # of a connection on which nobody proved who they are, as in Kafka

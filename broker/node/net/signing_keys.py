@@ -1,0 +1,59 @@
+"""The keys that tokens are signed with, from `sasl.oauthbearer.jwks.endpoint.url`: http, https or file.
+
+They are read at the start, every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and soon after a token with an unknown
+key. What cannot be read leaves the keys as they are, with a line in the log.
+Shown by tests/broker_node/test_node_sasl.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import urllib.request
+from collections.abc import Mapping
+
+from broker.node.process.logs import Logger
+from broker.security.signatures import Key, parse_jwks
+
+READ_TIMEOUT_S = 10.0
+RETRY_S = 10.0  # after a failure, and between two looks that unknown keys ask for
+KEYS_BYTES_MAX = 1 << 20
+
+
+class SigningKeys:
+    def __init__(self, url: str, *, refresh_ms: int, logger: Logger) -> None:
+        self._url, self._refresh_s, self._logger = url, refresh_ms / 1000, logger
+        self._asked = asyncio.Event()
+        self.by_id: Mapping[str, Key] = {}
+
+    def unknown(self) -> None:
+        """A token names a key that is not here: look again."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            is_read = await self._read()
+            await asyncio.sleep(RETRY_S)
+            self._asked.clear()
+            if is_read:
+                try:
+                    async with asyncio.timeout(max(0.0, self._refresh_s - RETRY_S)):
+                        await self._asked.wait()
+                except TimeoutError:
+                    pass
+
+    async def _read(self) -> bool:
+        try:
+            self.by_id = parse_jwks(await asyncio.to_thread(self._fetch))
+        except (OSError, ValueError, http.client.HTTPException) as error:  # else it would end the broker
+            self._logger.warning("keys_not_read", url=self._url, cause=repr(str(error)))
+            return False
+        return True
+
+    def _fetch(self) -> bytes:
+        with urllib.request.urlopen(self._url, timeout=READ_TIMEOUT_S) as answer:  # the operator's own address
+            content: bytes = answer.read(KEYS_BYTES_MAX + 1)
+        if len(content) > KEYS_BYTES_MAX:
+            raise ValueError(f"more than {KEYS_BYTES_MAX} bytes")
+        return content

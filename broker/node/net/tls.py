@@ -1,0 +1,159 @@
+"""Contexts of TLS from a listener's settings, and their renewal when the files or the settings change.
+
+Only PEM is read (docs/guide/broker-security.md says how to convert other stores). No key is written to a disk.
+Shown by tests/broker_node/test_node_tls.py.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from broker.client.tls import unnamed_file
+from broker.node.process.logs import Logger
+from broker.node.settings.security import SecurityError, TlsSettings, conversion
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+_JKS_MAGIC, _DER_SEQUENCE = b"\xfe\xed\xfe\xed", b"\x30"
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Raises SecurityError: what is wrong with which file."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _prepare(context, settings)
+    context.verify_mode = _CLIENT_AUTH[settings.client_auth]
+    return context
+
+
+def client_context(settings: TlsSettings) -> ssl.SSLContext:
+    """For dials to other brokers. Without a truststore the authorities of the host are trusted, as Java's are."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = settings.verifies_host
+    _prepare(context, settings)
+    if not (settings.truststore_location or settings.truststore_certificates):
+        context.load_default_certs()
+    return context
+
+
+def _prepare(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    context.minimum_version = _VERSIONS[settings.versions[0]]
+    context.maximum_version = _VERSIONS[settings.versions[-1]]
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # what is in a truststore is trusted, as by Java
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    if settings.cipher_suites:
+        _choose_suites(context, settings.cipher_suites)
+    _load_key(context, settings)
+    _load_trust(context, settings)
+
+
+def _choose_suites(context: ssl.SSLContext, suites: str) -> None:
+    """In this order: the broker's wish counts, and not the client's."""
+    try:
+        context.set_ciphers(suites)
+    except ssl.SSLError:
+        raise SecurityError("ssl.cipher.suites", f"OpenSSL has none of {suites.replace(':', ', ')}") from None
+    context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+
+
+def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    key = "ssl.keystore.location" if settings.keystore_location else "ssl.keystore.key"
+    text = settings.key + "\n" + settings.certificate_chain
+    if settings.keystore_location:
+        text = _pem(Path(settings.keystore_location), key, "keystore")
+    if "PRIVATE KEY-----" not in text or "-----BEGIN CERTIFICATE-----" not in text:
+        raise SecurityError(
+            key, "expected a private key and its certificates, each between -----BEGIN and -----END lines"
+        )
+    try:
+        with unnamed_file(text) as path:
+            # A function: OpenSSL would ask a terminal.
+            context.load_cert_chain(path, password=lambda: settings.key_password)
+    except OSError as error:  # ssl.SSLError is one
+        hint = "" if "ENCRYPTED" not in text else "; the key is encrypted: is ssl.key.password right?"
+        raise SecurityError(
+            key, f"the key or a certificate cannot be used: {getattr(error, 'reason', None) or error}{hint}"
+        ) from None
+
+
+def _load_trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    key, text = "ssl.truststore.certificates", settings.truststore_certificates
+    if settings.truststore_location:
+        key = "ssl.truststore.location"
+        text = _pem(Path(settings.truststore_location), key, "truststore")
+    if not text:
+        return
+    try:
+        context.load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError) as error:
+        raise SecurityError(key, f"expected certificates between -----BEGIN and -----END lines: {error}") from None
+
+
+def _pem(path: Path, key: str, store: str) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SecurityError(key, f"{path} cannot be read: {error.strerror}") from None
+    if b"-----BEGIN" in content:
+        return content.decode(errors="replace")
+    kind = "JKS" if content.startswith(_JKS_MAGIC) else "PKCS12" if content.startswith(_DER_SEQUENCE) else "no store"
+    hint = f"; {conversion(kind, store, str(path))}" if kind != "no store" else ""
+    raise SecurityError(key, f"{path}: expected PEM, got {kind}{hint}")
+
+
+class Contexts:
+    """The context of a listener for the next connection. Connections that live keep the one that they began with.
+
+    Files that are new since the last look are read again. If they cannot be used, the old context stays, with a line in
+    the log: certificates are often renewed in two steps.
+    """
+
+    def __init__(
+        self,
+        listener: str,
+        settings: TlsSettings,
+        logger: Logger,
+        make: Callable[[TlsSettings], ssl.SSLContext] = server_context,
+    ) -> None:
+        """Raises SecurityError."""
+        self._listener, self._logger, self._make = listener, logger, make
+        self.settings = settings
+        self._seen = _files(settings)
+        self._context = make(settings)
+
+    def current(self) -> ssl.SSLContext:
+        if (seen := _files(self.settings)) != self._seen:
+            self._seen = seen
+            self._renew(self.settings)
+        return self._context
+
+    def reconfigure(self, settings: TlsSettings) -> None:
+        """For the connections to come."""
+        if settings != self.settings:
+            self._seen = _files(settings)
+            self._renew(settings)
+
+    def _renew(self, settings: TlsSettings) -> None:
+        try:
+            self._context = self._make(settings)
+        except SecurityError as error:
+            self._logger.warning("certificates_kept", listener=self._listener, cause=repr(str(error)))
+            return
+        self.settings = settings
+        self._logger.info("certificates_renewed", listener=self._listener)
+
+
+def _files(settings: TlsSettings) -> tuple[object, ...]:
+    """What changes when a file does: of each its inode, size and time, None if it is not there."""
+    return tuple(_state(path) for path in (settings.keystore_location, settings.truststore_location) if path)
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,50 @@
+"""Replication throttles (KIP-73): how much of the copying of chosen replicas a broker sends and takes in a second.
+
+Owns the two rates of a broker (leader.replication.throttled.rate, follower.replication.throttled.rate), each over a
+sliding window of replication.quota.window.num samples. Which replicas count is in the topics' settings
+(`ThrottledReplicas` of broker/node/settings/topic_config.py). All copying of these counts, as in Kafka, but only a
+replica that is out of sync is made to wait: the leader leaves its records out of the answer, and the follower does not
+ask for it. Bytes are those of records. Kafka's leader also counts the frame around them.
+Pure: the clock comes in. Shown by tests/broker_node/test_node_replication_quotas.py.
+"""
+
+from __future__ import annotations
+
+from broker.node.net.quotas import RateWindow
+from broker.node.settings.config import LONG_MAX, NodeConfig
+
+
+class ReplicationQuota:
+    """One direction. `is_limited` is False while no rate is set: then nothing is measured."""
+
+    __slots__ = ("_rate", "_window", "is_limited")
+
+    def __init__(self, *, window_count: int, window_size_ms: int) -> None:
+        self._rate = LONG_MAX  # bytes a second
+        # Kafka's SimpleRate: a first burst is not spread over the whole window, as it is for clients.
+        self._window = RateWindow(count=window_count, size_ms=window_size_ms, elapsed_windows_min=1)
+        self.is_limited = False
+
+    def set_rate(self, rate: int) -> None:
+        self._rate, self.is_limited = rate, rate < LONG_MAX
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        self._window.add(size_bytes, now_ms)
+
+    def is_exceeded(self, now_ms: int) -> bool:
+        return self.is_limited and self._window.per_second(now_ms) > self._rate
+
+
+class ReplicationQuotas:
+    """Both of a broker."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        count, size_ms = config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
+        self.leader = ReplicationQuota(window_count=count, window_size_ms=size_ms)
+        self.follower = ReplicationQuota(window_count=count, window_size_ms=size_ms)
+        self.reconfigure(config)
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        """`config`: with what was set at run time."""
+        self.leader.set_rate(config.leader_replication_throttled_rate)
+        self.follower.set_rate(config.follower_replication_throttled_rate)
