@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if len(arguments) == 3 and arguments[0] == "--worker":
         return _run_as_worker(int(arguments[1]), int(arguments[2]))
+    if arguments in (["--hub"], ["--agent"], ["--share"]):
+        return _run_for_hosts(arguments[0])
     if arguments:
         sys.stderr.write("usage: python -m workloads    (reads one plan, a line of JSON, from stdin)\n")
         return EXIT_USAGE
@@ -57,8 +59,31 @@ def main(arguments: list[str]) -> int:
     return _run(plan)
 
 
+def _run_for_hosts(part: str) -> int:
+    """One of the three processes of load on other hosts (workloads/hosts). The first line of stdin is for all three."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the whole process group; whoever started us decides
+    line = sys.stdin.readline()
+    if not line.strip():
+        return EXIT_OK
+    # Imported here, because a load on one host does not need them.
+    if part == "--hub":
+        from workloads.hosts.hub import run_hub
+
+        return run_hub(line, emit)
+    if part == "--agent":
+        from workloads.hosts.agent import run_agent
+
+        return run_agent(line)
+    from workloads.hosts.share import run_share
+
+    plan = Plan.model_validate_json(line)
+    if plan.processes_here == 1:  # workers of several load hosts may be on one machine: each takes another core
+        keep_to_one_core(plan.client, min(plan.producers_here, default=0))
+    return run_share(plan)
+
+
 def _run(plan: Plan) -> int:
-    is_local = plan.workload.processes == 1
+    is_local = plan.processes_here == 1
     if is_local:
         keep_to_one_core(plan.client, 0)
     try:

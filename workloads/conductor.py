@@ -25,7 +25,6 @@ from workloads.producer import CLOSE_TIMEOUT_S
 from workloads.readiness import LoadFailed, wait_ready
 
 Emit = Callable[[LoadEvent], None]
-START_DELAY_MS = 200  # from "all are ready" to the first send, so that every process hears of it in time
 CONSUMERS_IDLE_US = 500_000  # a tail reader that got nothing for this long has read all there is
 
 
@@ -64,7 +63,7 @@ class Conductor:
             self._fleet.quit()
 
     def _wait_ready(self) -> bool:
-        users = self._plan.workload.producers + self._plan.workload.consumers_inside
+        users = len(self._plan.producers_here) + len(self._plan.consumers_here)
         try:
             is_ready = wait_ready(
                 self._fleet.state,
@@ -82,7 +81,7 @@ class Conductor:
         return is_ready
 
     def _send_and_drain(self) -> None:
-        phases = Phases.of(self._plan, time.monotonic_ns() + START_DELAY_MS * 1_000_000)
+        phases = Phases.of(self._plan, time.monotonic_ns() + self._fleet.start_delay_ms * 1_000_000)
         self._fleet.begin(phases)
         drain_deadline_ns = phases.drain_end_ns
         for phase, start_ns, end_ns in (

@@ -29,7 +29,7 @@ class ConsumerUserLoop:
     def __init__(self, context: LoadContext) -> None:
         plan, workload = context.plan, context.plan.workload
         self._context = context
-        self.number = context.claim_number("consumer", workload.consumers_inside)
+        self.number = context.claim_number("consumer", plan.consumers_here)
         self.reader_number, member = reader_of(workload.reader_groups, self.number)
         self.reader = workload.reader_groups[self.reader_number]
         topics = plan.topic_names
@@ -104,6 +104,7 @@ class ConsumerUserLoop:
 
     def _log(self, polled: Polled) -> None:
         t0_ns = self._context.plan.t0_monotonic_ns
+        header_t0_ns = t0_ns + self._context.plan.header_shift_ns
         polled_us = (polled.polled_ns - t0_ns) // 1_000
         has_append_time = self._context.plan.log_append_time
         offset_us = wall_clock_offset_us(t0_ns)
@@ -126,8 +127,8 @@ class ConsumerUserLoop:
             producer, incarnation, seq, intended_ns, crc_ok = parsed
             if not crc_ok and not (producer < 1 << 15 and incarnation < 1 << 31 and max(seq, intended_ns) < 1 << 63):
                 producer = incarnation = seq = ABSENT  # a damaged header may hold numbers that fit into no column
-                intended_ns = t0_ns
-            intended_us = (intended_ns - t0_ns) // 1_000
+                intended_ns = header_t0_ns
+            intended_us = (intended_ns - header_t0_ns) // 1_000
             append(
                 number, generation, partition, offset, producer, incarnation, seq, intended_us, polled_us, crc_ok,
                 appended_us, reader,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,7 +96,7 @@ class LoadContext:
                 if reader.deduplicate == "redis":
                     prefix = f"{self.plan.topic}-{reader.name}-{self.plan.t0_monotonic_ns}"  # of this run alone
                     store = RedisStore(reader.redis_url, prefix, reader.deduplicate_keep_ms)
-                is_alone = reader.deduplicate == "table" or self.plan.workload.processes == 1
+                is_alone = reader.deduplicate == "table" or self.plan.processes_here == 1
                 self._filters[reader_number] = RedeliveryFilter(store, is_alone=is_alone)
             return self._filters[reader_number]
 
@@ -130,17 +131,17 @@ class LoadContext:
             if len(self.errors) < 100:
                 self.errors.append(message)
 
-    def claim_number(self, kind: str, limit: int) -> int:
-        """The lowest number of a kind of user that no process of this cell has taken."""
-        return claim_number(self.live, kind, limit)
+    def claim_number(self, kind: str, numbers: Sequence[int]) -> int:
+        """The first of these numbers of a kind of user that no process of this cell has taken."""
+        return claim_number(self.live, kind, numbers)
 
 
-def claim_number(directory: Path, kind: str, limit: int) -> int:
-    for number in range(limit):
+def claim_number(directory: Path, kind: str, numbers: Sequence[int]) -> int:
+    for number in numbers:
         try:
             descriptor = os.open(directory / f"{kind}-{number}.claim", os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             continue
         os.close(descriptor)
         return number
-    raise RuntimeError(f"all {limit} numbers of {kind} are taken in {directory}; was this cell run before?")
+    raise RuntimeError(f"all {len(numbers)} numbers of {kind} are taken in {directory}; was this cell run before?")

@@ -23,6 +23,7 @@ from workloads.users import user_classes
 LOOPBACK = "127.0.0.1"
 WORKERS_TIMEOUT_S = 30.0
 REPORT_TIMEOUT_S = 5.0
+START_DELAY_MS = 200
 
 
 class FleetError(RuntimeError):
@@ -30,6 +31,8 @@ class FleetError(RuntimeError):
 
 
 class Fleet(Protocol):
+    start_delay_ms: int  # from "all are ready" to the first send, so that every process hears of it in time
+
     def start_users(self) -> None: ...
 
     def begin(self, phases: Phases) -> None: ...
@@ -55,16 +58,18 @@ class Fleet(Protocol):
 
 def make_environment(plan: Plan) -> Any:
     """Locust's Environment, which has no usable types."""
-    classes = user_classes(plan.workload.producers, plan.workload.consumers_inside)
+    classes = user_classes(len(plan.producers_here), len(plan.consumers_here))
     return Environment(user_classes=classes, stop_timeout=None, catch_exceptions=True)
 
 
 def user_count(plan: Plan) -> int:
-    return plan.workload.producers + plan.workload.consumers_inside
+    return len(plan.producers_here) + len(plan.consumers_here)
 
 
 class LocalFleet:
     """All users in this process."""
+
+    start_delay_ms = START_DELAY_MS
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -104,6 +109,8 @@ class LocalFleet:
 class WorkerFleet:
     """Users spread by a Locust master over `processes` workers that it starts itself."""
 
+    start_delay_ms = START_DELAY_MS
+
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.environment = make_environment(plan)
@@ -118,7 +125,7 @@ class WorkerFleet:
 
     def start_users(self) -> None:
         plan_line = self._plan.model_dump_json().encode() + b"\n"
-        for number in range(self._plan.workload.processes):
+        for number in range(self._plan.processes_here):
             command = [sys.executable, "-m", "workloads", "--worker", str(self._port), str(number)]
             worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
             self._workers.append(worker)

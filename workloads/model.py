@@ -318,6 +318,13 @@ def topic_names(first: str, count: int) -> tuple[str, ...]:
     return (first, *(f"{first}-t{number}" for number in range(1, count)))
 
 
+class Share(_Model):
+    """The users of a cell that run on one load host, by their numbers."""
+
+    producers: tuple[int, ...] = Field(default=(), max_length=1024)
+    consumers: tuple[int, ...] = Field(default=(), max_length=65_536)
+
+
 class Plan(_Model):
     """One line of JSON on stdin: everything that a load process must know."""
 
@@ -335,6 +342,8 @@ class Plan(_Model):
     log_append_time: bool = False  # the topics' timestamps are those of the brokers
     runtime: dict[str, str] = Field(default_factory=dict)  # what the client needs beside properties
     web_port: int | None = Field(default=None, ge=1, le=65_535)  # where Locust's own view is served, on loopback
+    share: Share | None = None  # of a load host; None: all users run here
+    harness_t0_ns: int | None = None  # t0 on the clock of the harness's host, if that is another one
 
     @field_validator("client")
     @classmethod
@@ -346,6 +355,25 @@ class Plan(_Model):
     @property
     def topic_names(self) -> tuple[str, ...]:
         return topic_names(self.topic, self.workload.topics)
+
+    @property
+    def producers_here(self) -> tuple[int, ...]:
+        """The numbers that the producers of this host may take."""
+        return tuple(range(self.workload.producers)) if self.share is None else self.share.producers
+
+    @property
+    def consumers_here(self) -> tuple[int, ...]:
+        return tuple(range(self.workload.consumers_inside)) if self.share is None else self.share.consumers
+
+    @property
+    def processes_here(self) -> int:
+        """A load host runs the workload's processes, but none without a user."""
+        return max(1, min(self.workload.processes, len(self.producers_here) + len(self.consumers_here)))
+
+    @property
+    def header_shift_ns(self) -> int:
+        """From this host's clock to the one that records carry in their headers: the harness's."""
+        return 0 if self.harness_t0_ns is None else self.harness_t0_ns - self.t0_monotonic_ns
 
     @field_validator("properties", "consumer_properties", mode="before")
     @classmethod

@@ -46,7 +46,7 @@ class ProducerUserLoop:
     def __init__(self, context: LoadContext) -> None:
         plan, workload = context.plan, context.plan.workload
         self._context = context
-        self.number = context.claim_number("producer", workload.producers)
+        self.number = context.claim_number("producer", plan.producers_here)
         self.incarnation = 0
         burst = workload.records_per_burst
         self._share = Share(context.schedule, index=self.number, of=workload.producers, burst=burst)
@@ -65,6 +65,7 @@ class ProducerUserLoop:
         is_shallow = self._is_closed_loop and self._in_flight_max < DEEP_LOOP
         self._tick_s = CLOSED_LOOP_TICK_S if is_shallow else TICK_S
         self._t0_ns = plan.t0_monotonic_ns
+        self._header_shift_ns = plan.header_shift_ns
         self._topics = plan.topic_names
         self._client: ProducerClient | None = None
         self.is_ready = False
@@ -164,7 +165,7 @@ class ProducerUserLoop:
         intended_us = (intended_ns - self._t0_ns) // 1_000
         self._log.hand_over(first_seq, intended_us, sent_ns, pool.sizes_bytes(first_seq, len(intended_ns)))
         seq = first_seq
-        for due_ns in intended_ns.tolist():
+        for due_ns in (intended_ns + self._header_shift_ns).tolist():
             if len(topics) > 1:
                 topic = topics[topic_of(number, seq, len(topics))]
             if keys is not None:

@@ -79,4 +79,4 @@ def user_classes(producers: int, consumers: int) -> list[type[User]]:
     """The two classes with exact counts, so that Locust spawns neither more nor fewer of either."""
     ProducerUser.fixed_count = producers
     ConsumerUser.fixed_count = consumers
-    return [ProducerUser, ConsumerUser] if consumers else [ProducerUser]
+    return [user for user, count in ((ProducerUser, producers), (ConsumerUser, consumers)) if count]

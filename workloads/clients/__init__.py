@@ -5,12 +5,12 @@ An installed package adds a client by an entry point of the group `kafka_harness
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
+from runlog.files.nearest import nearest_name
 from workloads.clients.member_protocol import (
     Copier,
     CopierSetup,
@@ -69,8 +69,8 @@ def library(name: str) -> ClientLibrary:
             return cast(ClientLibrary, point.load())
     except ImportError as error:
         raise ClientError(f"client {name}: {error}; install the package that it needs") from error
-    near = difflib.get_close_matches(name, client_names(), n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    near = nearest_name(name, client_names())
+    hint = f"; did you mean {near}?" if near else ""
     raise ClientError(f"no client {name!r}: there are {', '.join(client_names())}{hint}")
 
 

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +21,11 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from runlog.files.nearest import nearest_name
 from runlog.streams.schema import ABSENT, SendStatus
 
 LOCAL_ERROR = -1
-START_TIMEOUT_S = 30.0  # until a client is made: a JVM of its own needs 1 s, and 10 where the host is busy
+START_TIMEOUT_S = 90.0  # until a client is made: a JVM of its own needs 1 s, and more than 30 on a host that is full
 CONNECT_TIMEOUT_S = 20.0  # of one that is made
 READY_TIMEOUT_S = START_TIMEOUT_S + CONNECT_TIMEOUT_S + 5.0  # all users of a load at once: as the slowest may take
 RECORDS_PER_POLL_MAX = 5_000  # what a consumer hands over at once, unless max.poll.records says less
@@ -191,5 +191,5 @@ def is_true(text: str) -> bool:
 
 def no_such_property(client: str, name: str, known: Iterable[str], reason: str) -> PropertyError:
     """The refusal of a property, with the nearest one that the client can set."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)
-    return PropertyError(client, name, f"{reason}; did you mean {near[0]}?" if near else reason)
+    near = nearest_name(name, sorted(known))
+    return PropertyError(client, name, f"{reason}; did you mean {near}?" if near else reason)

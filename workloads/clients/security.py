@@ -6,24 +6,27 @@ tests/workloads/test_workloads_clients.py and, against a real cluster, tests/har
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Mapping
 
+from broker.client.core.security_config import is_security
+from broker.security.jaas import parse_jaas
 from workloads.clients.protocol import PropertyError
 
-_JAAS_FIELD = re.compile(r"(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;]+))")
+__all__ = ["is_security", "librdkafka_security", "python_security"]
 _PEM_HINT = "this client reads PEM: convert the store (keytool -list -rfc, openssl pkcs12) and say type=PEM"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PYTHON_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+# The client credentials grant. librdkafka's names are those that Kafka had before 4.1.
+_OF_TOKENS = {
+    "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+}
 _TLS = (
     "ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.certificates", "ssl.keystore.location",
     "ssl.keystore.type", "ssl.key.password", "ssl.endpoint.identification.algorithm", "ssl.cipher.suites",
 )  # fmt: skip
-
-
-def is_security(name: str) -> bool:
-    return name == "security.protocol" or name.startswith(("ssl.", "sasl."))
 
 
 def librdkafka_security(client: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -32,6 +35,8 @@ def librdkafka_security(client: str, properties: Mapping[str, str]) -> dict[str,
     for name, value in properties.items():
         if name in ("security.protocol", "sasl.mechanism", "ssl.key.password", "ssl.cipher.suites"):
             settings[name] = value
+        elif name in _OF_TOKENS:
+            settings |= {"sasl.oauthbearer.method": "oidc", _OF_TOKENS[name]: value}
         elif name == "sasl.jaas.config":
             settings |= _credentials(client, value)
         elif name == "ssl.endpoint.identification.algorithm":
@@ -111,10 +116,11 @@ def _expect_pem(client: str, properties: Mapping[str, str], name: str) -> None:
 
 
 def _credentials(client: str, jaas: str) -> dict[str, str]:
-    found = {}
-    for match in _JAAS_FIELD.finditer(jaas):
-        quoted = match[2]
-        found[match[1]] = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else match[3] or match[4]
-    if set(found) != {"username", "password"}:
-        raise PropertyError(client, "sasl.jaas.config", 'expected ... required username="..." password="...";')
-    return {"sasl.username": found["username"], "sasl.password": found["password"]}
+    hint = 'expected ... required username="..." password="...";'
+    try:
+        options = parse_jaas(jaas).options
+    except ValueError as error:
+        raise PropertyError(client, "sasl.jaas.config", f"{error}; {hint}") from error
+    if not {"username", "password"} <= options.keys():
+        raise PropertyError(client, "sasl.jaas.config", hint)
+    return {"sasl.username": options["username"], "sasl.password": options["password"]}

@@ -7,7 +7,6 @@ tests/workloads/test_workloads_client_values.py.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -15,7 +14,7 @@ from typing import Final, Literal
 from broker.client.client_settings import kafka_client_settings
 from broker.client.core.config import ConsumerConfig, ProducerConfig, parse_consumer, parse_producer
 from broker.client.core.errors import ConfigurationError
-from broker.client.core.settings import check_value, property_name
+from broker.client.core.settings import check_value, property_name, settings_of
 from workloads.clients.protocol import PropertyError, no_such_property
 from workloads.clients.security import is_security
 
@@ -49,7 +48,7 @@ def check_names(client: str, scope: Scope, properties: Mapping[str, str]) -> Non
 def check_producer_together(client: str, properties: Mapping[str, str]) -> None:
     """PropertyError where the values contradict one another, as Kafka's own producer finds it: idempotence without
     acks=all, with more than five requests in flight or without retries, or a delivery.timeout.ms that is too short."""
-    fields = {property_name(field.name) for field in dataclasses.fields(ProducerConfig)} - {"security.protocol"}
+    fields = {property_name(field.name) for field in settings_of(ProducerConfig)}
     taken = {name: value for name, value in properties.items() if name in fields}
     try:
         parse_producer({**taken, "bootstrap.servers": _NOWHERE})
@@ -59,7 +58,7 @@ def check_producer_together(client: str, properties: Mapping[str, str]) -> None:
 
 def check_consumer_together(client: str, properties: Mapping[str, str], *, is_member: bool) -> None:
     """PropertyError where a consumer's values contradict one another."""
-    fields = {property_name(field.name) for field in dataclasses.fields(ConsumerConfig)} - {"security.protocol"}
+    fields = {property_name(field.name) for field in settings_of(ConsumerConfig)}
     taken = {name: value for name, value in properties.items() if name in fields}
     group = {"group.id": "of-the-reader"} if is_member else {}
     try:

@@ -1,0 +1,363 @@
+"""The users of a cell on load hosts: the same calls as those of a fleet on this host (workloads/fleet.py).
+
+A load host that ends, loses its link or falls behind is told by name in `records`, and the others go on. What a host
+was told is told again until its states say that it was done, so a lost message costs time and nothing else. Shown by
+tests/workloads/test_workloads_hosts.py.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any, Final
+
+import gevent
+
+from runlog.files.paths import live_directory
+from runlog.quality.clock_bound import ClockBound, ClockBoundError, no_bound
+from runlog.records.hosts import NOT_HEARD, HostState, LoadHostRecord
+from workloads.context import Phases
+from workloads.fleet import FleetError
+from workloads.histogram import LogHistogram
+from workloads.hosts import wire
+from workloads.hosts.gather import Gatherer
+from workloads.hosts.registry import Host, Registry, Tell
+from workloads.hosts.spread import spread
+from workloads.load_process import LOOK_S, Json, empty_state, merge_states
+from workloads.model import Plan
+
+START_DELAY_MS: Final = 1_500  # until all hosts know when to begin
+CLOCK_SAMPLES_MIN: Final = 8
+CLOCK_WAIT_S: Final = 30.0
+CUT_S: Final = 5.0  # without a word, of four a second: the link was lost, which makes the cell inconclusive
+DEAD_S: Final = 45.0  # without a state: nobody waits for this host any more
+AGAIN_S: Final = 1.0
+PREPARE_S: Final = 120.0  # for a load process to begin; seconds on an idle host
+REPORT_S: Final = 30.0
+GATHER_S: Final = 2.0  # between two looks for closed segments while the load runs
+GATHER_STALL_S: Final = 60.0  # without a byte from a host: what it has stays there
+GATHER_DEAD_S: Final = 10.0  # the same of a host that was taken for dead
+GATHER_MAX_S: Final = 3_600.0
+BEHIND_US: Final = 1_000_000  # schedule lag at p99: the load was another one than the plan's
+BEHIND_SHARE: Final = 0.1  # of a host's records that it did not hand over: as Criteria.achieved_ratio_min
+
+
+class _Part:
+    """One load host's part in the cell."""
+
+    def __init__(self, host: Host, plan: Plan, share: wire.ShareOfHost, shift_ns: int, cell: wire.OfCell) -> None:
+        self.host, self.share, self.shift_ns = host, share, shift_ns
+        self.client_id = host.client_id
+        self.state: Json | None = None
+        self.done: frozenset[str] = frozenset()
+        self.state_s = time.monotonic()
+        self.reports: list[Json] | None = None
+        self.problem = ""
+        self.is_dead = False
+        self.wanted: dict[str, tuple[str, Json]] = {}  # what it must do: name -> message
+        self.asked_s: dict[str, float] = {}
+        self.live = live_directory(plan.run_dir, plan.cell_id)
+        self.cell = cell
+
+    def look(self) -> None:
+        """Before its first state a host starts a process, which has a limit of its own (readiness.py)."""
+        if self.state is not None and time.monotonic() - self.state_s > DEAD_S:
+            self.is_dead = True
+
+
+class HostsFleet:
+    start_delay_ms = START_DELAY_MS
+
+    def __init__(self, plan: Plan, *, registry: Registry, tell: Tell, run_id: str, environment: Any) -> None:
+        """ClockBoundError, named by host, if a clock cannot be held against ours."""
+        self._plan, self._tell, self.environment = plan, tell, environment
+        self._registry = registry
+        self._cell = wire.OfCell(run_id=run_id, cell_id=plan.cell_id)
+        hosts = {host.name: host for host in registry.alive()}
+        self._began_ns = time.monotonic_ns()
+        self._wait_clocks(list(hosts.values()))
+        workload = plan.workload
+        middle_ns = self._began_ns + (workload.warmup_ms + workload.measure_ms) // 2 * 1_000_000
+        self.parts: dict[str, _Part] = {}
+        for name, share in spread(workload, sorted(hosts)).items():
+            shift_ns = round(_bound(hosts[name]).at(middle_ns).offset_ns)
+            self.parts[name] = _Part(hosts[name], plan, share, shift_ns, self._cell)
+        self._gatherers = {
+            name: Gatherer(self._cell, part.live, self._asker(part)) for name, part in self.parts.items()
+        }
+        self._next_gather_s = time.monotonic() + GATHER_S
+        self._is_over = False
+
+    def _asker(self, part: _Part) -> Any:
+        return lambda kind, data: self._tell(part.client_id, kind, data)
+
+    def _wait_clocks(self, hosts: list[Host]) -> None:
+        deadline_s = time.monotonic() + CLOCK_WAIT_S
+        while any(len(host.samples) < CLOCK_SAMPLES_MIN for host in hosts):
+            if time.monotonic() > deadline_s:
+                return  # one round trip is enough for a bound; without any the host is named below
+            self._registry.ask_clocks()
+            gevent.sleep(0.05)
+
+    # --- the calls of a fleet -----------------------------------------------------------------------------------------
+
+    def start_users(self) -> None:
+        plan = self._plan
+        for part in self.parts.values():
+            document = wire.SharePlan(
+                run_id=self._cell.run_id,
+                cell_id=plan.cell_id,
+                client=plan.client,
+                bootstrap_servers=plan.bootstrap_servers,
+                topic=plan.topic,
+                partitions=plan.partitions,
+                properties=plan.properties,
+                workload=plan.workload,
+                seed=plan.seed,
+                log_append_time=plan.log_append_time,
+                share=part.share,
+                t0_monotonic_ns=plan.t0_monotonic_ns + part.shift_ns,
+                harness_t0_ns=plan.t0_monotonic_ns,
+            )
+            part.wanted["plan"] = (wire.PLAN, document.model_dump(mode="json"))
+        self._wait_prepared()
+
+    def _wait_prepared(self) -> None:
+        """Until each share has made its records' bodies and begins to connect: the limit for that counts from then."""
+        deadline_s = time.monotonic() + PREPARE_S
+        while any(part.state is None and not _why(part) for part in self.parts.values()):
+            if time.monotonic() > deadline_s:
+                late = ", ".join(name for name, part in self.parts.items() if part.state is None)
+                raise FleetError(f"no load process began within {PREPARE_S:.0f} s on load host {late}")
+            self._ask_what_is_wanted()
+            gevent.sleep(LOOK_S)
+
+    def begin(self, phases: Phases) -> None:
+        for part in self.parts.values():
+            part.host.count_silence()
+            times = {name: at_ns + part.shift_ns for name, at_ns in asdict(phases).items()}
+            part.wanted["begin"] = (wire.BEGIN, times)
+        self._ask_what_is_wanted()
+
+    def stop_sending(self, drain_deadline_ns: int) -> None:
+        for part in self.parts.values():
+            part.wanted["stop_sending"] = (
+                wire.STOP_SENDING, {"drain_deadline_ns": drain_deadline_ns + part.shift_ns},
+            )  # fmt: skip
+        self._ask_what_is_wanted()
+
+    def stop_receiving(self) -> None:
+        for part in self.parts.values():
+            part.wanted["stop_receiving"] = (wire.STOP_RECEIVING, {})
+        self._ask_what_is_wanted()
+
+    def state(self) -> Json:
+        self._look()
+        merged = merge_states([_state_of(part) for part in self.parts.values()])
+        if "begin" not in next(iter(self.parts.values())).wanted:  # without all hosts a cell does not begin
+            merged["errors"] += [
+                f"load host {part.host.name}: {why}" for part in self.parts.values() if (why := _why(part))
+            ]
+        return merged
+
+    def settle(self) -> None:
+        """A host's report comes after its last rows were counted; so only its last state is waited for."""
+        gevent.sleep(LOOK_S)
+
+    def reports(self) -> list[Json]:
+        for part in self.parts.values():
+            part.wanted["report"] = (wire.ASK_REPORT, {})
+        deadline_s = time.monotonic() + REPORT_S
+        while time.monotonic() < deadline_s:
+            self._look()
+            if all(part.reports is not None or part.is_dead or part.problem for part in self.parts.values()):
+                break
+            gevent.sleep(LOOK_S)
+        return [report for part in self.parts.values() for report in part.reports or ()]
+
+    def quit(self) -> None:
+        """End the shares and gather what is left of their run logs."""
+        self._is_over = True
+        for part in self.parts.values():
+            self._tell(part.client_id, wire.END, {})
+        self._gather_rest()
+
+    # --- what hosts say -----------------------------------------------------------------------------------------------
+
+    def on_message(self, host: Host, kind: str, data: Any) -> None:
+        part = self.parts.get(host.name)
+        if part is None or not isinstance(data, dict):
+            return
+        if part.client_id != host.client_id:  # its worker was started anew: its share is gone, its files are not
+            part.client_id, part.host = host.client_id, host
+            part.problem = part.problem or "its worker was started anew in the middle of the cell"
+            part.is_dead = True
+        if kind in (wire.FILES, wire.CHUNK):
+            self._on_run_log(host.name, kind, data)
+        elif data.get("cell_id") == self._plan.cell_id:
+            self._on_share(part, kind, data)
+
+    def _on_share(self, part: _Part, kind: str, data: Json) -> None:
+        if kind == wire.STATE and not part.is_dead:
+            merge_states([data["state"]])  # whatever is no state is refused here, before it is kept
+            part.state, part.done, part.state_s = data["state"], frozenset(data["done"]), time.monotonic()
+        elif kind == wire.REPORT and part.reports is None:
+            part.reports = list(data["reports"])
+        elif kind == wire.PROBLEM:
+            part.problem = part.problem or wire.Problem.model_validate(data).message
+
+    def _on_run_log(self, name: str, kind: str, data: Json) -> None:
+        if data.get("run_id") != self._cell.run_id or data.get("cell_id") != self._cell.cell_id:
+            return
+        if kind == wire.FILES:
+            self._gatherers[name].on_files(wire.FilesOfCell.model_validate(data))
+        else:
+            self._gatherers[name].on_chunk(wire.Chunk.model_validate(data))
+
+    # --- looking after them -------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        for part in self.parts.values():
+            if part.reports is None:
+                part.look()
+        self._ask_what_is_wanted()
+        if time.monotonic() >= self._next_gather_s:
+            self._next_gather_s = time.monotonic() + GATHER_S
+            for name, gatherer in self._gatherers.items():
+                if not self.parts[name].is_dead:
+                    gatherer.list_anew()
+        for gatherer in self._gatherers.values():
+            gatherer.step()
+
+    def _ask_what_is_wanted(self) -> None:
+        now_s = time.monotonic()
+        for part in self.parts.values():
+            for name, (kind, data) in part.wanted.items():
+                is_done = part.state is not None if name == "plan" else name in part.done
+                is_done = is_done or (name == "report" and part.reports is not None)
+                if not is_done and not part.is_dead and now_s - part.asked_s.get(name, 0.0) >= AGAIN_S:
+                    part.asked_s[name] = now_s
+                    self._tell(part.client_id, kind, data)
+
+    def _gather_rest(self) -> None:
+        """Until all is here, or a host that has more gives nothing for a while."""
+        deadline_s = time.monotonic() + GATHER_MAX_S
+        began_s = time.monotonic()
+        next_list_s = 0.0
+        while time.monotonic() < deadline_s:
+            waiting = [
+                gatherer
+                for name, gatherer in self._gatherers.items()
+                if not gatherer.is_whole()
+                and not gatherer.problem
+                and time.monotonic() - max(gatherer.progress_s, began_s)
+                < (GATHER_DEAD_S if self.parts[name].is_dead else GATHER_STALL_S)
+            ]
+            if not waiting:
+                return
+            if time.monotonic() >= next_list_s:
+                next_list_s = time.monotonic() + GATHER_S
+                for name, gatherer in self._gatherers.items():
+                    if gatherer in waiting:
+                        self._tell(self.parts[name].client_id, wire.END, {})
+                        gatherer.list_anew()
+            for gatherer in waiting:
+                gatherer.step()
+            gevent.sleep(LOOK_S)
+
+    @property
+    def cell(self) -> wire.OfCell:
+        return self._cell
+
+    def whole(self) -> set[str]:
+        """Hosts whose run log is here, verified."""
+        return {name for name, gatherer in self._gatherers.items() if gatherer.is_whole()}
+
+    def beginning(self) -> tuple[LoadHostRecord, ...]:
+        """Who has which share, for the case that nobody lives to say more."""
+        return tuple(
+            LoadHostRecord(
+                name=name,
+                state=HostState.FAILED,
+                reason=NOT_HEARD,
+                version=part.host.hello.version,
+                cores=part.host.hello.cores,
+                processes=wire.processes_here(self._plan.workload, part.share),
+                producers=part.share.producers,
+                consumers=part.share.consumers,
+            )
+            for name, part in self.parts.items()
+        )
+
+    def records(self) -> tuple[LoadHostRecord, ...]:
+        """What became of each share."""
+        return tuple(self._record(name, part) for name, part in self.parts.items())
+
+    def _record(self, name: str, part: _Part) -> LoadHostRecord:
+        lag, gatherer = LogHistogram(), self._gatherers[name]
+        for report in part.reports or ():
+            lag.merge_json(report["lag"])
+        lag_p99 = lag.quantile_us(0.99) if lag.count else None
+        try:
+            clock = _bound(part.host).over(self._began_ns, time.monotonic_ns(), used_offset_ns=part.shift_ns)
+        except ClockBoundError as error:
+            clock = no_bound(str(error))
+        state, reason = _ending(part, lag_p99)
+        if state is HostState.DONE and clock.problem:
+            state, reason = HostState.FAILED, f"no bound for its clock: {clock.problem}"
+        if state is HostState.DONE and not gatherer.is_whole():
+            state, reason = HostState.FAILED, gatherer.problem or "its run log could not be gathered"
+        return LoadHostRecord(
+            name=name,
+            state=state,
+            reason=reason,
+            version=part.host.hello.version,
+            cores=part.host.hello.cores,
+            processes=wire.processes_here(self._plan.workload, part.share),
+            producers=part.share.producers,
+            consumers=part.share.consumers,
+            clock=clock,
+            schedule_lag_us_p99=lag_p99,
+            late_sends=sum(report["late_sends"] for report in part.reports or ()),
+            files=gatherer.files,
+            bytes=gatherer.bytes,
+            is_gathered=gatherer.is_whole(),
+        )
+
+
+def _bound(host: Host) -> ClockBound:
+    try:
+        return host.clock()
+    except ClockBoundError as error:
+        raise ClockBoundError(f"load host {host.name}: {error}") from None
+
+
+def _state_of(part: _Part) -> Json:
+    if part.state is None:
+        return empty_state()
+    if part.is_dead or part.problem:  # what it did counts, but nobody waits for it
+        return {**part.state, "producing": 0, "consuming": 0}
+    return part.state
+
+
+def _why(part: _Part) -> str:
+    if part.problem:
+        return part.problem
+    return f"was not heard of for {DEAD_S:.0f} s" if part.is_dead else ""
+
+
+def _ending(part: _Part, lag_us_p99: float | None) -> tuple[HostState, str]:
+    if part.is_dead or part.reports is None:
+        why = part.problem or f"was not heard of for {time.monotonic() - part.state_s:.0f} s"
+        return HostState.DEAD, why
+    if part.problem:
+        return HostState.FAILED, part.problem
+    if part.host.silent_s_max > CUT_S:
+        return HostState.CUT, f"its link was lost for {part.host.silent_s_max:.1f} s"
+    if lag_us_p99 is not None and lag_us_p99 > BEHIND_US:
+        return HostState.BEHIND, f"schedule lag p99 {lag_us_p99 / 1e3:,.0f} ms, the limit is {BEHIND_US / 1e3:,.0f} ms"
+    unsent = sum(report["unsent"] - report["unsent_for_space"] for report in part.reports)
+    sent = sum(end["high_seq"] + 1 for report in part.reports for end in report["producers"])
+    if unsent > BEHIND_SHARE * (sent + unsent):
+        return HostState.BEHIND, f"{unsent:,} of {sent + unsent:,} records were not sent in time"
+    return HostState.DONE, ""

@@ -1,0 +1,114 @@
+"""The run log of one cell, brought from one load host: in pieces, resumed where it broke off, verified by checksum.
+
+A file comes as `NAME.part` and gets its name when its SHA-256 is that of the load host. A piece that does not come is
+asked for again at the same place. Shown by tests/workloads/test_workloads_hosts_spool.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from workloads.hosts import wire
+
+ASK_AGAIN_S: Final = 3.0
+FOUND_BROKEN_MAX: Final = 5  # files whose checksum was wrong, before the link is called bad
+PART: Final = ".part"
+
+
+class Gatherer:
+    """Give it what the host says (`on_files`, `on_chunk`), and call `step` often. `ask` sends a question."""
+
+    def __init__(self, cell: wire.OfCell, live: Path, ask: Callable[[str, dict[str, Any]], None]) -> None:
+        self._cell, self._live, self._ask = cell, live, ask
+        self._missing: dict[str, wire.ListedSegment] = {}
+        self._done: set[str] = set()
+        self._current = ""
+        self._offset = 0
+        self._asked_s = 0.0
+        self._is_listed = False  # since the share ended
+        self._broken = 0
+        self.bytes = 0
+        self.problem = ""
+        self.progress_s = time.monotonic()  # when something came last
+
+    @property
+    def files(self) -> int:
+        return len(self._done)
+
+    def is_whole(self) -> bool:
+        """Everything is here that the host listed after its share had ended."""
+        return self._is_listed and not self._missing and not self.problem
+
+    def list_anew(self) -> None:
+        """Ask for the files; `is_whole` is False until the answer has come."""
+        self._is_listed = False
+        self._ask(wire.FILES, self._cell.model_dump())
+
+    def on_files(self, found: wire.FilesOfCell) -> None:
+        self.progress_s = time.monotonic()
+        if found.problem:
+            self.problem = found.problem
+        for listed in found.files:
+            if listed.is_closed and listed.name not in self._done:
+                self._missing[listed.name] = listed
+        self._is_listed = all(listed.is_closed for listed in found.files)
+        self.step()
+
+    def step(self) -> None:
+        """Ask for the next piece, or again for one that did not come."""
+        if self.problem:
+            return
+        if not self._current:
+            if not self._missing:
+                return
+            self._begin(next(iter(self._missing)))
+        elif time.monotonic() - self._asked_s > ASK_AGAIN_S:
+            self._ask_chunk()
+
+    def _begin(self, name: str) -> None:
+        self._live.mkdir(parents=True, exist_ok=True)
+        self._current = name
+        part, whole = self._live / (name + PART), self._live / name
+        if whole.exists() and not part.exists():  # brought by an earlier gatherer: only its checksum is asked for
+            whole.rename(part)
+        self._offset = part.stat().st_size if part.exists() else 0
+        self._ask_chunk()
+
+    def _ask_chunk(self) -> None:
+        self._asked_s = time.monotonic()
+        self._ask(wire.CHUNK, {**self._cell.model_dump(), "name": self._current, "offset": self._offset})
+
+    def on_chunk(self, chunk: wire.Chunk) -> None:
+        """A piece that comes twice, or that nobody waits for, is left out."""
+        if chunk.name != self._current or chunk.offset != self._offset:
+            return
+        self.progress_s = time.monotonic()
+        part = self._live / (chunk.name + PART)
+        with part.open("ab") as file:
+            file.truncate(self._offset)
+            file.write(chunk.data)
+        self._offset += len(chunk.data)
+        self.bytes += len(chunk.data)
+        if not chunk.is_last:
+            self._ask_chunk()
+            return
+        self._finish(part, chunk)
+        self.step()
+
+    def _finish(self, part: Path, chunk: wire.Chunk) -> None:
+        with part.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        self._current = ""
+        if found == chunk.sha256:
+            part.rename(self._live / chunk.name)
+            self._missing.pop(chunk.name, None)
+            self._done.add(chunk.name)
+            return
+        part.unlink()
+        self._broken += 1
+        if self._broken >= FOUND_BROKEN_MAX:
+            self.problem = f"{chunk.name} came with a wrong checksum, as {self._broken - 1} files before"

@@ -1,0 +1,104 @@
+"""What load hosts have of a cell whose harness died before it had gathered it.
+
+Each named host ends its share, if that still runs, and hands over its spool as in any cell: in pieces, verified by
+checksum, resumed where it broke off. Shown by tests/harness/test_harness_gather.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import gevent
+
+from runlog.files.paths import live_directory
+from runlog.records.hosts import NOT_HEARD, HostState, LoadHostRecord
+from workloads.hosts import wire
+from workloads.hosts.gather import Gatherer
+from workloads.hosts.registry import Host, Registry, Tell
+
+LIST_S: Final = 2.0  # between two questions for the files of a host
+STALL_S: Final = 60.0  # without a byte from a host: what it has stays there
+GATHER_MAX_S: Final = 3_600.0
+LOOK_S: Final = 0.02
+
+
+class LateGathering:
+    def __init__(
+        self, run_dir: Path, cell: wire.OfCell, names: Sequence[str], *, registry: Registry, tell: Tell
+    ) -> None:
+        self._cell, self._registry, self._tell = cell, registry, tell
+        live = live_directory(run_dir, cell.cell_id)
+        self._gatherers = {name: Gatherer(cell, live, self._asker(name)) for name in names}
+        self._had = dict.fromkeys(names, 0)  # bytes and files, to see whether more comes
+        self._had_s = dict.fromkeys(names, time.monotonic())
+
+    def _asker(self, name: str) -> Callable[[str, dict[str, Any]], None]:
+        return lambda kind, data: self._say(name, kind, data)
+
+    def _say(self, name: str, kind: str, data: dict[str, Any]) -> None:
+        """To a host that is there. One that is not may come yet."""
+        for host in self._registry.alive():
+            if host.name == name:
+                self._tell(host.client_id, kind, data)
+
+    def run(self, is_stopped: Callable[[], bool]) -> None:
+        """Until all is here, or each host that has more gives nothing for a while."""
+        next_list_s, deadline_s = 0.0, time.monotonic() + GATHER_MAX_S
+        while waiting := self._waiting():
+            if is_stopped() or time.monotonic() > deadline_s:
+                return
+            if time.monotonic() >= next_list_s:
+                next_list_s = time.monotonic() + LIST_S
+                for name, gatherer in waiting.items():
+                    self._say(name, wire.END, {})
+                    gatherer.list_anew()
+            for gatherer in waiting.values():
+                gatherer.step()
+            gevent.sleep(LOOK_S)
+
+    def _waiting(self) -> dict[str, Gatherer]:
+        """A host that lists its files and gives none of them is not waited for: it cannot read them."""
+        now_s = time.monotonic()
+        for name, gatherer in self._gatherers.items():
+            if gatherer.bytes + gatherer.files != self._had[name]:
+                self._had[name], self._had_s[name] = gatherer.bytes + gatherer.files, now_s
+        return {
+            name: gatherer
+            for name, gatherer in self._gatherers.items()
+            if not gatherer.is_whole() and not gatherer.problem and now_s - self._had_s[name] < STALL_S
+        }
+
+    def on_message(self, host: Host, kind: str, data: Any) -> None:
+        gatherer = self._gatherers.get(host.name)
+        if gatherer is None or not isinstance(data, dict):
+            return
+        if data.get("run_id") != self._cell.run_id or data.get("cell_id") != self._cell.cell_id:
+            return
+        if kind == wire.FILES:
+            gatherer.on_files(wire.FilesOfCell.model_validate(data))
+        elif kind == wire.CHUNK:
+            gatherer.on_chunk(wire.Chunk.model_validate(data))
+
+    def records(self) -> tuple[LoadHostRecord, ...]:
+        """Of each host only what was gathered."""
+        return tuple(
+            LoadHostRecord(
+                name=name,
+                state=HostState.FAILED,
+                reason=NOT_HEARD if gatherer.is_whole() else gatherer.problem or "it does not give its run log",
+                files=gatherer.files,
+                bytes=gatherer.bytes,
+                is_gathered=gatherer.is_whole(),
+            )
+            for name, gatherer in self._gatherers.items()
+        )
+
+    @property
+    def cell(self) -> wire.OfCell:
+        return self._cell
+
+    def whole(self) -> set[str]:
+        return {name for name, gatherer in self._gatherers.items() if gatherer.is_whole()}

@@ -1,0 +1,97 @@
+"""`python -m workloads --share`: the load process of one cell on a load host, driven by the agent beside it.
+
+One plan on stdin, then one command a line; states and the report on stdout, as JSON lines. The users, their schedule
+and their files are those of any load process. It ends when its stdin does, so it does not outlive the agent. Shown by
+tests/workloads/test_workloads_hosts.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any, Final
+
+import gevent
+
+from workloads.context import Phases
+from workloads.fleet import Fleet, FleetError, LocalFleet, WorkerFleet
+from workloads.histogram import LogHistogram
+from workloads.load_process import LOOK_S, Json
+from workloads.model import Plan
+from workloads.payloads import PayloadError
+
+TELL_S: Final = 0.25
+_END: Final = "end"
+
+
+def run_share(plan: Plan) -> int:
+    try:
+        fleet: Fleet = LocalFleet(plan) if plan.processes_here == 1 else WorkerFleet(plan)
+        fleet.start_users()
+    except (PayloadError, FleetError, OSError) as error:
+        _say({"kind": "problem", "message": str(error)})
+        return 1
+    commands: deque[Json] = deque()
+    threading.Thread(target=_read_commands, args=(commands,), daemon=True).start()
+    done: set[str] = set()  # what it was told and has done, for the agent's master to see
+    next_s = 0.0
+    try:
+        while True:
+            while commands:
+                command = commands.popleft()
+                if command["do"] == _END:
+                    return 0
+                _carry_out(fleet, command, done)
+            state = fleet.state()
+            if time.monotonic() >= next_s:
+                next_s = time.monotonic() + TELL_S
+                _say({"kind": "state", "done": sorted(done), "state": _merged_recent(state)})
+            gevent.sleep(LOOK_S)
+    finally:
+        fleet.stop_sending(time.monotonic_ns())
+        fleet.stop_receiving()
+        fleet.quit()
+
+
+def _carry_out(fleet: Fleet, command: Json, done: set[str]) -> None:
+    """Each at most once, except for the report: the master asks again for what it has not seen done."""
+    do = str(command["do"])
+    if do == "report":
+        if do not in done:
+            fleet.settle()
+        _say({"kind": "report", "reports": fleet.reports()})
+    elif do in done:
+        return
+    elif do == "begin":
+        fleet.begin(Phases(**command["phases"]))
+    elif do == "stop_sending":
+        fleet.stop_sending(int(command["drain_deadline_ns"]))
+    elif do == "stop_receiving":
+        fleet.stop_receiving()
+    done.add(do)
+
+
+def _merged_recent(state: Json) -> Json:
+    """The histograms of all processes here as one each."""
+    merged: dict[str, Any] = {}
+    for name, documents in state["recent"].items():
+        whole = LogHistogram()
+        for document in documents:
+            whole.merge_json(document)
+        merged[name] = whole.to_json()
+    return {**state, "recent": merged}
+
+
+def _read_commands(commands: deque[Json]) -> None:
+    for line in sys.stdin:
+        if line.strip():
+            commands.append(json.loads(line))
+    commands.append({"do": _END})
+
+
+def _say(document: Json) -> None:
+    sys.stdout.write(json.dumps(document, separators=(",", ":")) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,233 @@
+"""What master and load hosts say to each other: typed, checked on receipt, bounded. No I/O, no Locust.
+
+A load host takes plans. A plan names a client that the load host knows, addresses of brokers, and settings that can
+neither name a file nor load code: `SharePlan` refuses the others. Credentials never travel. What a cluster asks of its
+clients is given to `harness worker`, as --client-config, on the load host itself.
+Shown by tests/workloads/test_workloads_hosts_wire.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from workloads.clients import client_names
+from workloads.model import Replay, Workload
+
+MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+CHUNK_BYTES: Final = 1024 * 1024
+FILES_MAX: Final = 20_000  # of one cell at one load host
+PROPERTIES_MAX: Final = 200
+HOSTS_MAX: Final = 64
+PROBLEM_CHARACTERS_MAX: Final = 2_000
+
+# Names of messages. From the master:
+WELCOME, REFUSED, CLOCK, PLAN, BEGIN, STOP_SENDING, STOP_RECEIVING, ASK_REPORT, END, FILES, CHUNK, FORGET, CERTIFY = (
+    f"host_{name}" for name in (
+        "welcome", "refused", "clock", "plan", "begin", "stop_sending", "stop_receiving", "ask_report", "end", "files",
+        "chunk", "forget", "certify",
+    )
+)  # fmt: skip
+# From a load host:
+HELLO, STATE, REPORT, PROBLEM, CEILING = (f"host_{name}" for name in ("hello", "state", "report", "problem", "ceiling"))
+
+FROM_HOST: Final = frozenset({HELLO, CLOCK, STATE, REPORT, PROBLEM, CEILING, FILES, CHUNK})
+FROM_MASTER: Final = frozenset({
+    WELCOME, REFUSED, CLOCK, PLAN, BEGIN, STOP_SENDING, STOP_RECEIVING, ASK_REPORT, END, FILES, CHUNK, FORGET, CERTIFY,
+})  # fmt: skip
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+# A name of a directory: what cells and runs are called. Never a path.
+Place = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._,=+-]{0,199}$")]
+SEGMENT_NAME: Final = re.compile(r"(send|recv)-[a-z0-9]{1,40}-\d{6}\.seg|producer-\d{1,6}-\d{1,9}\.inflight")
+_Nanoseconds = Annotated[int, Field(ge=-(2**62), le=2**62)]
+
+_PROPERTY: Final = re.compile(r"[a-z][a-z0-9._-]{0,99}")
+_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:;+ -]{0,200}")
+# Parts of names of settings that read a file, load code, start a program or let somebody in, in any of the clients.
+_REFUSED_PARTS: Final = frozenset({
+    "class", "classes", "location", "path", "paths", "file", "files", "plugin", "library", "module", "jaas", "command",
+    "cmd", "exec", "interceptor", "interceptors", "providers", "provider", "callback", "handler", "reporters",
+    "serializer", "deserializer", "keystore", "truststore", "keytab", "password", "secret", "username", "token", "sasl",
+    "ssl", "security", "kinit", "url", "proxy", "engine", "debug",
+})  # fmt: skip
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Hello(_Message):
+    """A load host presents itself, every other second."""
+
+    name: Name
+    version: str = Field(max_length=64)
+    python: str = Field(max_length=64)
+    cores: int = Field(ge=1, le=65_536)
+    clients: tuple[str, ...] = Field(max_length=32)
+    cell: str = Field(default="", max_length=200)  # that it works on
+
+
+class ClockAnswer(_Message):
+    number: int = Field(ge=0, le=2**53)
+    received_ns: _Nanoseconds
+    sent_ns: _Nanoseconds
+
+
+class ShareOfHost(_Message):
+    """Which users of the cell run here, by their numbers."""
+
+    producers: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(default=(), max_length=1024)
+    consumers: tuple[Annotated[int, Field(ge=0, le=65_535)], ...] = Field(default=(), max_length=1024)
+
+
+class SharePlan(_Message):
+    """What one load host is to do in one cell. Compare `workloads.model.Plan`: no path, no credentials, no runtime."""
+
+    run_id: Place
+    cell_id: Place
+    client: str
+    bootstrap_servers: str = Field(pattern=r"^[A-Za-z0-9._,:\[\]-]{1,4000}$")
+    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")
+    partitions: int = Field(ge=1, le=10_000)
+    properties: dict[str, str] = Field(default_factory=dict, max_length=PROPERTIES_MAX)
+    workload: Workload
+    seed: int
+    log_append_time: bool = False
+    share: ShareOfHost
+    t0_monotonic_ns: _Nanoseconds  # of the run, on the load host's clock
+    harness_t0_ns: _Nanoseconds  # the same moment on the harness's clock, which the records' headers carry
+
+    @field_validator("client")
+    @classmethod
+    def _known_client(cls, value: str) -> str:
+        if value not in client_names():
+            raise ValueError(f"no such client, there are {', '.join(client_names())}")
+        return value
+
+    @field_validator("properties")
+    @classmethod
+    def _harmless(cls, value: dict[str, str]) -> dict[str, str]:
+        check_properties(value)
+        return value
+
+    @model_validator(mode="after")
+    def _no_files(self) -> SharePlan:
+        workload = self.workload
+        if workload.corpus is not None:
+            raise ValueError("corpus names a file: load hosts take no path")
+        if isinstance(workload.schedule, Replay) and workload.schedule.file is not None:
+            raise ValueError("schedule.file names a file: load hosts take no path; give times_ms")
+        for reader in workload.reader_groups:
+            check_properties({**reader.properties, **reader.producer_properties})
+            if reader.deduplicate == "redis":
+                raise ValueError(f"reader {reader.name}: deduplicate: redis is for one load host")
+        if not len(self.share.producers) + len(self.share.consumers) >= 1:
+            raise ValueError("the share is empty")
+        return self
+
+
+class BeginAt(_Message):
+    """Phases on the load host's clock (workloads.context.Phases)."""
+
+    start_ns: _Nanoseconds
+    measure_ns: _Nanoseconds
+    end_ns: _Nanoseconds
+    drain_end_ns: _Nanoseconds
+
+
+class StopSending(_Message):
+    drain_deadline_ns: _Nanoseconds
+
+
+class OfCell(_Message):
+    run_id: Place
+    cell_id: Place
+
+
+class ListedSegment(_Message):
+    name: str = Field(pattern=f"^({SEGMENT_NAME.pattern})$")
+    bytes: int = Field(ge=0, le=2**33)
+    is_closed: bool  # nobody writes it any more
+
+
+class FilesOfCell(OfCell):
+    files: tuple[ListedSegment, ...] = Field(max_length=FILES_MAX)
+    problem: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
+
+
+class AskChunk(OfCell):
+    name: str = Field(pattern=f"^({SEGMENT_NAME.pattern})$")
+    offset: int = Field(ge=0, le=2**33)
+
+
+class Chunk(AskChunk):
+    data: bytes = Field(max_length=CHUNK_BYTES)
+    is_last: bool
+    sha256: str = Field(default="", max_length=64)  # of the whole file, with its last piece
+
+
+class Problem(_Message):
+    cell_id: str = Field(default="", max_length=200)
+    message: str = Field(max_length=PROBLEM_CHARACTERS_MAX)
+
+
+class Certify(_Message):
+    number: int = Field(ge=0, le=2**31)
+    plan: SharePlan
+
+
+class Ceiling(_Message):
+    number: int = Field(ge=0, le=2**31)
+    records_per_s: float = Field(ge=0, le=1e12)
+    cpu_share_by_process: tuple[float, ...] = Field(default=(), max_length=1024)
+    why: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
+
+
+class Welcome(_Message):
+    run_id: Place
+    version: str = Field(max_length=64)
+
+
+class Refused(_Message):
+    reason: str = Field(max_length=PROBLEM_CHARACTERS_MAX)
+
+
+def check_properties(properties: dict[str, str]) -> None:
+    """ValueError names the first setting that a load host does not take from its master."""
+    for name, value in properties.items():
+        parts = set(re.split(r"[._-]", name))
+        if not _PROPERTY.fullmatch(name) or parts & _REFUSED_PARTS:
+            raise ValueError(
+                f"a load host takes no setting {name[:60]!r} from its master, because it can name a file, load code or "
+                "let somebody in: give it to `harness worker` there, as --client-config FILE"
+            )
+        if not _VALUE.fullmatch(value):
+            raise ValueError(f"a load host takes no such value of {name!r} from its master: {value[:60]!r}")
+
+
+def words_of(error: ValidationError) -> str:
+    """A validation error in one line."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}"[:PROBLEM_CHARACTERS_MAX]
+
+
+def version_problem(name: str, theirs: str, ours: str) -> str:
+    """Why a load host of another version is refused; empty if it is the same."""
+    if theirs == ours:
+        return ""
+    return (
+        f"load host {name} has version {theirs[:64]} of the harness, its master has {ours}: "
+        "both need the same; install one of them on the other"
+    )
+
+
+def processes_here(workload: Workload, share: ShareOfHost) -> int:
+    """Each load host runs the workload's `processes`, but none without a user."""
+    return max(1, min(workload.processes, len(share.producers) + len(share.consumers)))
+
+
+Do = Literal["begin", "stop_sending", "stop_receiving", "report"]
