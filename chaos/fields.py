@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from runlog.files.setting_text import setting_text
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000}
 
@@ -18,12 +20,6 @@ def duration_ms(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         raise ValueError(f"give a unit: {value}ms or {value}s")
     raise ValueError(f"{value!r} is no duration: write 200ms, 1.5s or 1m")
-
-
-def setting_text(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
 
 
 Duration = Annotated[int, BeforeValidator(duration_ms), Field(ge=0, le=3_600_000)]

@@ -87,6 +87,15 @@ class Scenario(StrictModel):
     engines: tuple[Engine, ...] = Field(default=("reference", "kafka"), description="clusters that it can run on")
     clients: tuple[str, ...] = Field(default=(), description="clients that can do what it asks for; empty: all")
     brokers: int = Field(default=3, ge=1, le=9)
+    security: Literal["", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
+        default="", description="of the clients' listeners, as cluster.security of a suite; empty: what the suite says"
+    )
+    sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
+        default="", description="as cluster.sasl.mechanism of a suite; empty: what the suite says"
+    )
+    authorization: bool = Field(
+        default=False, description="the load is a user who may do what access control lists allow; needs SASL"
+    )
     topic: Topic = Topic()
     partition: int = Field(default=0, ge=0, description="whose leader and followers are meant")
     broker_settings: Settings = Field(default_factory=dict)
@@ -125,6 +134,8 @@ class Scenario(StrictModel):
                     f"fault {step.fault} works on {' and '.join(step.spec.engines)} only, and this scenario is for "
                     f"{', '.join(self.engines)}: write `engines: [{', '.join(step.spec.engines)}]`"
                 )
+        if (self.authorization or self.sasl_mechanism) and not self.security.startswith("sasl"):
+            raise ValueError("`sasl_mechanism` and `authorization` need `security: sasl_ssl` or sasl_plaintext")
         if self.partition >= self.topic.partitions:
             raise ValueError(f"partition {self.partition} with {self.topic.partitions} partitions")
         return self
@@ -172,6 +183,7 @@ class Scenario(StrictModel):
             or any(step.when and not conditions.is_seen_by_clients(step.when) for step in steps)
             or self.broker_settings
             or any(case.broker_settings for case in self.cases.values())
+            or self.security
             or not {"reference", "kafka"} & set(self.engines)
         )
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from broker.client.core.sasl import Credentials
+from chaos.security_port import SecurityChanges
 from chaos.toxiproxy.client import ToxiproxyClient
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @runtime_checkable
@@ -50,6 +55,21 @@ class Topics(Protocol):
 
     def replication_factor(self, topic: str) -> int: ...
 
+    def replicas_of(self, topic: str) -> dict[int, tuple[int, ...]]:
+        """By partition; the first one leads if it can."""
+
+    def set_replicas(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> None:
+        """Returns when these are the replicas, and all of them in sync."""
+
+    def cancel_moves(self, topic: str) -> None:
+        """Take back what `set_replicas` began and did not see the end of."""
+
+    def brokers(self) -> frozenset[int]:
+        """Those that the cluster lists."""
+
+    def forget_broker(self, broker_id: int) -> None:
+        """One that does not run: the cluster no longer has it."""
+
     def delete(self, topic: str) -> None: ...
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None: ...
@@ -63,6 +83,18 @@ class Topics(Protocol):
         the producers'."""
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None: ...
+
+
+class Access(Protocol):
+    """How a client of the cluster gets in."""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """None: no TLS."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """None: no SASL."""
 
 
 class ClusterPort(Protocol):
@@ -135,6 +167,9 @@ class ClusterPort(Protocol):
     def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
         """Client and proxy name for cutting a link and for Toxiproxy's own toxics."""
 
+    def is_tls(self, link: str) -> bool:
+        """Whether what passes `plain` is encrypted: a probe of ours must then speak TLS too."""
+
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         """The same for Kafka toxics, on client links."""
 
@@ -166,6 +201,12 @@ class ClusterPort(Protocol):
         """A second process with the same group and transactional.id; its pid."""
 
     def end_twins(self) -> None: ...
+
+    def access(self) -> Access | None:
+        """None where everybody gets in, in plain text."""
+
+    def security(self) -> SecurityChanges | None:
+        """None where certificates and users are not ours to change."""
 
     def acked(self) -> int:
         """Records acknowledged so far in this cell."""

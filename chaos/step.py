@@ -5,8 +5,6 @@ Shown by tests/chaos/test_chaos_timeline.py.
 
 from __future__ import annotations
 
-import difflib
-
 from pydantic import Field, field_validator, model_validator
 
 from chaos import conditions
@@ -14,6 +12,7 @@ from chaos.faults import FAULTS
 from chaos.faults.base import FaultSpec, Parameter
 from chaos.fields import Duration, StrictModel
 from chaos.targets import TargetError
+from runlog.files.nearest import nearest_name
 
 WITHIN_MS_DEFAULT = 15_000
 
@@ -34,7 +33,7 @@ class Step(StrictModel):
     after: str | None = Field(default=None, description="id of an earlier step; `delay` counts from its end")
     delay: Duration = 0
     within: Duration = Field(default=WITHIN_MS_DEFAULT, description="limit on waiting for `when`")
-    for_: Duration | None = Field(default=None, alias="for", description="heals by itself after so long")
+    for_: Duration | None = Field(default=None, alias="for", description="time after which it heals by itself")
     may_miss: bool = Field(
         default=False, description="go on if nobody has the target's role or the effect cannot be shown (swarms)"
     )
@@ -63,8 +62,8 @@ class Step(StrictModel):
     def _check_fault(self) -> None:
         spec = FAULTS.get(self.fault or "")
         if spec is None:
-            close = difflib.get_close_matches(self.fault or "", FAULTS, n=1)
-            known = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(FAULTS)}"
+            near = nearest_name(self.fault or "", FAULTS)
+            known = f"did you mean {near!r}?" if near else f"there are {', '.join(FAULTS)}"
             raise ValueError(f"unknown fault {self.fault!r}; {known}")
         try:
             spec.check_target(self.target or spec.default_target)

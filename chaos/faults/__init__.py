@@ -7,9 +7,11 @@ from chaos.faults import (
     bit_flip,
     black_hole,
     byte_limit,
+    certificates,
     clients,
     clock,
     container,
+    credentials,
     disk,
     kafka_toxics,
     kill,
@@ -20,12 +22,14 @@ from chaos.faults import (
     one_way_cut,
     pause,
     power_loss,
+    replicas,
     reset,
     restart,
     slicing,
     slow_connect,
     terminate,
     topic,
+    wrong_passwords,
 )
 from chaos.faults.base import FaultSpec
 
@@ -50,10 +54,14 @@ FAULTS: dict[str, FaultSpec] = {
         bit_flip.SPEC,
         limits.SPEC,
         clock.SPEC,
+        wrong_passwords.SPEC,
+        *certificates.SPECS,
+        *credentials.SPECS,
         *clients.SPECS,
         *disk.SPECS,
         *container.SPECS,
         *topic.SPECS,
+        *replicas.SPECS,
         *kafka_toxics.SPECS,
     )
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import probe_load
+from chaos.faults.probes import door_of, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
 PROBE_MS = 250  # how long the load of the proof should take at the asked rate
@@ -36,9 +36,11 @@ class Bandwidth:
         is_effective = True
         stream = self._streams[0]
         for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
             load = probe_load(
-                client.proxy(proxy).listen, stream=stream, size_bytes=self._rate * PROBE_MS, timeout_ms=TIMEOUT_MS
+                door_of(self._context.port, link),
+                stream=stream,
+                size_bytes=self._rate * PROBE_MS,
+                timeout_ms=TIMEOUT_MS,
             )
             expected_us = load.size_bytes * 1000 // self._rate
             detail[link] = {"bytes": load.size_bytes, "took_us": load.elapsed_us, "expected_us": expected_us}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import probe_link, probe_load
+from chaos.faults.probes import door_of, probe_link, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
 BYTES_MIN = 1_000  # a lower limit would cut even the short request of the proof
@@ -34,10 +34,9 @@ class ByteLimit:
         detail: dict[str, object] = {}
         is_effective = True
         for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
-            listen = client.proxy(proxy).listen
-            short = probe_link(listen, timeout_ms=TIMEOUT_MS)
-            long = probe_load(listen, stream=self._streams[0], size_bytes=2 * self._bytes, timeout_ms=TIMEOUT_MS)
+            door = door_of(self._context.port, link)
+            short = probe_link(door, timeout_ms=TIMEOUT_MS)
+            long = probe_load(door, stream=self._streams[0], size_bytes=2 * self._bytes, timeout_ms=TIMEOUT_MS)
             detail[link] = {"short": short.outcome, "long": long.outcome}
             is_effective &= short.outcome == "answered" and long.outcome in ("closed", "reset")
         return Proof(is_effective=is_effective, detail=detail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import probe_link
+from chaos.faults.probes import door_of, probe_link
 from chaos.faults.toxics import LinkToxics, streams_of
 
 SHARE_EXPECTED = 0.8  # of the asked delay: timers round
@@ -30,8 +30,7 @@ class Latency:
         round_trips: dict[str, object] = {}
         is_effective = True
         for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
-            probe = probe_link(client.proxy(proxy).listen, timeout_ms=timeout_ms)
+            probe = probe_link(door_of(self._context.port, link), timeout_ms=timeout_ms)
             round_trips[link] = probe.elapsed_us
             is_effective &= probe.outcome == "answered" and probe.elapsed_us >= SHARE_EXPECTED * expected_us
         return Proof(is_effective=is_effective, detail={"round_trip_us": round_trips, "expected_us_min": expected_us})

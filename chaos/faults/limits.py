@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import hold_link
+from chaos.faults.probes import Door, hold_link
 from chaos.faults.processes import identities
 from chaos.lease import is_alive
 
@@ -86,8 +86,9 @@ class LimitDescriptors:
     def _probe(self, broker: int) -> str:
         """One request on its own connection, past the proxy. While the fault lasts it is repeated until one is not
         answered."""
-        client, proxy = self._context.port.plain(f"client-{broker}")
-        listener = client.proxy(proxy).upstream
+        port, link = self._context.port, f"client-{broker}"
+        client, proxy = port.plain(link)
+        listener = Door(address=client.proxy(proxy).upstream, is_tls=port.is_tls(link))
         held = self._held.setdefault(broker, [])
         while len(held) < HELD_MAX:
             outcome, connection = hold_link(listener, timeout_ms=PROBE_MS)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.disabled_links import DisabledLinks
-from chaos.faults.probes import probe_link
+from chaos.faults.probes import door_of, probe_link
 
 PROBE_TIMEOUT_MS = 1000
 
@@ -26,8 +26,7 @@ class LinkCut:
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}
         for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
-            outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=PROBE_TIMEOUT_MS).outcome
+            outcomes[link] = probe_link(door_of(self._context.port, link), timeout_ms=PROBE_TIMEOUT_MS).outcome
         return Proof(is_effective=all(outcome == "refused" for outcome in outcomes.values()), detail=outcomes)
 
 

@@ -4,15 +4,45 @@ take?"""
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from dataclasses import dataclass
 
 from broker.wire.addresses import parse_address
+from chaos.port import ClusterPort
 
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
 _CLIENT_ID = b"link-probe"
 _CLIENT_ID_BYTES_MAX = 30_000  # its length is an int16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Where a probe enters. Over TLS it checks no certificate: it says nothing that anybody may not hear."""
+
+    address: str
+    is_tls: bool = False
+
+    def opened(self, *, timeout_ms: int) -> socket.socket:
+        """Connected, and over TLS after the handshake. OSError (ssl.SSLError is one)."""
+        connection = socket.create_connection(parse_address(self.address), timeout=timeout_ms / 1000)
+        if not self.is_tls:
+            return connection
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        try:
+            return context.wrap_socket(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+
+def door_of(port: ClusterPort, link: str) -> Door:
+    """The proxy of the link, which Toxiproxy's own toxics act on."""
+    client, proxy = port.plain(link)
+    return Door(address=client.proxy(proxy).listen, is_tls=port.is_tls(link))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +53,11 @@ class LinkProbe:
     elapsed_us: int
 
 
-def probe_link(listen: str, *, timeout_ms: int) -> LinkProbe:
-    """One ApiVersions request through the proxy at `listen`, on a connection of its own."""
+def probe_link(door: Door, *, timeout_ms: int) -> LinkProbe:
+    """One ApiVersions request through the proxy, on a connection of its own. The time is that of the round trip."""
     start_ns = time.monotonic_ns()
     try:
-        with socket.create_connection(_address(listen), timeout=timeout_ms / 1000) as connection:
+        with door.opened(timeout_ms=timeout_ms) as connection:
             start_ns = time.monotonic_ns()
             connection.sendall(_request(_CLIENT_ID))
             outcome = "answered" if connection.recv(4) else "closed"
@@ -36,10 +66,10 @@ def probe_link(listen: str, *, timeout_ms: int) -> LinkProbe:
     return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
 
 
-def hold_link(listen: str, *, timeout_ms: int) -> tuple[str, socket.socket | None]:
+def hold_link(door: Door, *, timeout_ms: int) -> tuple[str, socket.socket | None]:
     """As `probe_link`, but a connection that is answered stays open and belongs to the caller."""
     try:
-        connection = socket.create_connection(_address(listen), timeout=timeout_ms / 1000)
+        connection = door.opened(timeout_ms=timeout_ms)
     except OSError as error:
         return _outcome_of(error), None
     try:
@@ -53,11 +83,11 @@ def hold_link(listen: str, *, timeout_ms: int) -> tuple[str, socket.socket | Non
     return outcome, None
 
 
-def probe_connect(listen: str, *, timeout_ms: int) -> LinkProbe:
+def probe_connect(address: str, *, timeout_ms: int) -> LinkProbe:
     """One connect() and nothing else. `answered` if the connection was made."""
     start_ns = time.monotonic_ns()
     try:
-        socket.create_connection(_address(listen), timeout=timeout_ms / 1000).close()
+        socket.create_connection(parse_address(address), timeout=timeout_ms / 1000).close()
         outcome = "answered"
     except OSError as error:
         outcome = _outcome_of(error)
@@ -78,12 +108,12 @@ class LoadProbe:
         return self.outcome == "answered"
 
 
-def probe_load(listen: str, *, stream: str, size_bytes: int, timeout_ms: int) -> LoadProbe:
+def probe_load(door: Door, *, stream: str, size_bytes: int, timeout_ms: int) -> LoadProbe:
     """About `size_bytes` over one stream: a long client id upstream, as many answers as it takes downstream."""
     start_ns = time.monotonic_ns()
     passed = 0
     try:
-        with socket.create_connection(_address(listen), timeout=timeout_ms / 1000) as connection:
+        with door.opened(timeout_ms=timeout_ms) as connection:
             start_ns = time.monotonic_ns()
             deadline_ns = start_ns + timeout_ms * 1_000_000
             if stream == "upstream":
@@ -106,10 +136,6 @@ def probe_load(listen: str, *, stream: str, size_bytes: int, timeout_ms: int) ->
 def _outcome_of(error: OSError) -> str:
     names = {ConnectionRefusedError: "refused", ConnectionResetError: "reset", TimeoutError: "silent"}
     return next((name for kind, name in names.items() if isinstance(error, kind)), "closed")
-
-
-def _address(listen: str) -> tuple[str, int]:
-    return parse_address(listen)
 
 
 def _request(client_id: bytes) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import probe_link
+from chaos.faults.probes import door_of, probe_link
 from chaos.faults.toxics import LinkToxics, streams_of
 
 PROBE_TIMEOUT_MS = 1000
@@ -32,9 +32,8 @@ class Reset:
     def prove(self) -> Proof:
         outcomes: dict[str, object] = {}
         for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
             timeout_ms = PROBE_TIMEOUT_MS + self._delay_ms
-            outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=timeout_ms).outcome
+            outcomes[link] = probe_link(door_of(self._context.port, link), timeout_ms=timeout_ms).outcome
         return Proof(is_effective=all(outcome == "reset" for outcome in outcomes.values()), detail=outcomes)
 
 

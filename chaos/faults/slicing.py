@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import probe_load
+from chaos.faults.probes import door_of, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
 PIECES = 50
@@ -38,9 +38,8 @@ class Slicing:
         detail: dict[str, object] = {}
         is_effective = True
         for link in self._context.links:
-            client, proxy = self._context.port.plain(link)
             load = probe_load(
-                client.proxy(proxy).listen,
+                door_of(self._context.port, link),
                 stream=self._streams[0],
                 size_bytes=PIECES * self._average,
                 timeout_ms=TIMEOUT_MS,

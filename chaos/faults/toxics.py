@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from chaos.faults.base import FaultContext, Proof
-from chaos.faults.probes import probe_link
+from chaos.faults.probes import door_of, probe_link
 from chaos.lease import Lease
 from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.client import ToxiproxyClient
@@ -77,8 +77,7 @@ def prove_silent(context: FaultContext, links: Sequence[str], detail: Mapping[st
     """Proves that each link takes a request and gives no answer. `detail` adds further facts."""
     outcomes: dict[str, object] = {}
     for link in links:
-        client, proxy = context.port.plain(link)
-        outcomes[link] = probe_link(client.proxy(proxy).listen, timeout_ms=SILENCE_MS).outcome
+        outcomes[link] = probe_link(door_of(context.port, link), timeout_ms=SILENCE_MS).outcome
     return Proof(
         is_effective=all(outcome == "silent" for outcome in outcomes.values()), detail={**detail, "links": outcomes}
     )

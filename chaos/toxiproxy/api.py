@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from urllib.parse import unquote
 
 from chaos.toxiproxy.answer import METHOD_NOT_ALLOWED, PAGE_NOT_FOUND, Answer, error_answer, moved_to
@@ -37,6 +37,7 @@ from chaos.toxiproxy.kafka.produce import TopicNames
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.link import DOWNSTREAM, UPSTREAM
+from chaos.toxiproxy.metrics import ProxyMetrics, handler_lines, metrics_answer, process_lines
 from chaos.toxiproxy.proxy import Proxy
 from chaos.toxiproxy.toxic import Toxic
 from chaos.toxiproxy.toxics import ALL
@@ -51,8 +52,24 @@ class Api:
     """All proxies of one server. Changes are made one after another, and none of them waits for a peer. A host name
     to listen on is looked up for five seconds at most; an IP address takes no time."""
 
-    def __init__(self, *, wire_log: WireLog, rng: random.Random, strictness: Strictness) -> None:
+    def __init__(
+        self,
+        *,
+        wire_log: WireLog,
+        rng: random.Random,
+        strictness: Strictness,
+        has_proxy_metrics: bool = False,
+        has_runtime_metrics: bool = False,
+    ) -> None:
         self._strictness = strictness
+        self._proxy_metrics = ProxyMetrics() if has_proxy_metrics else None
+        self._metric_sources: list[Callable[[], Iterable[str]]] = []  # in the order of their names
+        if has_runtime_metrics:
+            self._metric_sources.append(process_lines)
+        if has_proxy_metrics or has_runtime_metrics:
+            self._metric_sources.append(handler_lines)
+        if self._proxy_metrics is not None:
+            self._metric_sources.append(self._proxy_metrics.lines)
         self._proxies: dict[str, Proxy] = {}
         self._wire_log = wire_log
         self._names = TopicNames()
@@ -69,6 +86,8 @@ class Api:
             if clean != plain:
                 return moved_to(clean, query)
             parts = plain[1:].split("/")
+        if self._metric_sources and parts == ["metrics"]:  # by any method, as Go's handler
+            return metrics_answer(self._metric_sources)
         handlers = self._route(parts)
         if handlers is None:
             return PAGE_NOT_FOUND
@@ -171,6 +190,7 @@ class Api:
             proxy.listen, proxy.upstream = listen, upstream
         if asked.is_logging_asked is not None:
             proxy.kafka.is_logging_asked = asked.is_logging_asked
+        await proxy.secure(tls=asked.tls, listen_tls=asked.listen_tls)
         if is_enabled:
             await proxy.start()
         else:
@@ -252,7 +272,14 @@ class Api:
             rewrites=asked.rewrites,
         )
         proxy = Proxy(
-            name=asked.name, listen=asked.listen, upstream=asked.upstream, kafka=kafka, rng=self._rng, tls=asked.tls
+            name=asked.name,
+            listen=asked.listen,
+            upstream=asked.upstream,
+            kafka=kafka,
+            rng=self._rng,
+            tls=asked.tls,
+            listen_tls=asked.listen_tls,
+            metrics=self._proxy_metrics,
         )
         if asked.is_enabled:
             await proxy.start()

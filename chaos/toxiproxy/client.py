@@ -106,6 +106,18 @@ class ToxiproxyClient:
             raise NotApplied(f"{name}: upstream is {after.upstream}, asked for {upstream}")
         return after
 
+    def secure(
+        self, name: str, *, listen_tls: Mapping[str, object] | None, upstream_tls: Mapping[str, object] | None
+    ) -> None:
+        """Other certificates for the connections to come, on the embedded server. Those that live go on."""
+        wanted = {"listen_tls": listen_tls, "upstream_tls": upstream_tls}
+        given: dict[str, object] = {key: dict(value) for key, value in wanted.items() if value is not None}
+        self._calls.change(_path(name), given)
+        shown: Mapping[str, Any] = self._calls.call("GET", _path(name)).json()  # Any: JSON
+        for key, value in given.items():
+            if not value.items() <= (shown.get(key) or {}).items():  # type: ignore[attr-defined]
+                raise NotApplied(f"{name}: {key} is {shown.get(key)}, asked for {value}")
+
     def enable(self, name: str) -> ProxyState:
         with self._routed():
             self._library_proxy(name).enable()

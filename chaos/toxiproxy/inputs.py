@@ -29,7 +29,7 @@ from chaos.toxiproxy.go_json import (
     plain,
     unmarshal,
 )
-from chaos.toxiproxy.tls import UpstreamTls
+from chaos.toxiproxy.tls import ListenTls, UpstreamTls
 from chaos.toxiproxy.toxic import AttributeValue, ToxicSpec
 from chaos.toxiproxy.toxics import STANDARD
 
@@ -42,6 +42,7 @@ _OF_PROXY: Final[Mapping[str, Convert]] = {
     "kafka_log": as_flag,
     "kafka_addresses": as_struct("map[string]string"),
     "upstream_tls": as_struct("toxiproxy.UpstreamTls"),
+    "listen_tls": as_struct("toxiproxy.ListenTls"),
 }
 _IN_POPULATE: Final = 'struct { toxiproxy.Proxy; Enabled *bool "json:\\"enabled\\"" }'
 _IN_UPDATE: Final = 'struct { Attributes interface {} "json:\\"attributes\\""; Toxicity float32 "json:\\"toxicity\\"" }'
@@ -62,6 +63,7 @@ class NewProxy:
     is_logging_asked: bool
     rewrites: dict[tuple[str, int], tuple[str, int]]  # a broker's own address -> the one that clients shall use
     tls: UpstreamTls | None
+    listen_tls: ListenTls | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class ProxyUpdate:
     upstream: str | None
     is_enabled: bool | None
     is_logging_asked: bool | None
+    tls: UpstreamTls | None
+    listen_tls: ListenTls | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,8 @@ def proxy_update(value: Value, strictness: Strictness) -> ProxyUpdate:
         upstream=_text(fields, "upstream"),
         is_enabled=_flag(fields, "enabled"),
         is_logging_asked=_flag(fields, "kafka_log"),
+        tls=_upstream_tls(fields),
+        listen_tls=_listen_tls(fields),
     )
     if strictness is Strictness.STRICT:
         for name, address in (("listen", update.listen), ("upstream", update.upstream)):
@@ -194,7 +200,6 @@ def _new_proxy(fields: Mapping[str, object], strictness: Strictness, where: str)
         split_address("listen", listen)
         split_address("upstream", upstream)
     is_enabled, is_logging_asked = _flag(fields, "enabled"), _flag(fields, "kafka_log")
-    tls = fields.get("upstream_tls")
     return NewProxy(
         name=name,
         listen=listen,
@@ -202,8 +207,19 @@ def _new_proxy(fields: Mapping[str, object], strictness: Strictness, where: str)
         is_enabled=is_enabled is not False,
         is_logging_asked=is_logging_asked is True,
         rewrites=_addresses(fields.get("kafka_addresses", {})),
-        tls=UpstreamTls.from_json(tls) if isinstance(tls, dict) else None,
+        tls=_upstream_tls(fields),
+        listen_tls=_listen_tls(fields),
     )
+
+
+def _upstream_tls(fields: Mapping[str, object]) -> UpstreamTls | None:
+    found = fields.get("upstream_tls")
+    return UpstreamTls.from_json(found) if isinstance(found, dict) else None
+
+
+def _listen_tls(fields: Mapping[str, object]) -> ListenTls | None:
+    found = fields.get("listen_tls")
+    return ListenTls.from_json(found) if isinstance(found, dict) else None
 
 
 def _check_name(name: str) -> None:

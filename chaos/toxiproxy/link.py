@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import socket
 import struct
@@ -17,6 +18,7 @@ from typing import cast
 
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.kafka.tap import KafkaTap
+from chaos.toxiproxy.metrics import Traffic
 from chaos.toxiproxy.toxic import Sink, Slot, Toxic
 
 PENDING_BYTES_MAX = 1 << 20  # per direction; beyond it the sender is not read until half of it is gone
@@ -135,6 +137,7 @@ class Direction:
 
     def __init__(self, connection: Connection, stream: str, source: Endpoint, destination: Endpoint) -> None:
         self.stream = stream
+        self.traffic = Traffic()
         self.slots: list[Slot] = []
         self.is_finished = False
         self._connection = connection
@@ -148,6 +151,7 @@ class Direction:
         self._task: asyncio.Task[None] | None = None
 
     def feed(self, data: bytes) -> None:
+        self.traffic.received_bytes += len(data)
         if self.stream == DOWNSTREAM:
             data = self._connection.tap.backward(data)
         self.enqueue(data)
@@ -213,6 +217,7 @@ class Direction:
     def _deliver(self, data: bytes) -> None:
         if self.stream == UPSTREAM:
             data = self._connection.tap.forward(data)
+        self.traffic.sent_bytes += len(data)
         self._destination.write(data)
 
     def _drop_removed(self) -> None:
@@ -330,6 +335,7 @@ class Connection:
         self.downstream.enqueue(data)
 
     def forward_late(self, data: bytes) -> None:
+        self.upstream.traffic.sent_bytes += len(data)
         self._server.write(data)
 
     def cut_client(self) -> None:
@@ -346,7 +352,10 @@ class Connection:
             self.call_later_ms(CLIENT_LINGER_MS, self.close)
 
     def call_later_ms(self, delay_ms: float, action: Callable[[], None]) -> Callable[[], object]:
-        return asyncio.get_running_loop().call_later(delay_ms / 1000, action).cancel
+        loop = asyncio.get_running_loop()
+        if delay_ms > 0:
+            delay_ms = math.ceil(delay_ms) + 1  # uvloop's clock is cut to milliseconds; what is held must not go early
+        return loop.call_later(delay_ms / 1000, action).cancel
 
     def direction_finished(self) -> None:
         if self.upstream.is_finished and self.downstream.is_finished and (self._is_drained or not self.tap.is_cut):

@@ -100,10 +100,16 @@ def use_server(url: str) -> RunningServer:
 
 
 def start_real(
-    binary: Path, *, lease: Lease | None = None, log_path: Path | None = None, starter: Starter | None = None
+    binary: Path,
+    *,
+    lease: Lease | None = None,
+    log_path: Path | None = None,
+    starter: Starter | None = None,
+    options: Sequence[str] = (),
 ) -> RunningServer:
+    """`options`: more of its command line."""
     server = _start(
-        lambda port: [str(binary), "-host", "127.0.0.1", "-port", str(port)],
+        lambda port: [str(binary), "-host", "127.0.0.1", "-port", str(port), *options],
         label="Toxiproxy server",
         is_embedded=False,
         lease=lease,
@@ -123,11 +129,12 @@ def start_embedded(
     seed: int | None = None,
     starter: Starter | None = None,
     is_strict: bool = True,
+    options: Sequence[str] = (),
 ) -> RunningServer:
     """`starter`: how the process is made; without it, a child in a session of its own that outlives this process.
-    Without `is_strict`, it takes what the original takes."""
+    Without `is_strict`, it takes what the original takes. `options`: more of its command line."""
     extra = (["--wire-log", str(wire_log)] if wire_log else []) + (["--seed", str(seed)] if seed is not None else [])
-    extra += ["--strict"] if is_strict else []
+    extra += [*(["--strict"] if is_strict else []), *options]
     module = [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "127.0.0.1", "--port"]
     return _start(
         lambda port: [*module, str(port), *extra],

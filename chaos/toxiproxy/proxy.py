@@ -19,7 +19,8 @@ from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.link import Connection, Endpoint
 from chaos.toxiproxy.listen_address import ListenAddressError, bind, resolve
-from chaos.toxiproxy.tls import UpstreamTls
+from chaos.toxiproxy.metrics import ProxyMetrics, Route
+from chaos.toxiproxy.tls import ListenTls, UpstreamTls
 from chaos.toxiproxy.toxic import Toxic
 
 DIAL_TIMEOUT_MS = 10_000
@@ -41,14 +42,18 @@ class Proxy:
         kafka: KafkaSettings,
         rng: random.Random,
         tls: UpstreamTls | None = None,
+        listen_tls: ListenTls | None = None,
+        metrics: ProxyMetrics | None = None,
     ) -> None:
         self.name = name
         self.listen = listen
         self.upstream = upstream
         self.tls = tls
+        self.listen_tls = listen_tls
         self.kafka = kafka
         self.toxics: list[Toxic] = []
         self._rng = rng
+        self._metrics = metrics
         self._listener: socket.socket | None = None  # listens as long as the proxy is enabled
         self._server: asyncio.AbstractServer | None = None  # accepts from a copy of it
         self._fillers: list[socket.socket] = []
@@ -77,6 +82,8 @@ class Proxy:
             }
         if self.tls is not None:
             shown["upstream_tls"] = self.tls.to_json()
+        if self.listen_tls is not None:
+            shown["listen_tls"] = self.listen_tls.to_json()
         return shown
 
     async def start(self) -> None:
@@ -108,6 +115,21 @@ class Proxy:
         except ListenAddressError as error:
             raise ApiError(500, str(error)) from error
 
+    async def secure(self, *, tls: UpstreamTls | None, listen_tls: ListenTls | None) -> None:
+        """For the connections to come; those that live go on. None: as it is. Raises ApiError 500.
+
+        A new certificate comes with a new context. With the old one, clients could resume their sessions and would
+        never see the certificate.
+        """
+        self.tls = tls or self.tls
+        if listen_tls is None:
+            return
+        self.listen_tls = listen_tls
+        if self._server is not None:  # the listener itself stays open, so nobody is refused in between
+            self._server.close()
+            self._server = None
+            await self.settle()
+
     async def settle(self) -> None:
         """Accept, or stop accepting, as the toxics want it. Raises ApiError 500 if there are no descriptors left."""
         if self._listener is None:
@@ -125,8 +147,14 @@ class Proxy:
 
     async def _begin_accepting(self, listener: socket.socket) -> None:
         copy, loop = listener.dup(), asyncio.get_running_loop()
+        is_tls = self.listen_tls is not None
+        secured: dict[str, Any] = {}  # Any: asyncio's own keyword arguments
         try:
-            self._server = await loop.create_server(lambda: Endpoint(self._accept), sock=copy, backlog=BACKLOG)
+            if self.listen_tls is not None:
+                secured = {"ssl": self.listen_tls.context(), "ssl_handshake_timeout": DIAL_TIMEOUT_MS / 1000}
+            self._server = await loop.create_server(
+                lambda: Endpoint(self._accept, is_tls=is_tls), sock=copy, backlog=BACKLOG, **secured
+            )
         except OSError:
             copy.close()
             raise
@@ -237,10 +265,21 @@ class Proxy:
             toxics=[toxic for toxic in self.toxics if not toxic.spec.is_kafka],
             kafka=self.kafka,
             rng=self._rng,
-            on_end=self._connections.discard,
+            on_end=self._ended,
         )
-        if not connection.is_ended:
-            self._connections.add(connection)
+        if connection.is_ended:
+            return
+        self._connections.add(connection)
+        if self._metrics is not None:
+            for each in (connection.upstream, connection.downstream):
+                self._metrics.begin(Route(each.stream, self.listen, self.name, self.upstream), each.traffic)
+
+    def _ended(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+            if self._metrics is not None:
+                self._metrics.end(connection.upstream.traffic)
+                self._metrics.end(connection.downstream.traffic)
 
 
 def _has_descriptors(client: Endpoint) -> bool:

@@ -29,13 +29,10 @@ async def serve(
     *,
     host: str,
     port: int,
-    wire_log: WireLog,
-    seed: int | None,
-    strictness: Strictness = Strictness.ORIGINAL,
+    api: Api,
     config: Path | None = None,
 ) -> None:
     """Until SIGTERM or SIGINT. `config` holds proxies as `/populate` takes them."""
-    api = Api(wire_log=wire_log, rng=random.Random(seed), strictness=strictness)
     if config is not None:
         await _populate(api, config)
     http = HttpServer(api)
@@ -49,7 +46,6 @@ async def serve(
     http.stop()
     api.stop()
     await asyncio.sleep(0)  # lets the transports close
-    wire_log.close()
 
 
 async def _populate(api: Api, config: Path) -> None:
@@ -73,21 +69,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-config", "--config", type=Path, help="JSON file with proxies to make at the start")
     parser.add_argument("-seed", "--seed", type=int, help="of toxicity, jitter and slices")
     parser.add_argument("-version", "--version", action="version", version=f"toxiproxy-server version {VERSION}")
+    parser.add_argument(
+        "-proxy-metrics", "--proxy-metrics", action="store_true", help="bytes of each proxy at /metrics, for Prometheus"
+    )
+    parser.add_argument(
+        "-runtime-metrics", "--runtime-metrics", action="store_true", help="this process's CPU and memory at /metrics"
+    )
     parser.add_argument("--strict", action="store_true", help="refuse attributes and addresses that cannot be meant")
     parser.add_argument("--wire-log", type=Path, help="append one JSON line per Produce exchange to this file")
     options = parser.parse_args(arguments)
     allow_descriptors()
     try:
-        wire_log = WireLog(options.wire_log)
-        serving = serve(
-            host=options.host,
-            port=options.port,
-            wire_log=wire_log,
-            seed=options.seed,
-            strictness=Strictness.STRICT if options.strict else Strictness.ORIGINAL,
-            config=options.config,
-        )
-        _runner()(serving)
+        with contextlib.closing(WireLog(options.wire_log)) as wire_log:
+            api = Api(
+                wire_log=wire_log,
+                rng=random.Random(options.seed),
+                strictness=Strictness.STRICT if options.strict else Strictness.ORIGINAL,
+                has_proxy_metrics=options.proxy_metrics,
+                has_runtime_metrics=options.runtime_metrics,
+            )
+            _runner()(serve(host=options.host, port=options.port, api=api, config=options.config))
     except OSError as error:
         print(f"event=failed host={options.host} port={options.port} cause={error}", file=sys.stderr)
         return 3

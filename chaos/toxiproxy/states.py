@@ -35,10 +35,12 @@ class ProxyState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySpec:
-    """A proxy to be made. `kafka_log`, `kafka_addresses` and `upstream_tls` are understood by the embedded server only.
+    """A proxy to be made. Only the embedded server understands `kafka_log`, `kafka_addresses`, `upstream_tls` and
+    `listen_tls`.
 
     `kafka_addresses`: in responses, each broker's own host:port becomes the one that it is mapped to. `upstream_tls`:
-    the proxy speaks TLS to the upstream and plain text to the client (chaos/toxiproxy/tls.py has the fields).
+    the proxy speaks TLS to the upstream. `listen_tls`: it speaks TLS to its clients. chaos/toxiproxy/tls.py has the
+    fields of both. Between the two the bytes are plain, so that Kafka's frames can be read.
     """
 
     name: str
@@ -48,10 +50,11 @@ class ProxySpec:
     kafka_log: bool = False
     kafka_addresses: Mapping[str, str] = field(default_factory=dict)
     upstream_tls: Mapping[str, object] | None = None
+    listen_tls: Mapping[str, object] | None = None
 
     @property
     def is_for_embedded(self) -> bool:
-        return self.kafka_log or bool(self.kafka_addresses) or self.upstream_tls is not None
+        return self.kafka_log or bool(self.kafka_addresses) or (self.upstream_tls or self.listen_tls) is not None
 
     def to_json(self) -> dict[str, object]:
         fields: dict[str, object] = {
@@ -66,6 +69,8 @@ class ProxySpec:
             fields["kafka_addresses"] = dict(self.kafka_addresses)
         if self.upstream_tls is not None:
             fields["upstream_tls"] = dict(self.upstream_tls)
+        if self.listen_tls is not None:
+            fields["listen_tls"] = dict(self.listen_tls)
         return fields
 
 

@@ -1,7 +1,7 @@
-"""TLS from a proxy to its upstream. The client's side stays plain, so that the bytes can be read and changed.
+"""TLS on either side of a proxy. Between the two the bytes are plain, so that they can be read and changed.
 
 It is configured by files in PEM form. Without a CA file, the host's own trust store is used. Owns no socket. Shown by
-tests/harness/test_harness_external.py.
+tests/chaos/test_chaos_tls.py and tests/harness/test_harness_external.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,49 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from chaos.toxiproxy.errors import ApiError
+
+_UPSTREAM: Final = {"ca_file": str, "certificate_file": str, "server_name": str, "is_hostname_checked": bool}
+_LISTEN: Final = {"certificate_file": str}
+
+
+def _check_fields(name: str, fields: Mapping[str, object], known: Mapping[str, type]) -> None:
+    for field, value in fields.items():
+        if field not in known:
+            raise ApiError(400, f"{name} has no field {field!r}, it has {', '.join(known)}")
+        if type(value) is not known[field]:
+            raise ApiError(400, f"{name}.{field}: expected {known[field].__name__}, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenTls:
+    """`certificate_file`: key and chain that the proxy shows to its clients. It asks for no certificate of theirs."""
+
+    certificate_file: str
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object]) -> ListenTls:
+        """ApiError 400 for unknown fields, wrong types and files that cannot be used."""
+        _check_fields("listen_tls", fields, _LISTEN)
+        if not fields.get("certificate_file"):
+            raise ApiError(400, "listen_tls.certificate_file: expected a file with key and certificates")
+        made = cls(**fields)  # type: ignore[arg-type]  # checked above
+        try:
+            made.context()
+        except OSError as error:
+            raise ApiError(400, f"listen_tls: {error}") from error
+        return made
+
+    def to_json(self) -> dict[str, object]:
+        return {"certificate_file": self.certificate_file}
+
+    def context(self) -> ssl.SSLContext:
+        """OSError (ssl.SSLError is one) when the file is missing or holds something else."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate_file, password="")  # a key with a password is an error, not a question
+        return context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +67,7 @@ class UpstreamTls:
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> UpstreamTls:
         """ApiError 400 for unknown fields, wrong types and files that cannot be used."""
-        known = {"ca_file": str, "certificate_file": str, "server_name": str, "is_hostname_checked": bool}
-        for name, value in fields.items():
-            if name not in known:
-                raise ApiError(400, f"upstream_tls has no field {name!r}, it has {', '.join(known)}")
-            if type(value) is not known[name]:
-                raise ApiError(400, f"upstream_tls.{name}: expected {known[name].__name__}, got {value!r}")
+        _check_fields("upstream_tls", fields, _UPSTREAM)
         made = cls(**fields)  # type: ignore[arg-type]  # checked above
         try:
             made.context()

@@ -9,13 +9,13 @@ through the slots. A push returns when the next slot has taken them, and this li
 from __future__ import annotations
 
 import asyncio
-import difflib
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from chaos.toxiproxy.errors import bad_request
+from runlog.files.nearest import nearest_name
 
 AttributeValue = int | str
 INT64_MAX = (1 << 63) - 1
@@ -121,8 +121,8 @@ class ToxicSpec:
 
 
 def unknown_attribute(type_name: str, name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f", did you mean {near[0]!r}?" if near else f", it has {', '.join(known) or 'none'}"
+    near = nearest_name(name, known)
+    hint = f", did you mean {near!r}?" if near else f", it has {', '.join(known) or 'none'}"
     return f"toxic {type_name} has no attribute {name!r}{hint}"
 
 
