@@ -29,7 +29,8 @@ _WORDS: Final = (
 _SECRET_NAME: Final = re.compile(_WORDS, re.IGNORECASE)
 # Settings whose names contain one of the words, but that hold no secret.
 _HARMLESS_NAME: Final = re.compile(
-    r"token\.endpoint\.url$|token\.(max\.lifetime|expiry\.(time|check\.interval))\.ms$|password\.encoder\.(iterations|"
+    r"token\.endpoint\.url$|client\.credentials\.client\.id$|"
+    r"token\.(max\.lifetime|expiry\.(time|check\.interval))\.ms$|password\.encoder\.(iterations|"
     r"key\.length|keyfactory\.algorithm|cipher\.algorithm)$",
     re.IGNORECASE,
 )
@@ -206,13 +207,18 @@ class Redactor:
     """Knows the secrets that this process was given. Removes them, and everything that has the form of a secret."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found: set[str] = set()
+        self._secrets: tuple[str, ...] = ()
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Hide these from now on, too."""
+        found: set[str] = set(self._secrets)
         for secret in secrets:
             for value in (secret, secret.strip(), unquote(secret)):
                 if len(value) >= VALUE_CHARACTERS_MIN and value != HIDDEN:
                     found |= _spellings(value)
         # The longest first, because one secret may be the beginning of another.
-        self._secrets: tuple[str, ...] = tuple(sorted(found, key=lambda value: (-len(value), value)))
+        self._secrets = tuple(sorted(found, key=lambda value: (-len(value), value)))
 
     @classmethod
     def of(cls, *documents: Any, arguments: Sequence[str] = ()) -> Redactor:

@@ -1,7 +1,7 @@
 """Files that a user names (suites, scenarios, allowances, client configurations): read within limits, or refused.
 
-Sizes, depth, nodes and the expansion of aliases are counted on the parser's events, before anything is built. Knows
-nothing of what a file means. Shown by tests/runlog/test_runlog_user_files.py.
+Sizes, depth, nodes and the expansion of aliases are counted on the parser's events, before any value is built. The text
+is parsed once. Knows nothing of what a file means. Shown by tests/runlog/test_runlog_user_files.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, Event, NodeEvent
 
 FILE_BYTES_MAX: Final = 1 << 20  # the longest suite that comes with the package has 5 KB
 NODES_MAX: Final = 20_000  # a second's work for the parser; long lists belong in files of their own (replay's `file`)
@@ -66,7 +66,7 @@ def _expect_file(mode: int) -> None:
 def load_yaml(text: str, yaml: YAML) -> Any:  # whatever YAML allows
     """What `yaml` makes of the text. UserFileError for what is no YAML, and for what is too much of it."""
     try:
-        _check_events(text)
+        yaml.Parser = _bounded(yaml.Parser)
         return yaml.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
@@ -81,31 +81,53 @@ def load_yaml(text: str, yaml: YAML) -> Any:  # whatever YAML allows
         raise UserFileError(f"a value cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 
-def _check_events(text: str) -> None:
+def _bounded(parser: Any) -> Any:  # a class of ruamel's, which has no types
+    """The same parser, whose events are counted on their way to the composer. The composer only makes a tree of nodes,
+    in which an alias is one reference. Values are built when the tree is whole, and so within the limits."""
+
+    class Bounded(parser):  # type: ignore[misc]  # as above
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            self._limits = _Limits()
+
+        def get_event(self) -> Any:
+            event = super().get_event()
+            if event is not None:
+                self._limits.take(event)
+            return event
+
+    return Bounded
+
+
+class _Limits:
     """Counts nodes as if aliases were expanded, because nine lines can expand to a billion nodes."""
-    nodes = aliases = 0
-    sizes: dict[str, int] = {}  # expanded sizes of nodes with an anchor
-    opened: list[tuple[str | None, int]] = []  # anchor, and the count when it began
-    for event in YAML(typ="safe", pure=True).parse(text):
+
+    def __init__(self) -> None:
+        self._nodes = self._aliases = 0
+        self._sizes: dict[str, int] = {}  # expanded sizes of nodes with an anchor
+        self._opened: list[tuple[str | None, int]] = []  # anchor, and the count when it began
+
+    def take(self, event: Event) -> None:
+        """UserFileError for the event that is too much."""
         line = event.start_mark.line + 1
         if isinstance(event, CollectionEndEvent):
-            anchor, before = opened.pop()
+            anchor, before = self._opened.pop()
             if anchor is not None:
-                sizes[anchor] = nodes - before
+                self._sizes[anchor] = self._nodes - before
         elif isinstance(event, AliasEvent):
-            aliases += 1
-            if any(anchor == event.anchor for anchor, _ in opened):
+            self._aliases += 1
+            if any(anchor == event.anchor for anchor, _ in self._opened):
                 raise UserFileError(f"alias *{event.anchor} stands inside of what it names", line)
-            if aliases > ALIASES_MAX:
+            if self._aliases > ALIASES_MAX:
                 raise UserFileError(f"more than {ALIASES_MAX:,} aliases", line)
-            nodes += sizes.get(event.anchor, 1)
+            self._nodes += self._sizes.get(event.anchor, 1)
         elif isinstance(event, NodeEvent):
-            nodes += 1
+            self._nodes += 1
             if isinstance(event, CollectionStartEvent):
-                opened.append((event.anchor, nodes - 1))
+                self._opened.append((event.anchor, self._nodes - 1))
             elif event.anchor is not None:
-                sizes[event.anchor] = 1
-        if nodes > NODES_MAX:
+                self._sizes[event.anchor] = 1
+        if self._nodes > NODES_MAX:
             raise UserFileError(f"more than {NODES_MAX:,} values, counting what its aliases stand for", line)
-        if len(opened) > DEPTH_MAX:
+        if len(self._opened) > DEPTH_MAX:
             raise UserFileError(f"nested deeper than {DEPTH_MAX}", line)

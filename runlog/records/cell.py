@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from runlog.records.codec import Rest
+from runlog.records.hosts import LoadHostRecord
 from runlog.records.load import Health, ProducerEnd
 from runlog.records.workload import WorkloadRecord
 
@@ -149,6 +150,7 @@ class OutcomeRecord:
     copies: CopiesRecord
     anomaly: CellAnomaly
     notes: tuple[str, ...]  # what was odd, and attempts that were put aside
+    load_hosts: tuple[LoadHostRecord, ...] = ()  # none: the load ran on the harness's own host
 
     @property
     def window_us(self) -> tuple[int, int] | None:
@@ -229,6 +231,9 @@ class CellRecord:
     seed: int | None  # None: cell.json does not tell
     command: str
     broker_settings: Mapping[str, str]
+    security: str = (
+        ""  # what its clients spoke: protocol and SASL mechanism, e.g. sasl_ssl PLAIN. Older runs do not tell
+    )
     certificate: CertificateReference
     outcome: OutcomeRecord
     files: FilesRecord | None = None  # all files of the cell, since schema version 3

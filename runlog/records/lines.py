@@ -168,6 +168,7 @@ STATS: Final[Family[stats.StatsSample]] = Family(
         "progress": stats.ProgressSample,
         "client": stats.ClientSample,
         "generator_health": stats.HealthSample,
+        "clock": stats.ClockSample,
     },
     other=stats.OtherSample,
 )
@@ -181,6 +182,8 @@ LOAD: Final[Family[load.LoadEvent]] = Family(
         "done": load.LoadDone,
         "error": load.LoadError,
         "end": load.LoadEnded,
+        "hosts": load.HostsTold,
+        "ceilings": load.CeilingsTold,
     },
     other=load.OtherLoadEvent,
 )

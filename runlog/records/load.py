@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeAlias
 
 from runlog.records.codec import Rest, from_document
+from runlog.records.hosts import LoadHostRecord
 
 _REDELIVERY: Final = re.compile(r"redelivery_([a-z0-9-]+)_([a-z_]+)")
 
@@ -20,6 +21,8 @@ class LoadEventName(StrEnum):
     DONE = "done"
     ERROR = "error"
     END = "end"
+    HOSTS = "hosts"
+    CEILINGS = "ceilings"
 
 
 class LoadPhase(StrEnum):
@@ -239,6 +242,35 @@ class LoadEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostsTold:
+    """Of load hosts: who is there, when a cell begins who has which share, and after it what became of each share.
+    Nothing follows the last one in a cell."""
+
+    event: ClassVar[LoadEventName] = LoadEventName.HOSTS
+    hosts: tuple[LoadHostRecord, ...] = ()
+    refused: tuple[str, ...] = ()  # hosts that may not take part, each with the reason
+    is_beginning: bool = False  # of a cell: nothing has come of these shares yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCeiling:
+    """What the load generator of one host reached by itself."""
+
+    host: str
+    records_per_s: float = 0.0
+    cpu_share_by_process: tuple[float, ...] = ()
+    why: str = ""  # it was not measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingsTold:
+    """The answer to the question what each load host reaches."""
+
+    event: ClassVar[LoadEventName] = LoadEventName.CEILINGS
+    ceilings: tuple[HostCeiling, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLoadEvent:
     """Of a name that this version does not know."""
 
@@ -246,4 +278,6 @@ class OtherLoadEvent:
     more: Rest
 
 
-LoadEvent: TypeAlias = Ready | PhaseBegan | ProgressTold | LoadDone | LoadError | LoadEnded | OtherLoadEvent
+LoadEvent: TypeAlias = (
+    Ready | PhaseBegan | ProgressTold | LoadDone | LoadError | LoadEnded | HostsTold | CeilingsTold | OtherLoadEvent
+)

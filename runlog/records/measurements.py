@@ -50,6 +50,7 @@ class Measurement:
     compiler_us_per_record: float | None  # not part of broker_cpu; null: part of it, if there is a compiler
     noise: Mapping[str, float] = field(default_factory=dict)  # means of what the host sampler saw
     fork: int = 1  # number of the cluster that a sweep's cell ran on
+    security: str = ""  # as in cell.json; empty: not recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

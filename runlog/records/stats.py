@@ -32,6 +32,7 @@ class StatName(StrEnum):
     PROGRESS = "progress"
     CLIENT = "client"
     GENERATOR_HEALTH = "generator_health"
+    CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,23 @@ class HealthSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClockSample:
+    """One round trip to a load host: four readings of monotonic clocks, in the order in which they were taken.
+
+    `sent_ns` and `received_ns` are of the harness's host, the two between them of the load host. With them the bounds
+    of the clock can be computed again (runlog/quality/clock_bound.py).
+    """
+
+    t_us: int  # when the answer came
+    source: str = ""  # the load host
+    name: ClassVar[StatName] = StatName.CLOCK
+    sent_ns: int
+    host_received_ns: int
+    host_sent_ns: int
+    received_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherSample:
     """Of a name that this version does not know."""
 
@@ -98,4 +116,6 @@ class OtherSample:
     more: Rest
 
 
-StatsSample: TypeAlias = Resources | PhaseSample | ProgressSample | ClientSample | HealthSample | OtherSample
+StatsSample: TypeAlias = (
+    Resources | PhaseSample | ProgressSample | ClientSample | HealthSample | ClockSample | OtherSample
+)

@@ -83,7 +83,7 @@ class EffectRecord:
     ratio: float | None
     low: float | None
     high: float | None
-    judgement: str  # better, worse, not clear
+    judgement: str  # better, worse, negligible, not clear
     basis: str  # between repetitions, or inside one run only
 
 

@@ -61,6 +61,10 @@ class LimitTally:
 class Reading:
     """What changes how a run is read, beside its figures."""
 
+    damage: tuple[str, ...]  # sentences: what was damaged and why, what kept every record, the cells without faults
+    safety_cost: tuple[
+        str, ...
+    ]  # acks=all against acks=1, a figure each; empty where the sweep does not tell them apart
     recommendation: tuple[str, ...]  # sentences; empty without a sweep
     properties: str  # the recommended client's configuration file; empty if nothing is recommended
     warnings: tuple[str, ...]  # the doubts of the front page, in its order
@@ -124,6 +128,7 @@ class LatenciesRecord:
     uncorrected: LatencyRecord  # from the hand-over to the client
     end_to_end: LatencyRecord  # from the intended time to the poll
     schedule_lag: LatencyRecord  # from the intended time to the hand-over
+    end_to_end_clock_error: float | None  # between two load hosts: what is not above it is null; null: one clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,17 @@ def compact_cell(run_dir: Path, cell_id: str, *, rows_per_part: int = ROWS_PER_P
     return CompactionResult(rows=rows, torn_rows=torn_rows, producers=producers)
 
 
+def compact_anew(run_dir: Path, cell_id: str) -> CompactionResult:
+    """The same with all segments of the cell, of which an earlier compaction had some: its parts are replaced."""
+    (run_dir / "cells" / cell_id / "live" / _MARKER).unlink(missing_ok=True)
+    for stream in (SEND, RECV):
+        directory = partition_directory(run_dir, stream, cell_id)
+        for pattern in ("part-[0-9]*.parquet", "part-unknown.parquet"):
+            for path in directory.glob(pattern):
+                path.unlink()
+    return compact_cell(run_dir, cell_id)
+
+
 def _groups(live: Path, stream: Stream, rows_per_part: int) -> Iterator[list[segment.SegmentContent]]:
     group: list[segment.SegmentContent] = []
     count = 0
