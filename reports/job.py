@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from reports.judge.judged import Judged
     from reports.judge.run_limits import RunLimit
+    from reports.read.session import Session
+
+    RunLimits = tuple[RunLimit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,32 +42,49 @@ class Request:
     analysis_id: str
 
 
-def carry_out(request: Request) -> int:
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A session that its owner keeps, for several analyses one after the other."""
+
+    spark: SparkSession
+
+    def __enter__(self) -> SparkSession:
+        return self.spark
+
+    def let_go(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def carry_out(request: Request, *, lent: Lent | None = None) -> int:
+    """The exit code that the verdict has. Without a lent session the analysis starts and ends one of its own."""
     allowances = Allowances(read_allowances(request.allow) if request.allow else ())
     run = replace(read_run(request.run_dir), analysis_id=request.analysis_id)
     require_what_it_takes(request.master)
     with Publication(Path(run.directory), request.analysis_id) as publication:
-        code = _analyse(request, run, allowances, publication.aside)
+        code = _analyse(request, run, allowances, publication.aside, lent or _own_session(request))
         publication.publish()
     print(Path(run.directory) / PAGE)
     return code
 
 
-def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> int:
-    """Writes all results into the directory `into`; the exit code that the verdict has."""
-    # Imported late, so that a usage error answers at once.
-    from reports.analyse.analysis import analyse
-    from reports.analyse.tolerant import facts_of_all
-    from reports.judge.judged import exit_code
+def _own_session(request: Request) -> Session:
     from reports.read.session import SMALL_RUN_BYTES, Session, parquet_bytes
 
+    return Session(master=request.master, small=parquet_bytes(request.run_dir) < SMALL_RUN_BYTES)
+
+
+def _analyse(request: Request, run: Run, allowances: Allowances, into: Path, session: Session | Lent) -> int:
+    """Writes all results into the directory `into`; the exit code that the verdict has."""
     started = time.monotonic()
     _say(f"{len(run.cells)} cells, Spark on {hidden_text(request.master)}")
-    small = parquet_bytes(request.run_dir) < SMALL_RUN_BYTES
     preparation = threading.Thread(target=_prepare_page, name="prepare-page", daemon=True)
     preparation.start()
-    session = Session(master=request.master, small=small)
     with session as spark:
+        # Imported late, so that a usage error answers at once. The preparation has imported them by now.
+        from reports.analyse.analysis import analyse
+        from reports.analyse.tolerant import facts_of_all
+        from reports.judge.judged import exit_code
 
         def of_cells(cells: Sequence[Cell]) -> list[CellFacts]:
             try:
@@ -79,21 +99,22 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path) -> 
         _say(f"analysed after {time.monotonic() - started:.1f} s")
         session.let_go()
         judged = _all_judged(facts, allowances)
-        _limits_of(run, judged, allowances)  # before the allowances say which of them matched nothing
+        limits = _limits_of(run, judged, allowances)  # before the allowances say which of them matched nothing
         run = replace(run, notes=(*run.notes, *allowances.notes()))
         preparation.join()
-        judged = _write(run, judged, into, allowances)
-        limits = _limits_of(run, judged, allowances)
+        judged, limits = _write(run, judged, limits, into, allowances)
         _say(f"page written after {time.monotonic() - started:.1f} s")
     return exit_code(judged, run.problems, [one.check for one in limits])
 
 
 def _prepare_page() -> None:
-    """Two seconds of work that need no answer of Spark, while its JVM starts: what the page imports, and its script.
+    """Two seconds of work that need no answer of Spark, while its JVM starts: what the analysis and the page import,
+    and the page's script.
 
     What fails here fails again, and is told, where the page is written.
     """
     with contextlib.suppress(Exception):
+        import reports.analyse.analysis  # noqa: F401  (wanted first)
         from reports.render.page import vega
 
         vega()
@@ -118,7 +139,7 @@ def _all_judged(facts: Sequence[CellFacts], allowances: Allowances) -> list[Judg
     return [replace(item, verdict=allowances.apply(item.facts.cell.cell_id, item.verdict)) for item in judged]
 
 
-def _limits_of(run: Run, judged: Sequence[Judged], allowances: Allowances) -> tuple[RunLimit, ...]:
+def _limits_of(run: Run, judged: Sequence[Judged], allowances: Allowances) -> RunLimits:
     """Limits for several cells, or for the run itself, with what is allowed for now."""
     from reports.judge.run_limits import run_limits
 
@@ -149,12 +170,13 @@ def _unusable(facts: CellFacts, error: Exception) -> Judged:
     return Judged(facts=nothing, verdict=judge(nothing))
 
 
-def _write(run: Run, judged: list[Judged], into: Path, allowances: Allowances | None = None) -> list[Judged]:
-    """All results; cells that alone cannot be written are replaced by what can be said of them."""
-    allowances = allowances or Allowances()
+def _write(
+    run: Run, judged: list[Judged], limits: RunLimits, into: Path, allowances: Allowances
+) -> tuple[list[Judged], RunLimits]:
+    """All results; cells that alone cannot be written are replaced by what can be said of them. What was written."""
     try:
-        _write_all(run, judged, into, allowances)
-        return judged
+        _write_all(run, judged, limits, into)
+        return judged, limits
     except OSError:
         raise
     except Exception as error:
@@ -163,21 +185,22 @@ def _write(run: Run, judged: list[Judged], into: Path, allowances: Allowances | 
     for item in judged:
         with tempfile.TemporaryDirectory(dir=into, prefix="alone-") as alone:
             try:
-                _write_all(run, [item], Path(alone), allowances)
+                _write_all(run, [item], (), Path(alone))
                 sound.append(item)
             except OSError:
                 raise
             except Exception as error:
                 sound.append(_unusable(item.facts, error))
-    _write_all(run, sound, into, allowances)
-    return sound
+    limits = _limits_of(run, sound, allowances)
+    _write_all(run, sound, limits, into)
+    return sound, limits
 
 
-def _write_all(run: Run, judged: list[Judged], into: Path, allowances: Allowances) -> None:
+def _write_all(run: Run, judged: list[Judged], limits: RunLimits, into: Path) -> None:
     from reports.figures.figures import figures_of
     from reports.render.results import write_all
 
-    write_all(figures_of(run, judged, _limits_of(run, judged, allowances)), into)
+    write_all(figures_of(run, judged, limits), into)
 
 
 def _first_line(error: Exception) -> str:

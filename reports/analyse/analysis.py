@@ -23,7 +23,7 @@ from reports.analyse.stories import stories
 from reports.analyse.tolerant import unusable_by
 from reports.evidence.completeness import cell_files
 from reports.evidence.happenings import suspect_intervals
-from reports.evidence.history import commit_limits, early_readers, transactions
+from reports.evidence.history import clock_errors, commit_limits, early_readers, transactions
 from reports.evidence.predict import Prediction, predict
 from reports.evidence.topic_events import Interval
 from reports.read.cell import Cell, Run
@@ -51,6 +51,7 @@ WINDOW_COLUMNS = {
     "slot_us": LONG,
 }
 EARLY_READER_COLUMNS = {"cell": TEXT, "reader": LONG, "end_partition": LONG}
+CLOCK_ERROR_COLUMNS = {"cell": TEXT, "producer": LONG, "host": LONG, "error_us": LONG}
 COMMIT_LIMIT_COLUMNS = {"cell": TEXT, "reader": LONG, "limit_us": LONG}
 
 
@@ -98,6 +99,7 @@ class _Told:
     transactions: tuple[tuple[object, ...], ...]
     limits: tuple[tuple[object, ...], ...]
     early: tuple[tuple[object, ...], ...]
+    clocks: tuple[tuple[object, ...], ...]
     has_copiers: bool
 
 
@@ -111,6 +113,7 @@ def _told(cell: Cell) -> _Told:
         transactions=tuple(transactions(cell)),
         limits=tuple((cell.cell_id, *limit) for limit in commit_limits(cell)),
         early=tuple((cell.cell_id, *reader) for reader in early_readers(cell)),
+        clocks=tuple((cell.cell_id, *clock) for clock in clock_errors(cell)),
         has_copiers=cell.record.workload.has_copiers,
     )
 
@@ -124,6 +127,8 @@ def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
     small_table(spark, "commit_limits", COMMIT_LIMIT_COLUMNS, limits)
     early = [row for item in told.values() for row in item.early]
     small_table(spark, "early_readers", EARLY_READER_COLUMNS, early)
+    clocks = [row for item in told.values() for row in item.clocks]
+    small_table(spark, "clock_errors", CLOCK_ERROR_COLUMNS, clocks)
     small_table(spark, "copying", {"cell": TEXT}, [(cell,) for cell, item in told.items() if item.has_copiers])
 
 
@@ -216,7 +221,7 @@ def _ask_speed(spark: SparkSession) -> _Speed:
 
 
 def _slot_us(cell: Cell) -> int:
-    """Width of a time bucket: 100 ms, wider only for cells so long that the page would grow too large."""
+    """Width of a time bucket: 100 ms, wider only if a cell is long and its page would grow too large."""
     first, last = cell.span_us()
     return SLOT_US_MIN * max(1, math.ceil((last - first) / (SLOT_US_MIN * SLOTS_MAX)))
 

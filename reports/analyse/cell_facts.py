@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from reports.analyse.beyond_clocks import latency_beyond, slots_beyond
 from reports.analyse.histogram import rate_interval, summarise
 from reports.evidence.asked import schedule_kind, unsent
 from reports.evidence.completeness import missing_beside, missing_evidence
@@ -40,6 +41,7 @@ from reports.read.model import (
 )
 from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS, steady_ratio
+from runlog.records.hosts import clock_error_between_us
 from runlog.streams.inventory import CellFiles
 
 UNTIL_ACKNOWLEDGED: Final = (CORRECTED, UNCORRECTED)
@@ -93,6 +95,8 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
     slots = _slots(cell, frames.rates, frames.latency_slots, found.slot_us)
     speed, log, gap = _speed(cell, counts, slots, found.slot_us), _log(frames.batches), _gap(cell, counts, frames.gaps)
     sets, unseen = _told_apart(cell, found.sets)
+    clock_error_us = clock_error_between_us(cell.record.outcome.load_hosts)
+    latency = _latencies(cell, counts, frames, criteria)
     return CellFacts(
         cell=cell,
         counts=counts,
@@ -100,7 +104,7 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         throughput_interval=speed.interval,
         throughput_basis=speed.basis,
         steady_ratio=speed.steady_ratio,
-        latency=_latencies(cell, counts, frames, criteria),
+        latency={**latency, END_TO_END: latency_beyond(latency[END_TO_END], clock_error_us)},
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
         unseen=unseen,
         predictions={kind: _with_how(sets.get(kind), found.prediction.how[kind]) for kind in PREDICTED_KINDS},
@@ -118,7 +122,7 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         missing_streams=missing_evidence(cell, found.files, counts),
         missing_beside=missing_beside(found.files),
         contradictions=contradictions(cell, counts, frames.log_ends, frames.batches, frames.repeated),
-        slots=slots,
+        slots=slots_beyond(slots, clock_error_us),
         slot_us=found.slot_us,
     )
 

@@ -47,7 +47,7 @@ FROM (SELECT cell, reader, partition, min(first) AS first, max(last) AS last FRO
 LEFT JOIN early_readers e ON r.cell = e.cell AND r.reader = e.reader
 """
 
-# Partitions with records of which an early reader got nothing, though it got something.
+# Partitions with records from which an early reader got nothing, though it got records of other partitions.
 UNREAD_PARTITIONS = """
 SELECT DISTINCT p.cell, p.partition
 FROM (SELECT /*+ BROADCAST(e) */ l.cell, l.partition, e.reader

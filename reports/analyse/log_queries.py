@@ -123,25 +123,41 @@ JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
 WHERE NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)
 """
 
+# `clock_errors` (cell, producer, host, error_us): only of cells with producers on several load hosts. Times of one host
+# are compared as they are (a clock for each host), and those of all hosts (clock -2) as far as the bounds allow. A host
+# without a bound is compared with no other.
+_TIMED = """(
+SELECT s.cell, s.partition, coalesce(c.host, -1L) AS clock, s.sent_us, s.acked_us, s.offset, s.producer, s.incarnation,
+       s.seq
+FROM send s LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
+WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0
+UNION ALL
+SELECT s.cell, s.partition, -2L, s.sent_us - c.error_us, s.acked_us + c.error_us, s.offset, s.producer, s.incarnation,
+       s.seq
+FROM send s JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
+WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0 AND c.error_us IS NOT NULL
+)"""
+
 # Time in bins of 10 ms: the highest offset that was acknowledged in an earlier bin, against sends handed over in this.
-REALTIME_BINS = """
-SELECT cell, partition, bin, top
-FROM (SELECT cell, partition, bin, lowest,
-             max(high) OVER (PARTITION BY cell, partition ORDER BY bin
+REALTIME_BINS = f"""
+SELECT cell, partition, clock, bin, top
+FROM (SELECT cell, partition, clock, bin, lowest,
+             max(high) OVER (PARTITION BY cell, partition, clock ORDER BY bin
                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
-      FROM (SELECT cell, partition, bin, max(high) AS high, min(lowest) AS lowest
-            FROM (SELECT cell, partition, stack(2, acked_bin, high, CAST(NULL AS BIGINT),
-                                                sent_bin, CAST(NULL AS BIGINT), lowest) AS (bin, high, lowest)
-                  FROM (SELECT cell, partition, acked_us DIV 10000 AS acked_bin, sent_us DIV 10000 AS sent_bin,
+      FROM (SELECT cell, partition, clock, bin, max(high) AS high, min(lowest) AS lowest
+            FROM (SELECT cell, partition, clock, stack(2, acked_bin, high, CAST(NULL AS BIGINT),
+                                                       sent_bin, CAST(NULL AS BIGINT), lowest) AS (bin, high, lowest)
+                  FROM (SELECT cell, partition, clock, acked_us DIV 10000 AS acked_bin, sent_us DIV 10000 AS sent_bin,
                                max(offset) AS high, min(offset) AS lowest
-                        FROM send WHERE status = 0 AND offset >= 0 AND sent_us >= 0
-                        GROUP BY cell, partition, acked_us DIV 10000, sent_us DIV 10000))
-            GROUP BY cell, partition, bin))
+                        FROM {_TIMED}
+                        GROUP BY cell, partition, clock, acked_us DIV 10000, sent_us DIV 10000))
+            GROUP BY cell, partition, clock, bin))
 WHERE lowest <= top
 """
 
-SEND_REALTIME_VIOLATION = """
-SELECT /*+ BROADCAST(b) */ s.cell, s.producer, s.incarnation, s.seq
-FROM send s JOIN realtime_bins b ON s.cell = b.cell AND s.partition = b.partition AND s.sent_us DIV 10000 = b.bin
-WHERE s.status = 0 AND s.offset >= 0 AND s.sent_us >= 0 AND s.offset <= b.top
+SEND_REALTIME_VIOLATION = f"""
+SELECT /*+ BROADCAST(b) */ DISTINCT s.cell, s.producer, s.incarnation, s.seq
+FROM {_TIMED} s JOIN realtime_bins b
+  ON s.cell = b.cell AND s.partition = b.partition AND s.clock = b.clock AND s.sent_us DIV 10000 = b.bin
+WHERE s.offset <= b.top
 """

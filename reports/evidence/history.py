@@ -5,6 +5,7 @@ Pure. Each rule is planted in tests/reports/planted_cases.py.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Final
 
@@ -71,6 +72,21 @@ def early_readers(cell: Cell) -> list[tuple[int, int]]:
         (number, PARTITIONS_MAX if reader.mode == GROUP else planned)
         for number, reader in enumerate(workload.reader_groups)
         if reader.start == EARLIEST
+    ]
+
+
+def clock_errors(cell: Cell) -> list[tuple[int, int, int | None]]:
+    """(producer, its load host, how far that host's clock may be off, us), if producers ran on several load hosts.
+
+    None: no bound is known.
+    """
+    hosts = [host for host in cell.record.outcome.load_hosts if host.producers]
+    if len(hosts) < 2:
+        return []
+    return [
+        (producer, number, None if host.clock is None or host.clock.problem else math.ceil(host.clock.error_us))
+        for number, host in enumerate(hosts)
+        for producer in host.producers
     ]
 
 

@@ -151,7 +151,7 @@ def _by_appends(
 
 
 def _saved_elsewhere(journal: list[Appended], truncations: list[Truncated]) -> set[tuple[str, int, int]]:
-    """Batches of which another append stayed: the client had sent them twice."""
+    """Batches that were appended twice, because the client had sent them twice, and stayed once."""
     removed = [event for event in truncations if event.source is not Source.DISK]
     return {
         batch_key(item)

@@ -26,6 +26,7 @@ from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, Basis, CellFacts, Counts, IdentitySet, Latency, Recovery
 from runlog.quality.noise import host_values
 from runlog.records.cell import CellKind, CellRecord, Expectation
+from runlog.records.hosts import clock_error_between_us
 
 SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
 NOISE_SHOWN: Final = 12
@@ -133,6 +134,7 @@ class CellFigures:
     capacity_records_per_s: float | None  # of its configuration in its round; None: not measured, or no claim
     steady_ratio: float | None
     latency: Mapping[str, Latency]
+    end_to_end_clock_error_us: float | None  # between two load hosts; None: no record went from one to another
     lost: int | None
     observed: Mapping[str, IdentitySet]
     anomalies: Mapping[str, int]  # those that were seen
@@ -210,6 +212,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         capacity_records_per_s=capacity_records_per_s,
         steady_ratio=facts.steady_ratio,
         latency=facts.latency,
+        end_to_end_clock_error_us=clock_error_between_us(facts.cell.record.outcome.load_hosts) or None,
         lost=facts.lost,
         observed=facts.observed,
         anomalies={name: facts.anomaly_count(name) for name in BY_NAME if facts.anomaly_count(name)},

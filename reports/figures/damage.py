@@ -47,7 +47,7 @@ class KindOfDamage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherAnomaly:
-    """Seen, and not one of the three that are predicted."""
+    """Damage that was seen, beside the three kinds that are predicted."""
 
     count: int
     title: str

@@ -29,7 +29,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         name="wire bytes per record",
         unit="B",
         text="Bytes of the record batches as they lie in the log over their records: what crossed the wire to the "
-        "leader, but for a few bytes a request.",
+        "leader, except for a few bytes of each request.",
     ),
     Definition(
         name="smallest effect",

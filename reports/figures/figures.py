@@ -16,7 +16,7 @@ from reports.figures.generator import GeneratorFigures, generator_figures
 from reports.figures.knobs import KnobRow, Limits, knob_rows, limits_of
 from reports.figures.measurements import measure
 from reports.figures.overview.overview import Overview, overview_of
-from reports.figures.price import PricePoint, price_of_safety
+from reports.figures.price import Price, PricePoint, price_of_safety
 from reports.figures.search import SearchFigures, search_figures
 from reports.figures.settings import Settings, settings_of
 from reports.figures.suites import SuiteFigures, suite_figures
@@ -64,8 +64,8 @@ class Figures:
     cells: tuple[CellFigures, ...]
     suites: SuiteFigures  # of junit.xml
     overview: Overview
-    price: tuple[PricePoint, ...]
-    price_drawn: tuple[PricePoint, ...]  # none where throughput does not tell
+    price: Price
+    price_drawn: tuple[PricePoint, ...]  # none where there is only throughput, and it does not tell
     throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
     knobs: Mapping[str, tuple[KnobRow, ...]]
     knob_measures: tuple[str, ...]  # what is drawn of each knob
@@ -92,7 +92,7 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
     cells = tuple(cell_figures(item, capacity.get(item.facts.cell.cell_id)) for item in judged)
     generator = generator_figures(judged, run.record.certification)
     throughput_tells = not carried_all(observations)
-    summary, price = _run(run, judged, limits), price_of_safety(judged)
+    summary, price = _run(run, judged, limits), price_of_safety(judged, analysis)
     found = search_figures(run.search, judged) if run.search else None
     return Figures(
         run=summary,
@@ -102,7 +102,7 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
             run, judged, cells, sweep=sweep, generator=generator, search=found, limits=[one.check for one in limits]
         ),
         price=price,
-        price_drawn=price if throughput_tells else (),
+        price_drawn=price.points if throughput_tells or price.at_ceilings else (),
         throughput_tells=throughput_tells,
         knobs=knobs,
         knob_measures=_KNOB_MEASURES if throughput_tells else _KNOB_MEASURES[1:],

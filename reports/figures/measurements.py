@@ -66,6 +66,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         compiler_us_per_record=observation.behaviour.compiler_us_per_record if observation else None,
         noise=host_noise(item.facts),
         fork=observation.fork if observation else 1,
+        security=cell.record.security,
     )
 
 

@@ -1,6 +1,6 @@
-"""What changes how a run is read, beside its figures: recommendation, warnings, what was disturbed, limits. Pure.
+"""What a reader must know beside the figures: damage, what safety costs, what to run, what to doubt, limits. Pure.
 
-One text for summary.md, the terminal and programs. The warnings are the doubts of the front page, so that all of them
+One text for summary.md, the terminal and programs. Damage and warnings are those of the front page, so that all of them
 say the same. Shown by tests/reports/test_reports_reading.py.
 """
 
@@ -9,17 +9,46 @@ from __future__ import annotations
 from collections import Counter
 
 from reports.figures.figures import Figures
+from reports.figures.overview.damage import DamageCell, DamageMatrix
+from reports.figures.overview.safety_cost import SafetyCost
 from runlog.records.verdicts import LimitOutcome, LimitTally, Reading
 
 
 def reading_of(figures: Figures) -> Reading:
     sweep = figures.sweep
     return Reading(
+        damage=_damage(figures.overview.damage),
+        safety_cost=_safety_cost(figures.overview.safety),
         recommendation=sweep.recommendation.sentences if sweep else (),
         properties=sweep.recommendation.properties if sweep else "",
         warnings=tuple(doubt.text for doubt in figures.overview.doubts),
         limits=_tallies(figures),
     )
+
+
+def _damage(matrix: DamageMatrix) -> tuple[str, ...]:
+    """The cells in which something was damaged, then the settings under which nothing was."""
+    struck = [
+        f"{row.fault}, {cell.setting}: {_found(cell)}"
+        for row in matrix.rows
+        for cell in (*row.permits, *row.does_not)
+        if cell.is_damaged or any(finding.is_unexpected for finding in cell.findings)
+    ]
+    kept = "; ".join(f"{'; '.join(safe.settings)} (against {safe.kind})" for safe in matrix.safe)
+    return tuple(filter(None, [*struck, f"kept every record here: {kept}" if kept else "", matrix.calm]))
+
+
+def _found(cell: DamageCell) -> str:
+    told = ", ".join(f"{finding.text} {finding.against}".strip() for finding in cell.findings)
+    return f"{told}. {cell.why}" if cell.why else told
+
+
+def _safety_cost(cost: SafetyCost | None) -> tuple[str, ...]:
+    """Each figure of acks=all against acks=1."""
+    if cost is None:
+        return ()
+    rows = [f"{row.title} {row.safe} with acks=all, {row.loose} with acks=1: {row.change}" for row in cost.rows]
+    return (*rows, *cost.notes, *cost.warnings)
 
 
 def _tallies(figures: Figures) -> tuple[LimitTally, ...]:

@@ -1,14 +1,22 @@
-"""Effective settings of all cells: those that they share, and a table of those that differ. Pure."""
+"""Effective settings of all cells: those that they share, and those that differ. Pure.
+
+A screen has a table of those that differ, a row for each cell. Paper is too narrow for dozens of columns: it has a line
+for each setting. Shown by tests/reports/test_reports_page.py.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from reports.judge.judged import Judged
 from reports.read.cell import Cell
 from runlog.records.codec import to_json
+
+_VALUES_MAX: Final = 8  # of one setting, on paper
+_NAMED_MAX: Final = 3  # cells of one value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +31,7 @@ class Settings:
     shared: tuple[tuple[str, str], ...]
     different: tuple[str, ...]
     rows: tuple[SettingsRow, ...]
+    in_words: tuple[tuple[str, str], ...]  # the same as the rows: a setting that differs, and which cells have what
 
 
 def settings_of(judged: Sequence[Judged]) -> Settings:
@@ -44,7 +53,27 @@ def settings_of(judged: Sequence[Judged]) -> Settings:
         )
         for cell in cells
     )
-    return Settings(shared=tuple(shared), different=tuple(different), rows=rows)
+    in_words = tuple(
+        (name, _words([(row.title, row.values[place]) for row in rows])) for place, name in enumerate(different)
+    )
+    return Settings(shared=tuple(shared), different=tuple(different), rows=rows, in_words=in_words)
+
+
+def _words(column: Sequence[tuple[str, str]]) -> str:
+    """Of (title, value) of each cell: the rarer values with their cells, then the one that the others have."""
+    cells_of: dict[str, list[str]] = {}
+    for title, value in column:
+        cells_of.setdefault(value, []).append(title)
+    if len(cells_of) > _VALUES_MAX:
+        return f"{len(cells_of)} values in {len(column)} cells: the table is on the screen"
+    *rarer, (most, _) = sorted(cells_of.items(), key=lambda item: len(item[1]))
+    return "; ".join([*(f"{value} in {_cells(titles)}" for value, titles in rarer), f"{most} in the others"])
+
+
+def _cells(titles: Sequence[str]) -> str:
+    """Repetitions have the same title."""
+    own = list(dict.fromkeys(titles))
+    return ", ".join(own) if len(own) <= _NAMED_MAX else f"{len(titles)} cells"
 
 
 def _flat(cell: Cell) -> dict[str, str]:
@@ -56,7 +85,13 @@ def _flat(cell: Cell) -> dict[str, str]:
         **record.topic.config,
         **effective.topic,
     }
-    own = {"client": record.client, "engine": record.engine, "path": record.path, "seed": record.seed}
+    own = {
+        "client": record.client,
+        "engine": record.engine,
+        "path": record.path,
+        "security": record.security,
+        "seed": record.seed,
+    }
     groups: dict[str, Mapping[str, object]] = {
         "client": cell.effective_client,
         "topic": topic,

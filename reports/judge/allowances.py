@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 
 from reports.judge.checks import FAIL, PASS, Check, Verdict, worst
 from reports.read.errors import UsageProblem
+from runlog.files.expected import expectation
 from runlog.files.user_files import UserFileError, load_yaml, read_text
 
 
@@ -58,7 +59,8 @@ def read_allowances(path: Path) -> tuple[Allowance, ...]:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "(document)"
         raise AllowanceError(
-            f"{path}: {place}: {first['msg']}; expected allow: [{{cell, invariant, because, until: YYYY-MM-DD}}]"
+            f"{path}: {place}: {expectation(first)}; the form is "
+            "allow: [{cell, invariant, because, until: YYYY-MM-DD}]"
         ) from error
 
 

@@ -10,6 +10,7 @@ from reports.read.model import Basis, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.cell import CellKind, CellStatus
 from runlog.records.fault import WAIT, FaultPhase
+from runlog.records.hosts import HostState
 
 # What these checks look at, in words, for docs/reference/lawful.md.
 EVIDENCE_CHECKS = {
@@ -23,6 +24,8 @@ EVIDENCE_CHECKS = {
     "run log agrees with itself": "no stream says the opposite of another (below)",
     "all partitions delivered": "a reader that begins at the log's start got something of every partition that it "
     "reads and in which the final read finds something",
+    "load hosts held": "of a load on other hosts: each did its share to the end, kept its link and its schedule, has a "
+    "bound for its clock, and its run log was gathered",
     "fault took effect": "of a scenario with faults: every fault that was applied is proved to have acted",
 }
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
@@ -31,7 +34,7 @@ READABLE = "run log readable"
 
 def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
     """What every cell must show; of a cell with faults also that they acted."""
-    checks = [*_evidence(facts, criteria), _all_delivered(facts)]
+    checks = [*_evidence(facts, criteria), _all_delivered(facts), *_load_hosts_held(facts)]
     return [*checks, _fault_proved(facts)] if facts.cell.kind is CellKind.CHAOS else checks
 
 
@@ -84,6 +87,16 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
             [] if facts.cell.kind is CellKind.SEARCH else [_accepted(facts, criteria)]
         ),  # a try above the limit may time out
     ]
+
+
+def _load_hosts_held(facts: CellFacts) -> list[Check]:
+    """Only of a cell whose load ran on load hosts."""
+    hosts = facts.cell.record.outcome.load_hosts
+    if not hosts:
+        return []
+    wrong = [f"load host {host.name}: {host.reason}" for host in hosts if host.state is not HostState.DONE]
+    names = ", ".join(host.name for host in hosts)
+    return [check("load hosts held", not wrong, f"{names} did their shares to the end", "; ".join(wrong))]
 
 
 def _all_delivered(facts: CellFacts) -> Check:

@@ -47,7 +47,9 @@ RECOVERY_TIMES: Final[Mapping[str, str]] = {
     "first_ack_ms": "from the first fault until the first acknowledgement after the silence",
     "recover_ms": "from the first fault until the rate was back for good",
 }
-SYNONYMS: Final[Mapping[str, str]] = {"throughput": "throughput_per_s"}
+THROUGHPUT: Final = "throughput_per_s"
+CAPACITY: Final = "capacity_per_s"
+SYNONYMS: Final[Mapping[str, str]] = {"throughput": THROUGHPUT, "capacity": CAPACITY}
 _COUNTS: Final[Mapping[str, str]] = {
     "sent": "sends of the whole cell",
     "acked": "acknowledged sends of the whole cell",
@@ -61,8 +63,12 @@ def _figures() -> Iterator[LimitFigure]:
         for level, words in LEVELS.items():
             yield LimitFigure(name=f"{prefix}{level}_ms", unit="ms", about=f"{about}; {words}", better=Better.LOW)
     yield LimitFigure(
-        name="throughput_per_s", unit="records/s", better=Better.HIGH,
+        name=THROUGHPUT, unit="records/s", better=Better.HIGH,
         about="acknowledged in the measured window, over its length (`throughput` means the same)",
+    )  # fmt: skip
+    yield LimitFigure(
+        name=CAPACITY, unit="records/s", better=Better.HIGH,
+        about="the same in a cell at the ceiling of its sweep (`capacity` means the same)",
     )  # fmt: skip
     yield LimitFigure(
         name="achieved_ratio", unit="", better=Better.HIGH, about="records handed to the client over records due"

@@ -9,7 +9,6 @@ tests/reports/test_reports_limits.py.
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 import re
@@ -19,6 +18,7 @@ from enum import StrEnum
 from typing import Final
 
 from reports.judge.limit_figures import COUNTED, FIGURES, RUN_FIGURES, SYNONYMS, LimitFigure
+from runlog.files.nearest import nearest_name
 
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt, "==": operator.eq, "!=": operator.ne,
@@ -113,8 +113,8 @@ def _measured(text: str) -> tuple[Aggregate | None, LimitFigure, str]:
     if found is None:
         return None, RUN_FIGURES.get(text) or _figure(text), text
     if found[1] not in list(Aggregate):
-        near = difflib.get_close_matches(found[1], list(Aggregate), n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]}({found[2]})?" if near else f"expected one of {', '.join(Aggregate)}"
+        near = nearest_name(found[1], list(Aggregate))
+        advice = f"did you mean {near}({found[2]})?" if near else f"expected one of {', '.join(Aggregate)}"
         raise LimitError(f"{found[1]}({found[2]}): {advice}")
     aggregate, figure = Aggregate(found[1]), _figure(found[2])
     if aggregate is Aggregate.TOTAL and figure.name not in COUNTED:
@@ -127,10 +127,8 @@ def _figure(name: str) -> LimitFigure:
     if known is not None:
         return known
     names = [*FIGURES, *SYNONYMS, *RUN_FIGURES]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or [
-        one for one in names if one.startswith(f"{name.lower()}_")
-    ]
-    advice = f"did you mean {close[0]!r}?" if close else "docs/reference/limits.md has all of them"
+    near = nearest_name(name, names)
+    advice = f"did you mean {near!r}?" if near else "docs/reference/limits.md has all of them"
     raise LimitError(f"{name} is no figure; {advice}")
 
 
@@ -146,9 +144,9 @@ def _bound(text: str, figure: LimitFigure) -> tuple[float, bool]:
 def _number(text: str, figure: LimitFigure) -> float:
     if _NUMBER.fullmatch(text) is None:
         in_unit = f", in {figure.unit}: the unit stands in the figure's name" if _UNIT.fullmatch(text) else ""
-        near = difflib.get_close_matches(text, [_BASELINE], n=1, cutoff=0.6)
+        near = nearest_name(text, [_BASELINE])
         raise LimitError(
-            f"{text!r} is no number; did you mean {near[0]!r}?" if near else f"{text!r}: expected a number{in_unit}"
+            f"{text!r} is no number; did you mean {near!r}?" if near else f"{text!r}: expected a number{in_unit}"
         )
     number = float(text.replace("_", ""))
     if not math.isfinite(number):

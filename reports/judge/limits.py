@@ -15,11 +15,14 @@ from typing import Final
 from reports.evidence.asked import achieved_ratio
 from reports.judge.broker_cpu import broker_cpu
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, worst
+from reports.judge.figure_checks import ceiling_limit
 from reports.judge.judged import Judged
-from reports.judge.limit_figures import FIGURES, LATENCIES, LEVELS, Better
+from reports.judge.limit_figures import CAPACITY, FIGURES, LATENCIES, LEVELS, THROUGHPUT, Better, LimitFigure
 from reports.judge.limit_grammar import Limit, LimitError, parse_limit
 from reports.judge.noise import disturbance
 from reports.read.model import QUANTILES, CellFacts, Latency
+from runlog.quality.criteria import Criteria
+from runlog.records.cell import CellKind
 from runlog.records.verdicts import LimitOutcome, LimitRecord, Result
 
 CHECK_PREFIX: Final = "limit "
@@ -101,9 +104,9 @@ def _outcome(limit: Limit, value: float | None, item: Judged, baseline: _Baselin
             return LimitOutcome.UNDECIDED, "the baseline's cell does not show this figure"
     is_held = limit.holds(value, of_baseline)
     if limit.figure.better is not Better.NEITHER:
-        if baseline is not None and baseline.facts is not None and (noise := disturbance(baseline.facts)):
-            return LimitOutcome.UNDECIDED, f"the baseline's cell was disturbed: {noise}"
-        noise = disturbance(item.facts)
+        if baseline is not None and baseline.facts is not None and (noise := doubt(baseline.facts, limit.figure)):
+            return LimitOutcome.UNDECIDED, f"the baseline's cell: {noise}"
+        noise = doubt(item.facts, limit.figure)
         if noise and not (is_held and _is_held_against_noise(limit)):
             return LimitOutcome.UNDECIDED, noise
     return (LimitOutcome.HELD if is_held else LimitOutcome.BROKEN), ""
@@ -113,6 +116,13 @@ def why_inconclusive(item: Judged) -> str:
     """The first thing that the cell could not show, else empty. Limits are not among it."""
     checks = (check for check in item.verdict.checks if not check.name.startswith(CHECK_PREFIX))
     return next((check.reason for check in checks if check.result == INCONCLUSIVE), "")
+
+
+def doubt(facts: CellFacts, figure: LimitFigure) -> str:
+    """Why a figure that has a direction may be worse than what the configuration gives, else empty. The load generator
+    can only take from a capacity, as others on the host do."""
+    is_capacity = figure.name in (THROUGHPUT, CAPACITY) and facts.cell.kind is CellKind.CEILING
+    return (ceiling_limit(facts, Criteria()) if is_capacity else "") or disturbance(facts)
 
 
 def _is_held_against_noise(limit: Limit) -> bool:
@@ -167,7 +177,8 @@ def figures_of_cell(facts: CellFacts) -> dict[str, float | None]:
     counts, recovery = facts.counts, facts.recovery
     cpu = broker_cpu(facts)
     found: dict[str, float | None] = {
-        "throughput_per_s": facts.throughput_records_per_s,
+        THROUGHPUT: facts.throughput_records_per_s,
+        CAPACITY: facts.throughput_records_per_s if facts.cell.kind is CellKind.CEILING else None,
         "achieved_ratio": achieved_ratio(facts),
         "gap_ms": _ms(facts.gap_us),
         "detect_ms": _ms(recovery.detect_us if recovery else None),

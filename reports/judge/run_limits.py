@@ -12,16 +12,14 @@ import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Final
 
 from reports.judge.checks import Check
 from reports.judge.judged import Judged
 from reports.judge.limit_figures import FOUND_RATE, Better, LimitFigure
-from reports.judge.limit_grammar import TRY_PREFIX, Aggregate, Limit, LimitError, parse_limit
-from reports.judge.limits import CHECK_PREFIX, RESULTS, figures_of_cell, finite, shown, why_inconclusive
-from reports.judge.noise import disturbance
-from runlog.records.cell import CellKind
+from reports.judge.limit_grammar import Aggregate, Limit, LimitError, parse_limit
+from reports.judge.limit_scope import OF_SWEEP, is_about, is_ceiling
+from reports.judge.limits import CHECK_PREFIX, RESULTS, doubt, figures_of_cell, finite, shown, why_inconclusive
 from runlog.records.run import RunLimitRecord
 from runlog.records.search import Clause, SearchEnd, SearchRecord
 from runlog.records.verdicts import LimitOutcome, LimitRecord
@@ -70,30 +68,32 @@ def _of_record(record: RunLimitRecord, judged: Sequence[Judged], search: SearchR
         return [_told(record.limit, "", RUN, LimitOutcome.UNDECIDED, None, None, str(error))]
     if limit.figure.name == FOUND_RATE:
         return [_judged(limit, RUN, _found_rate(search), None)]
-    cells = [item for item in judged if _is_of(record, item)]
+    ids = [(item, item.facts.cell.cell_id, item.facts.cell.kind) for item in judged]
+    has_ceilings = any(is_ceiling(name, kind) for _, name, kind in ids)
+    cells = [item for item, name, kind in ids if is_about(limit, record.cells, name, kind, has_ceilings=has_ceilings)]
     if not limit.is_of_configuration:
         return [_judged(limit, RUN, _figure_of(limit, cells), None)]
-    records_of = ((item, item.facts.cell.record) for item in judged)
-    baseline = [item for item, own in records_of if own.baseline and own.kind != CellKind.CEILING]
     groups: dict[str, list[Judged]] = {}
     for item in cells:
         groups.setdefault(_configuration(item), []).append(item)
     if limit.is_relative:
         groups = {name: group for name, group in groups.items() if _is_beside_baseline(group)}
-    against = _figure_of(limit, baseline) if limit.is_relative else None
     if not groups:
         return [
             _told(limit.text, limit.figure.name, RUN, LimitOutcome.UNDECIDED, None, None, "no cell that it is about")
         ]
-    return [_judged(limit, name, _figure_of(limit, group), against) for name, group in groups.items()]
+    return [
+        _judged(limit, name, _figure_of(limit, group), _baseline_of(limit, group, judged))
+        for name, group in groups.items()
+    ]
 
 
-def _is_of(record: RunLimitRecord, item: Judged) -> bool:
-    cell_id = item.facts.cell.cell_id
-    if not record.cells:
-        is_beyond = item.facts.cell.record.kind == CellKind.CEILING  # it goes too far on purpose
-        return not cell_id.startswith(TRY_PREFIX) and not is_beyond
-    return any(fnmatchcase(cell_id, pattern) for pattern in record.cells)
+def _baseline_of(limit: Limit, group: Sequence[Judged], judged: Sequence[Judged]) -> _Figure | None:
+    """That of the same kind: a ceiling is compared with the baseline's ceiling."""
+    if not limit.is_relative:
+        return None
+    kinds = {item.facts.cell.kind for item in group}
+    return _figure_of(limit, [one for one in judged if one.facts.cell.record.baseline and one.facts.cell.kind in kinds])
 
 
 def _configuration(item: Judged) -> str:
@@ -106,7 +106,7 @@ def _configuration(item: Judged) -> str:
 def _is_beside_baseline(group: Sequence[Judged]) -> bool:
     """A cell that left nothing does not say what it was: it must not take its configuration away."""
     records = [item.facts.cell.record for item in group]
-    return any(record.kind == CellKind.SWEEP and not record.baseline for record in records)
+    return any(record.kind in OF_SWEEP and not record.baseline for record in records)
 
 
 def _figure_of(limit: Limit, cells: Sequence[Judged]) -> _Figure:
@@ -140,7 +140,7 @@ def _range(item: Judged, figure: LimitFigure) -> tuple[float, float, float | Non
     value = figures_of_cell(item.facts).get(figure.name)
     if value is None:
         return *_ENDLESS, None, "the cell does not show this figure"
-    noise = "" if figure.better is Better.NEITHER else disturbance(item.facts)
+    noise = "" if figure.better is Better.NEITHER else doubt(item.facts, figure)
     if not noise:
         return value, value, value, ""
     return (0.0, value, value, noise) if figure.better is Better.LOW else (value, math.inf, value, noise)

@@ -14,6 +14,7 @@ from reports.judge.figure_checks import figure_checks
 from reports.judge.noise import disturbance
 from reports.read.model import SCHEDULE_LAG, CellFacts
 from runlog.quality.criteria import Criteria
+from runlog.records.hosts import clock_error_between_us
 
 
 def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
@@ -37,6 +38,7 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     lag = facts.latency[SCHEDULE_LAG].p99_us if SCHEDULE_LAG in facts.latency else None
     if lag is not None and lag > criteria.schedule_lag_us_p99_max:
         notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")
+    notes += _of_load_hosts(facts)
     disturbed = disturbance(facts, criteria)
     if disturbed:
         notes.append(disturbed)
@@ -56,3 +58,28 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     if negative:
         notes.append(f"up to {negative} latencies are negative: the clocks of the processes disagree")
     return tuple(notes)
+
+
+def _of_load_hosts(facts: CellFacts) -> list[str]:
+    """Who ran what, and how exact latencies between two hosts are."""
+    hosts = facts.cell.record.outcome.load_hosts
+    if not hosts:
+        return []
+    lines = []
+    for host in hosts:
+        numbers = ", ".join(str(number) for number in host.producers)
+        readers = f", readers {', '.join(str(number) for number in host.consumers)}" if host.consumers else ""
+        off = (
+            f"; clock {host.clock.offset_us / 1e3:+.3f} ms, within {host.clock.error_us / 1e3:.3f} ms"
+            if host.clock
+            else ""
+        )
+        lines.append(f"load host {host.name}: producers {numbers}{readers}{off}")
+    error_us = clock_error_between_us(hosts)
+    if error_us:
+        lines.append(
+            f"end-to-end latencies between two load hosts can be wrong by up to {error_us / 1e3:.3f} ms: so far "
+            "their clocks may disagree. Those that are not above that are not shown. Latencies to the acknowledgement "
+            "are of one clock each"
+        )
+    return lines

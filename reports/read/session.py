@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from reports.read.spark_bounds import ServerWatch, bounded, end_process, timeout_s_of
@@ -31,6 +32,13 @@ from reports.read.spark_needs import (
 )
 
 SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second compiler costs more than it gives
+
+# Of a JVM that lives for half a minute. On two cores G1 is chosen, whose threads cost more than they save there. Each
+# time that loaded classes outgrow a threshold, the whole heap is collected: the threshold is set above what an analysis
+# loads. For the same reason the heap has its whole size from the start; what is not used of it is not touched.
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", "-Xms1g", "-Xmn320m")
+# spark-submit starts a JVM of its own, which only puts the command of the other one together.
+_LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # What is settled when a JVM starts; a Connect server has its own and refuses to change them.
 _OF_THE_SERVER = (
@@ -48,7 +56,7 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
     # As a URI: Spark divides the options at blanks, and a path with one ended as "class not found".
     java_options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').resolve().as_uri()}"]
     if small:
-        java_options.append("-XX:TieredStopAtLevel=1")
+        java_options.extend(_SHORT_LIVED)
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -149,6 +157,8 @@ class Session:
             return spark
         if is_on_this_host(self._master):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("SPARK_HOME", _find_spark_home())  # else spark-submit starts a Python to find it
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
         name = user_without_name()
         if name is not None:
             settings["spark.jars.ivy"] = f"{self._scratch.name}/ivy"  # else below a home that the JVM does not find

@@ -41,7 +41,8 @@ def _same_for_all_runs() -> Mapping[str, Json]:
         "time_end_to_end": _time(LATENCIES_UNACKNOWLEDGED),
         "time_without_latency": _time(()),
         "curve": _curve(),
-        "price": _price(),
+        "price": _price("throughput, records/s", from_nought=False),
+        "price_at_ceilings": _price("capacity, records/s", from_nought=True),
     }
     return {name: chart.to_dict(validate=False) for name, chart in charts.items()}
 
@@ -187,20 +188,25 @@ def _curve() -> Chart:
     )
 
 
-def _price() -> Chart:
-    tooltips = ["title:N", "settings:N", "safety:N", alt.Tooltip("throughput:Q", format=",.0f"), "p99:Q", "basis:N"]
+def _price(rate: str, *, from_nought: bool) -> Chart:
+    """`rate`: the title of what is carried. Paced cells all carry nearly the same: their axis begins near them."""
+    tooltips = [
+        "title:N", "settings:N", "safety:N", alt.Tooltip("rate:Q", title=rate, format=",.0f"),
+        alt.Tooltip("p99:Q", format=",.2f"), "basis:N",
+    ]  # fmt: skip
     safety = ["may lose acknowledged records", "loses none by contract", "promises nothing (acks=0)"]
     front = (
         alt.Chart(alt.NamedData("price"))
         .transform_filter("datum.front")
         .mark_line(style="front", interpolate="step-before")
-        .encode(x="throughput:Q", y="p99:Q", order="throughput:Q")
+        .encode(x="rate:Q", y="p99:Q", order="rate:Q")
     )
     points = (
         alt.Chart(alt.NamedData("price"))
         .mark_point(size=90, filled=True)
         .encode(
-            x=alt.X("throughput:Q", title="throughput, records/s", scale=alt.Scale(zero=False, padding=24)),
+            # No padding: where capacities differ tenfold, it began the axis with rates below nought.
+            x=alt.X("rate:Q", title=rate, scale=alt.Scale(zero=from_nought, nice=True), axis=alt.Axis(tickCount=7)),
             y=alt.Y(
                 "p99:Q",
                 title="p99, ms (log)",
@@ -214,10 +220,17 @@ def _price() -> Chart:
     )
     bars = (
         alt.Chart(alt.NamedData("price"))
+        .transform_filter("isValid(datum.p99_low)")
         .mark_rule(style="interval")
-        .encode(x="throughput:Q", y="p99_low:Q", y2="p99_high:Q")
+        .encode(x="rate:Q", y="p99_low:Q", y2="p99_high:Q")
     )
-    return alt.layer(front, bars, points).properties(height=300, width=600)
+    across = (
+        alt.Chart(alt.NamedData("price"))
+        .transform_filter("isValid(datum.rate_low)")
+        .mark_rule(style="interval")
+        .encode(x="rate_low:Q", x2="rate_high:Q", y="p99:Q")
+    )
+    return alt.layer(front, bars, across, points).properties(height=300, width=600)
 
 
 def _sweep(field: str, title: str, limit: float) -> Chart:

@@ -17,7 +17,8 @@ RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
         "p99_high": "p99_ms_high",
     },
     "price.csv": {
-        "throughput": "throughput_records_per_s", "p99": "p99_ms", "p99_low": "p99_ms_low", "p99_high": "p99_ms_high",
+        "rate": "carried_records_per_s", "rate_low": "carried_records_per_s_low",
+        "rate_high": "carried_records_per_s_high", "p99": "p99_ms", "p99_low": "p99_ms_low", "p99_high": "p99_ms_high",
         "front": "on_front",
     },
     "surface.csv": {
@@ -57,7 +58,7 @@ TABLES: Final[Mapping[str, str]] = {
     "generator.csv": "One row a cell: whether the load generator and the host kept up.",
     "certificates.csv": "What the load generator reached by itself, against a broker that stores nothing.",
     "knobs.csv": "A sweep around a baseline: each setting's values with their figures.",
-    "price.csv": "Throughput against p99, one row a sweep cell.",
+    "price.csv": "What is carried against p99: with ceilings one row a configuration, else one row a sweep cell.",
     "effects.csv": "A sweep: the ratio of each value to the reference, by measure.",
     "interactions.csv": "A sweep: how far two settings together differ from the product of their effects.",
     "surface.csv": "A sweep: each configuration with what it may lose, what it lost under faults, and what it costs.",
@@ -122,6 +123,8 @@ COMMON: Final[Mapping[str, str]] = {
     "duplicated": "records that the final read found at two offsets or more",
     "reordered": "records behind a later one of the same producer",
     "recovered": "records without an acknowledgement that the final read found",
+    "end_to_end_clock_error_us": "how much an end-to-end latency between two load hosts can be wrong, microseconds: "
+    "by their clocks; empty if no record went from one to another",
     "gap_ms": "longest time without an acknowledgement",
     "records_per_batch": "records over batches of the final log",
     "records_per_batch_low": _LOW,
@@ -233,6 +236,13 @@ SETTING: Final = (
 OWN: Final[Mapping[tuple[str, str], str]] = {
     ("latency_curves.csv", "kind"): "corrected, uncorrected, end_to_end or schedule_lag",
     ("sets.csv", "kind"): "lost, duplicated or reordered",
+    (
+        "price.csv",
+        "figure",
+    ): "which one is carried: `capacity` at the ceiling, or `throughput` at the rate that was asked",
+    ("price.csv", "carried_records_per_s"): "that figure",
+    ("price.csv", "carried_records_per_s_low"): f"{_LOW}; empty for throughput",
+    ("price.csv", "carried_records_per_s_high"): f"{_HIGH}; empty for throughput",
     ("effects.csv", "value"): "the setting's value",
     ("forks.csv", "cluster"): "number of the cluster, from 1",
     ("compare-BASE.csv", "cell"): "the cell, or `whole run`",

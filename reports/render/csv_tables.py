@@ -30,6 +30,7 @@ _CELLS: Final = (
     *("corrected_max_us", "corrected_n"),
     *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
     *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
+    "end_to_end_clock_error_us",
     *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "records_per_batch", "compression_ratio"),
 )
 _CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "n")
@@ -64,8 +65,8 @@ def _tables(figures: Figures) -> Mapping[str, Table]:
         "certificates.csv": certificate_table(figures.generator),
     }
     by_knob: list[tuple[str, Any]] = [(knob, row) for knob, rows in figures.knobs.items() for row in rows]
-    if figures.price:
-        found["price.csv"] = (_names(figures.price[0]), [_values(point) for point in figures.price])
+    if figures.price.points:
+        found["price.csv"] = (_names(figures.price.points[0]), [_values(point) for point in figures.price.points])
     if by_knob:
         found["knobs.csv"] = (["knob", *_names(by_knob[0][1])], [[knob, *_values(row)] for knob, row in by_knob])
     return {**found, **search_tables(figures.search), **(figures.sweep.tables if figures.sweep else {})}
@@ -96,6 +97,7 @@ def _cell_row(cell: CellFigures) -> list[object]:
     row += [corrected.quantiles.get(name) for name, _ in QUANTILES] + [corrected.max_us, corrected.n]
     row += [uncorrected.quantiles.get(name) for name, _ in QUANTILES]
     row += [cell.latency[END_TO_END].quantiles.get(name) for name, _ in QUANTILES]
+    row.append(cell.end_to_end_clock_error_us)
     row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", "recovered"))]
     return [*row, cell.counts.unknown_total, cell.gap_ms, cell.records_per_batch, cell.compression_ratio]
 

@@ -29,7 +29,9 @@ def summary(figures: Figures) -> str:
     run, reading = figures.run, reading_of(figures)
     blocks: list[Block] = [
         [f"# {run.verdict}: run {markdown(run.name)}"],
+        *([["## What was damaged"], _list([*reading.damage])] if reading.damage else []),
         *_warnings(reading),
+        *([["## What safety costs"], _list([*reading.safety_cost])] if reading.safety_cost else []),
         *_recommendation(reading),
         *_limits(reading.limits),
         *_run_limits(run.limits),

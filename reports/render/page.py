@@ -14,7 +14,7 @@ from reports.figures.definitions import DEFINITIONS
 from reports.figures.figures import Figures
 from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS
 from reports.figures.sweep.figures import BEHAVIOUR
-from reports.figures.sweep.observations import MEASURES
+from reports.figures.sweep.observations import MARGIN, MEASURES
 from reports.figures.waterfall import SERIES
 from reports.judge.anomalies import ANOMALIES
 from reports.judge.lawful import TYPICAL, table
@@ -82,11 +82,14 @@ def render(figures: Figures) -> str:
             criteria=Criteria(),
             analysis=figures.sweep,
             measures=MEASURES,
+            margin=f"{MARGIN * 100:.0f} %",
             behaviour_columns=[heading for heading, _ in BEHAVIOUR.values()],
             cells=figures.cells,
             charts=charts,
             kinds=PREDICTED_KINDS,
             price=figures.price_drawn,
+            price_at_ceilings=figures.price.at_ceilings,
+            price_without=figures.price.without,
             knob_measures=figures.knob_measures,
             sweep=figures.knobs,
             anomalies=ANOMALIES,

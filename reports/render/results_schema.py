@@ -80,7 +80,16 @@ def _cell() -> Schema:
                 _NUMBER_OR_NULL, "of its configuration at the ceiling; null: not measured, or no claim"
             ),
             "achieved_ratio": _about(_NUMBER_OR_NULL, "records handed over, of those asked for"),
-            "latency_us": _closed({kind: {"$ref": "#/$defs/latency"} for kind in LATENCY_KINDS}),
+            "latency_us": _closed(
+                {
+                    **{kind: {"$ref": "#/$defs/latency"} for kind in LATENCY_KINDS},
+                    "end_to_end_clock_error": _about(
+                        _NUMBER_OR_NULL,
+                        "how far end-to-end latencies between two load hosts can be wrong; those that are not above it "
+                        "are null; null: no record went from one host to another",
+                    ),
+                }
+            ),
             **{name: _about(_COUNT, "of the whole cell") for name in counts},
             "in_window": _closed(dict.fromkeys(counts, _COUNT)),
             "in_log": _COUNT,
@@ -110,6 +119,8 @@ def _reading() -> Schema:
     tally = {"limit": _TEXT, "held": _COUNT, "broken": _COUNT, "undecided": _COUNT}
     return _closed(
         {
+            "damage": _about(_TEXTS, "what was damaged and why, and what kept every record"),
+            "safety_cost": _about(_TEXTS, "acks=all against acks=1, a figure each; none without both"),
             "recommendation": _about(_TEXTS, "sentences; none without a sweep"),
             "properties": _about(_TEXT, "the recommended client's configuration file; empty if there is none"),
             "warnings": _about(_TEXTS, "what changes how to read the figures"),

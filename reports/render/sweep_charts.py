@@ -12,7 +12,7 @@ import altair as alt
 from reports.read.cell import Json
 
 Chart = Any  # Altair's chart classes share no useful base type
-_JUDGEMENTS = ["better", "worse", "not clear"]
+_JUDGEMENTS = ["better", "worse", "negligible", "not clear"]
 _RATIOS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20, 50, 100]
 # Words of very different length stand on the left; page.js gives the plot what the longest of them leaves.
 _LABELS = {
@@ -33,6 +33,7 @@ def _same_for_all_runs() -> dict[str, Json]:
     """Made once in a process: Altair is slow."""
     charts = {
         "interactions": _interactions(),
+        "surface_capacity": _surface("capacity, records/s", log=False),
         "surface_throughput": _surface("throughput, records/s", log=False),
         "surface_p99": _surface("p99, ms (log)", log=True),
         "surface_broker_cpu": _surface("broker CPU, µs a record (log)", log=True),
@@ -77,7 +78,7 @@ def _effects(low: float, high: float) -> Chart:
         y=y,
         shape=alt.Shape(
             "judgement:N",
-            scale=alt.Scale(domain=_JUDGEMENTS, range=["triangle-up", "triangle-down", "circle"]),
+            scale=alt.Scale(domain=_JUDGEMENTS, range=["triangle-up", "triangle-down", "square", "circle"]),
             title=None,
         ),
         color=alt.Color("judgement:N", scale=alt.Scale(domain=_JUDGEMENTS), title=None),

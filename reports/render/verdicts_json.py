@@ -100,6 +100,7 @@ def cell_record(cell: CellFigures) -> CellVerdict:
             uncorrected=_latency(cell.latency[UNCORRECTED]),
             end_to_end=_latency(cell.latency[END_TO_END]),
             schedule_lag=_latency(cell.latency[SCHEDULE_LAG]),
+            end_to_end_clock_error=cell.end_to_end_clock_error_us,
         ),
         sent=counts.sent_total,
         acked=counts.acked_total,

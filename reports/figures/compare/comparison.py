@@ -150,7 +150,7 @@ def search_row(base: SearchRecord, new: SearchRecord, relevant: float) -> Row:
 
 def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[Row], *, measured: bool) -> Change:
     """One worse row makes the result worse. If the whole run is judged by the same measure, single undecided cells do
-    not matter, except cells of which one side has no figure at all."""
+    not matter, except cells that have no figure at all on one side."""
     everything = [*whole, *correctness, *cells]
     if any(row.result == WORSE for row in everything):
         return WORSE

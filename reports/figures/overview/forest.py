@@ -13,21 +13,25 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reports.figures.sweep.analysis import SweepAnalysis
-from reports.figures.sweep.effects import ONE_AT_A_TIME, Effect, judgement
-from reports.figures.sweep.front import MARGIN, Point
+from reports.figures.sweep.effects import NOT_CLEAR, ONE_AT_A_TIME, Effect, judgement
+from reports.figures.sweep.front import Point
 from reports.figures.sweep.number_words import change, effect_size, significant
 from reports.figures.sweep.observations import (
     BY_NAME,
     CAPACITY,
     CLIENT_BOUND,
+    MARGIN,
     MAY_LOSE,
     MEASURES,
     NO_PROMISE,
+    NOT_SUSTAINED,
     OK,
+    P99,
     THROUGHPUT,
     Configuration,
     Measure,
     Observation,
+    state_words,
 )
 from reports.figures.sweep.sensitivity import REPETITIONS_MAX, TARGET
 from reports.figures.sweep.telling import carried_all
@@ -38,6 +42,7 @@ _RISKS: Final = {MAY_LOSE: "may lose records", NO_PROMISE: "promises nothing"}
 _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight", "enable.idempotence": "idempotence"}
 _TITLES: Final = {"p99": "p99", "broker_cpu": "broker CPU a record", "wire_bytes": "bytes a record"}
 _TICKS: Final = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.8, 1.0, 1.25, 2.0, 3.0, 5.0, 10.0, 100.0)
+_UNDECIDED: Final = "undecided"
 _APART: Final = 0.55  # of the axis
 _ROOM: Final = 1.12  # of the axis beyond the outermost end
 
@@ -51,7 +56,7 @@ class ForestValue:
     at: float
     low: float | None
     high: float | None
-    judgement: str  # better, worse, undecided, or seen once
+    judgement: str  # better, worse, negligible, undecided, or seen once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +126,7 @@ def forest_of(analysis: SweepAnalysis) -> Forest | None:
         warnings=(
             *_baseline_warnings([item for item in analysis.observations if item.configuration == analysis.baseline]),
             *(f"every setting: {word}" for word in shared),
+            *_without_p99(analysis, shown),
         ),
         baseline="" if analysis.baseline is None else " ".join(f"{_name(n)}={v}" for n, v in analysis.baseline),
         repeated=any(analysis.means[measure.name].repeated for measure in shown),
@@ -128,6 +134,13 @@ def forest_of(analysis: SweepAnalysis) -> Forest | None:
         undecided=_undecided(analysis, shown),
         more=len(keys) - len(kept),
     )
+
+
+def _without_p99(analysis: SweepAnalysis, shown: Sequence[Measure]) -> list[str]:
+    """The figure that most readers look for must not be missing without a word."""
+    if P99 in [measure.name for measure in shown] or not any(i.state == NOT_SUSTAINED for i in analysis.observations):
+        return []
+    return ["p99 is not drawn: too few settings carried their load, and of the others it is the length of the queue"]
 
 
 def _says_something(analysis: SweepAnalysis, measure: Measure) -> bool:
@@ -238,7 +251,8 @@ def _value(
 def _judgement(effect: Effect) -> str:
     if not effect.repeated:
         return "seen once"
-    return judgement(effect) if effect.clear else "undecided"
+    own = judgement(effect)
+    return _UNDECIDED if own == NOT_CLEAR else own
 
 
 def _undecided(analysis: SweepAnalysis, measures: Sequence[Measure]) -> tuple[str, ...]:
@@ -247,7 +261,7 @@ def _undecided(analysis: SweepAnalysis, measures: Sequence[Measure]) -> tuple[st
     for measure in measures:
         own = analysis.effects[measure.name].effects
         repeated = [one for one in own if one.repeated]
-        count = sum(not one.clear for one in repeated)
+        count = sum(_judgement(one) == _UNDECIDED for one in repeated)
         sensitivity = next((one for one in analysis.sensitivities if one.measure == measure.name), None)
         if not count or sensitivity is None:
             continue
@@ -265,31 +279,34 @@ def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
     """Folded over the repetitions of a configuration."""
     found: dict[str, int] = {}
     for item in own:
-        for word in filter(None, (item.state if item.state != OK else "", "disturbed" if item.disturbed else "")):
+        state = "" if item.state == OK else state_words(item.state).removeprefix("was ")
+        for word in filter(None, (state, "disturbed" if item.disturbed else "")):
             found[word] = found.get(word, 0) + 1
     return tuple(word if count == len(own) else f"{word} {count} of {len(own)}" for word, count in found.items())
 
 
 def _ceiling_warnings(every: Sequence[Observation]) -> list[str]:
-    """Why a configuration has no capacity, or one of fewer repetitions."""
+    """Why a configuration has no capacity, or one of fewer repetitions, or one that is the client library's."""
     ceilings = [item for item in every if item.at_ceiling]
     without = [item for item in ceilings if CAPACITY not in item.values]
+    library = ["its capacity is the client library's"] if any(item.library_limit for item in ceilings) else []
     if not without:
-        return []
+        return library
     many = "" if len(without) == len(ceilings) else f" {len(without)} of {len(ceilings)}"
     bound = all(item.state == CLIENT_BOUND for item in without)
-    return [f"{'at the ceiling the load generator was the limit' if bound else 'no ceiling was measured'}{many}"]
+    why = "at the ceiling the load generator was the limit" if bound else "no ceiling was measured"
+    return [f"{why}{many}", *library]
 
 
 def _baseline_warnings(every: Sequence[Observation]) -> list[str]:
     """Every ratio of the forest stands against the baseline, which has no row that could carry its own warning."""
     own = [item for item in every if not item.at_ceiling]
-    words = [item.state.value for item in own if item.state != OK]
-    words += ["disturbed by the host" for item in own if item.disturbed]
+    words = [state_words(item.state) for item in own if item.state != OK]
+    words += ["was disturbed by the host" for item in own if item.disturbed]
     many = len(own) > 1
     return [
         *(
-            f"the baseline was {word}{f' in {words.count(word)} of {len(own)} repetitions' if many else ''}: "
+            f"the baseline {word}{f' in {words.count(word)} of {len(own)} repetitions' if many else ''}: "
             "every row is drawn against it"
             for word in dict.fromkeys(words)
         ),

@@ -6,6 +6,7 @@ differs. Shown by tests/reports/test_reports_overview.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,7 @@ from reports.figures.sweep.observations import (
     Configuration,
     Measure,
     Observation,
+    state_words,
 )
 from reports.figures.sweep.telling import carried_all
 
@@ -61,7 +63,7 @@ def safety_cost(analysis: SweepAnalysis) -> SafetyCost | None:
     return SafetyCost(
         rows=tuple(rows),
         notes=tuple(dict.fromkeys(f"{_acks(item)} {item.note}" for item in own if item.note)),
-        warnings=tuple(dict.fromkeys(word for item in own for word in _warnings(item))),
+        warnings=_warnings(own),
     )
 
 
@@ -99,7 +101,16 @@ def _acks(item: Observation) -> str:
     return f"{_ACKS}={dict(item.configuration)[_ACKS]}"
 
 
-def _warnings(item: Observation) -> list[str]:
-    words = [item.state.value] if item.state != OK else []
-    words += ["disturbed by the host"] if item.disturbed else []
-    return [f"{_acks(item)} was {word}" for word in words]
+def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
+    """One line for each thing that was wrong, with whom it concerns."""
+    found: dict[str, list[str]] = {}
+    for item in own:
+        words = [state_words(item.state)] if item.state != OK else []
+        words += ["was disturbed by the host"] if item.disturbed else []
+        for word in words:
+            found.setdefault(word, []).append(_acks(item))
+    return tuple(f"{_both(list(dict.fromkeys(names)))} {word}" for word, names in found.items())
+
+
+def _both(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"each of {' and '.join(names)}"

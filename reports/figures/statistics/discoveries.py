@@ -31,7 +31,7 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
 
 
 def comparisons_of(adjusted: FloatArray) -> float:
-    """Tests over discoveries: by so many comparisons each interval of the family is widened.
+    """Tests over discoveries: the factor by which the intervals of the family are widened.
 
     Benjamini and Yekutieli 2005 (JASA 100, 71-81). Then an interval excludes no change where its test is a discovery,
     and nowhere else: one table never says "worse" beside an interval that holds no change. Without any discovery the

@@ -16,7 +16,15 @@ from reports.figures.sweep.effects import FACTORIAL, Effects, estimate_effects, 
 from reports.figures.sweep.fork_scatter import fork_scatters
 from reports.figures.sweep.front import Point, surface
 from reports.figures.sweep.number_words import significant
-from reports.figures.sweep.observations import MEASURES, OK, P99, THROUGHPUT, Configuration, Observation
+from reports.figures.sweep.observations import (
+    MEASURES,
+    NOT_SUSTAINED,
+    OK,
+    P99,
+    THROUGHPUT,
+    Configuration,
+    Observation,
+)
 from reports.figures.sweep.recommend import recommend
 from reports.figures.sweep.recommendation import Inputs, Recommendation
 from reports.figures.sweep.sensitivity import sensitivities
@@ -27,6 +35,7 @@ from runlog.records.cell import CellKind
 from runlog.records.sweep import ForkScatter, Sensitivity
 
 N = TypeVar("N", int, float)
+_NAMED_MAX = 2  # cells that did not carry their load: more would hide every other warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,11 +167,16 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
     def name(item: Observation) -> str:
         return f"{item.title}, repetition {item.round}" if repeated else item.title
 
+    short = [item for item in observations if item.state == NOT_SUSTAINED]
+    told = [item for item in observations if item.state != OK and (item not in short or len(short) <= _NAMED_MAX)]
     lines = [
-        f"{name(item)}: {item.reason if item.state in item.reason else f'{item.state}, {item.reason}'}"
-        for item in observations
-        if item.state != OK
+        f"{name(item)}: {item.reason if item.state in item.reason else f'{item.state}, {item.reason}'}" for item in told
     ]
+    if len(short) > _NAMED_MAX:
+        lines.append(
+            f"{len(short)} of {len(observations)} cells of the sweep did not carry their load (first "
+            f"{name(short[0])}: {short[0].reason}); their p99 would be the length of the queue and is not compared"
+        )
     disturbed = [item for item in observations if item.disturbed]
     if disturbed:
         lines.append(
@@ -175,6 +189,13 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
         lines.append(
             f"{len(warming)} of {len(observations)} cells of the sweep ran on brokers that were still warming (first "
             f"{name(warming[0])}: {warming[0].warming}); CPU per record is compared without it, p99 with it"
+        )
+    limited = [item for item in observations if item.library_limit]
+    if limited:
+        ceilings = sum(item.at_ceiling for item in observations)
+        lines.append(
+            f"{len(limited)} of {ceilings} ceilings (first {name(limited[0])}) are of the client's library: "
+            f"{limited[0].library_limit}"
         )
     if any(item.compiler_unknown for item in observations):
         lines.append(

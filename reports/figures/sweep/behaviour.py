@@ -58,7 +58,7 @@ def behaviour_of(facts: CellFacts) -> Behaviour:
         buffer_wait_ms=None if client.buffer_wait_ns is None else client.buffer_wait_ns / 1e6,
         backpressure_sends=_float(health.backpressure_sends),
         compression_ratio=facts.compression_ratio,
-        # The batches as they lie in the log are what crossed the wire, but for a few bytes a request.
+        # The batches as they lie in the log are what crossed the wire, except for a few bytes of each request.
         wire_bytes_per_record=facts.log_bytes / in_log if in_log and facts.log_bytes else None,
         broker_cpu_us_per_record=cpu.whole_us if cpu else None,
         broker_cpu_without_compiler_us_per_record=cpu.lasting_us if cpu else None,

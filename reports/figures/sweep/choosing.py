@@ -18,11 +18,12 @@ from typing import Final
 import numpy as np
 
 from reports.figures.sweep.cell_means import CellMeans
-from reports.figures.sweep.front import MARGIN, Point
+from reports.figures.sweep.front import Point
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
     FAILED,
+    MARGIN,
     NOT_SUSTAINED,
     OK,
     P99,

@@ -18,8 +18,9 @@ import numpy as np
 
 from reports.figures.statistics.variance import Estimate, FloatArray, interval
 from reports.figures.sweep.cell_means import CellMeans
-from reports.figures.sweep.observations import BY_NAME, Configuration, by_value
+from reports.figures.sweep.observations import BY_NAME, MARGIN, Configuration, by_value
 
+BETTER, WORSE, NEGLIGIBLE, NOT_CLEAR = "better", "worse", "negligible", "not clear"
 ONE_AT_A_TIME, FACTORIAL = "one factor at a time", "factorial"
 _LEVELS_MAX = 6  # a number with more values than this gets a slope, not a column each
 _PARALLEL = 0.999
@@ -293,7 +294,14 @@ def _estimable(means: CellMeans, design: FloatArray, pairs: Sequence[tuple[_Colu
 
 
 def judgement(effect: Effect) -> str:
-    """better, worse or not clear, by the interval. A configuration that ran once is neither better nor worse."""
-    if not effect.clear or not effect.repeated:
-        return "not clear"
-    return "better" if (effect.estimate.value > 0) == BY_NAME[effect.measure].more_is_better else "worse"
+    """What may be said of the effect, by the rule of `harness compare`. BETTER and WORSE: the interval holds no change,
+    and the change is at least MARGIN. NEGLIGIBLE: the whole interval is smaller than that, clear or not: 0.1 % more
+    bytes may be certain, and decides nothing. A configuration that ran once is neither."""
+    own, margin = effect.estimate, math.log1p(MARGIN)
+    if not effect.repeated:
+        return NOT_CLEAR
+    if -margin < own.low and own.high < margin:
+        return NEGLIGIBLE
+    if not effect.clear or abs(own.value) < margin:
+        return NOT_CLEAR
+    return BETTER if (own.value > 0) == BY_NAME[effect.measure].more_is_better else WORSE

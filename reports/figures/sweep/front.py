@@ -20,6 +20,7 @@ from reports.figures.statistics.variance import Estimate, FloatArray
 from reports.figures.sweep.cell_means import CellMeans
 from reports.figures.sweep.observations import (
     BY_NAME,
+    MARGIN,
     MAY_LOSE,
     NO_PROMISE,
     P99,
@@ -32,7 +33,6 @@ from reports.judge.judged import Judged
 from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, CellFacts
 
-MARGIN: Final = 0.02  # differences below 2 % count as none
 _DRAWS: Final = 400
 _RISK: Final = {SAFE: 0.0, MAY_LOSE: 1.0, NO_PROMISE: 2.0}
 

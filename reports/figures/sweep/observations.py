@@ -20,7 +20,7 @@ from reports.evidence.configuration import configuration_of
 from reports.figures.sweep.behaviour import behaviour_of
 from reports.judge.broker_cpu import still_warming
 from reports.judge.checks import FAIL, PASS
-from reports.judge.figure_checks import ceiling_limit
+from reports.judge.figure_checks import ceiling_limit, library_limit
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
 from reports.judge.noise import backlog, disturbance
@@ -49,6 +49,8 @@ MEASURES: Final = (
     Measure(name=BROKER_CPU, title="broker CPU per record", unit="µs", more_is_better=False),
     Measure(name=WIRE_BYTES, title="wire bytes per record", unit="B", more_is_better=False),
 )
+# Differences below 2 % count as none: on the front, in the choice, and in what is called better or worse.
+MARGIN: Final = 0.02
 BY_NAME: Final = {measure.name: measure for measure in MEASURES}
 
 OK, UNSTEADY, NOT_SUSTAINED = FigureState.OK, FigureState.UNSTEADY, FigureState.NOT_SUSTAINED
@@ -60,6 +62,11 @@ JVM_ENGINES: Final = frozenset({"kafka"})
 
 SAFE, MAY_LOSE, NO_PROMISE = "loses none by contract", "may lose acknowledged records", "promises nothing (acks=0)"
 Configuration = tuple[tuple[str, str], ...]  # sorted (setting, value)
+
+
+def state_words(state: FigureState) -> str:
+    """What a reader is told of a cell whose figures are not what they seem, after its name."""
+    return "did not carry its load" if state == NOT_SUSTAINED else f"was {state.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,7 @@ class Observation:
     note: str = ""
     fork: int = 1  # number of the cluster that it ran on, among those that the sweep's rounds are dealt over
     at_ceiling: bool = False  # it shows capacity, and nothing of how the configuration does at the sweep's rate
+    library_limit: str = ""  # why its capacity is that of the client's library
 
 
 def observe(judged: Sequence[Judged], criteria: Criteria | None = None) -> list[Observation]:
@@ -131,6 +139,7 @@ def _observation(item: Judged, configuration: Configuration, criteria: Criteria)
         note=cell.record.note,
         fork=cell.record.fork or 1,
         at_ceiling=cell.kind is CellKind.CEILING,
+        library_limit=library_limit(facts) if CAPACITY in values else "",
     )
 
 

@@ -34,7 +34,7 @@ class Prediction:
     expected: Estimate
     flattery: float  # ln of what was taken from the level, in the unfavourable direction; 0: nothing
     forks: int  # clusters behind it; 1: `expected` is the level, and holds the scatter of one cluster only
-    rounds: int  # on each cluster: the mean of so many is predicted
+    rounds: int  # on each cluster; the mean of them is predicted
 
 
 def predict(

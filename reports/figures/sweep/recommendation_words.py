@@ -8,12 +8,13 @@ from typing import Final
 
 from reports.figures.sweep.choosing import CHEAPER, Choice
 from reports.figures.sweep.fork_scatter import how_many_clusters
-from reports.figures.sweep.front import MARGIN, Point
+from reports.figures.sweep.front import Point
 from reports.figures.sweep.number_words import change, effect_size, figure, significant
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
     CAPACITY,
+    MARGIN,
     MAY_LOSE,
     NOT_SUSTAINED,
     OK,
@@ -44,7 +45,7 @@ def sentences_of(
     others = [point for point in (winner, *choice.ties) if point is not chosen]
     return (
         _what(chosen, certainty, inputs, is_told_apart=not others, is_alone=len(choice.contenders) == 1),
-        *_no_p99(objective),
+        *_no_p99(objective, inputs),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
         *_compiler_aside(chosen, inputs),
@@ -87,7 +88,7 @@ def seen_once(choice: Choice, inputs: Inputs) -> list[str]:
     more = f"{REPETITIONS_TO_DECIDE} repetitions are the least that can decide: run the same suite with {DECIDE}."
     return [
         f"No recommendation: {why}, and one run does not show how much the next one differs.",
-        *_no_p99(measure),
+        *_no_p99(measure, inputs),
         f"{seen}.",
         more if rounds < REPETITIONS_TO_DECIDE else "The warnings say why the others do not count.",
     ]
@@ -109,14 +110,27 @@ def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: boo
     return f"{word}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
 
 
-def _no_p99(objective: Measure) -> list[str]:
+def _no_p99(objective: Measure, inputs: Inputs) -> list[str]:
     if objective.name == P99:
         return []
+    carried = [point for point in inputs.points if point.safety == SAFE and _carried(point, inputs)]
+    why = "No safe configuration carried the asked rate every time"
+    if len(carried) == 1:
+        why = (
+            f"Of the safe configurations only {carried[0].title.split(' (')[0]} carried the asked rate every time, "
+            "which leaves no p99 to compare"
+        )
+    elif carried:
+        why = "Too few safe configurations have a p99 that may be compared"
     return [
-        "No safe configuration carried the asked rate every time, so they are ranked by the rate that they did carry; "
-        "latency at "
-        "that point is the length of the queue and is not compared."
+        f"{why}. So they are ranked by the rate that they did carry: the latency of those that fell behind is the "
+        "length of the queue, and is not compared."
     ]
+
+
+def _carried(point: Point, inputs: Inputs) -> bool:
+    own = [item for item in inputs.observations if item.configuration == point.configuration and not item.at_ceiling]
+    return bool(own) and all(item.state == OK for item in own)
 
 
 def _why_not_the_best(chosen: Point, winner: Point, measure: Measure, inputs: Inputs) -> list[str]:
@@ -235,7 +249,9 @@ def _changes(chosen: Point, inputs: Inputs) -> list[str]:
             parts.append(f"{words}, {best.title.split(' (')[0]} takes {change(saved)}{price}")
     held = sorted({item.title for item in inputs.observations if item.state == NOT_SUSTAINED})
     if held:
-        parts.append(f"{len(held)} configuration(s) did not carry the rate: a lower rate would bring them back in")
+        them = "one configuration" if len(held) == 1 else f"{len(held)} configurations"
+        back = "it" if len(held) == 1 else "them"
+        parts.append(f"{them} did not carry the rate: a lower rate would bring {back} back in")
     parts.append(f"all of it holds at {inputs.load}: at another rate or size batches fill differently")
     return [f"{WOULD_CHANGE}{'; '.join(parts)}."]
 

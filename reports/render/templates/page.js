@@ -35,7 +35,7 @@
       legend: {labelColor: ink, titleColor: soft, labelFont: font, titleFont: font, orient: "top", symbolType: "stroke",
                labelFontSize: 11, labelLimit: 220, symbolStrokeWidth: 2.5, columns: innerWidth < 520 ? 2 : 4, padding: 0, offset: 4},
       title: {color: ink, font},
-      range: {category, judgement: [category[0], category[5], category[6]], front: [category[0], category[6]]},
+      range: {category, judgement: [category[0], category[5], category[6], category[6]], front: [category[0], category[6]]},
     };
   };
 
@@ -64,7 +64,7 @@
     const spec = structuredClone(payload.specs[chart.spec]);
     spec.datasets = Object.fromEntries(Object.entries(chart.data).map(([name, columns]) => [name, rows(columns)]));
     spec.config = theme();
-    if (chart.spec === "price") spec.config.legend.symbolType = undefined, spec.config.legend.columns = 1;
+    if (chart.spec.startsWith("price")) spec.config.legend.symbolType = undefined, spec.config.legend.columns = 1;
     dropEmpty(spec);
     layersOf(spec).forEach(view => dropAbsent(view, spec.datasets));
     fit(spec, element.clientWidth);
@@ -131,7 +131,8 @@
   dark.addEventListener("change", () => redraw(true));
   let timer;
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => redraw(false), 200); });
-  addEventListener("beforeprint", () => document.querySelectorAll("details.cell, .card details").forEach(d => { d.open = true; }));
+  // A cell takes two pages of paper. Those of a sweep that passed are left out, unless the reader opened them.
+  addEventListener("beforeprint", () => document.querySelectorAll("details.on-paper, .card details").forEach(d => { d.open = true; }));
 
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -1,0 +1,41 @@
+"""End-to-end latencies between two load hosts, as far as their clocks allow: what is not above the bound is left out.
+
+A latency of 3 ms that can be wrong by 5 ms may be anything from none to 8 ms. It says nothing, so nobody shows it.
+Pure. Shown by tests/reports/test_reports_beyond_clocks.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from reports.read.model import END_TO_END, Latency
+
+
+def latency_beyond(latency: Latency, error_us: float) -> Latency:
+    """Without the figures that are not above `error_us`; all of them stay if it is 0."""
+    if not error_us:
+        return latency
+
+    def shown(us: float | None) -> bool:
+        return us is not None and us > error_us
+
+    return replace(
+        latency,
+        quantiles={name: us if shown(us) else None for name, us in latency.quantiles.items()},
+        max_us=latency.max_us if shown(latency.max_us) else None,
+        mean_us=latency.mean_us if shown(latency.mean_us) else None,
+        p99_interval_us=latency.p99_interval_us if shown(latency.p99_us) else None,
+        curve=tuple(point for point in latency.curve if shown(point[1])),
+    )
+
+
+def slots_beyond(slots: pd.DataFrame, error_us: float) -> pd.DataFrame:
+    """The same over time. Columns that are not end to end stay as they are."""
+    columns = [str(name) for name in slots.columns if str(name).startswith(END_TO_END)]
+    if not error_us or not columns:
+        return slots
+    shown = slots.copy()
+    shown[columns] = slots[columns].where(slots[columns] > error_us)
+    return shown
