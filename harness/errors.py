@@ -54,6 +54,10 @@ class EnvironmentFault(HarnessError):
     exit_code = ExitCode.ENVIRONMENT
 
 
+class LoadHostsLost(EnvironmentFault):
+    """The load of the next cells cannot be run. What was measured before stays, and is reported."""
+
+
 class CellError(HarnessError):
     """One cell could not be carried out. The run goes on, and the cell is inconclusive.
 

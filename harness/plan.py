@@ -15,12 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from chaos.model import Expect, Scenario
+from harness.cluster_security import ClusterSecurity
 from harness.designs import ONE_AT_A_TIME
 from harness.errors import UsageError
 from harness.limit_cells import check_limits, limits_of
 from harness.planned_cell import PlannedCell, new_record
 from harness.suite import BASELINE, Ceiling, ChaosEntry, Search, Suite, Sweep
-from harness.sweep_plan import SweepConfiguration, sweep_configurations
+from harness.sweep_plan import MECHANISM, SECURITY, SweepConfiguration, security_of, sweep_configurations
+from reports.judge.limit_scope import CEILING_PREFIX
 from runlog.records.cell import (
     CellKind,
     CriterionRecord,
@@ -32,12 +34,11 @@ from runlog.records.cell import (
 from workloads.model import RATE_MAX_PER_S, Closed, Workload
 
 SWEEP_PREFIX: Final = "sweep-"
-CEILING_PREFIX: Final = "ceiling-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioCase:
-    """Which case of which scenario an entry of the suite asks for."""
+    """The scenarios and cases that the entries of the suite ask for."""
 
     reference: str  # the name or path by which the scenario is found again
     scenario: Scenario
@@ -95,8 +96,15 @@ def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[
             round_cells += [_ceiling_cell(cell, sweep.ceiling) for cell in round_cells]
         # Each repetition is a round. Drift within the run then shows as a difference between rounds.
         random.Random(f"{seed}/{repetition}").shuffle(round_cells)
-        cells += round_cells
+        cells += _together(round_cells)
     return cells
+
+
+def _together(cells: list[PlannedCell]) -> list[PlannedCell]:
+    """Cells of one cluster.security stay together, so that a round starts one cluster for each. Which is first, and the
+    order within, is as it was shuffled."""
+    order = list(dict.fromkeys(cell.security for cell in cells))
+    return sorted(cells, key=lambda cell: order.index(cell.security))
 
 
 def _sweep_cell(
@@ -129,13 +137,14 @@ def _sweep_cell(
     )
     of_sweep = replace(
         record,
-        fork=sweep.fork_of(repetition),
+        # Each round then starts its clusters anew.
+        fork=repetition if SECURITY in sweep.vary or MECHANISM in sweep.vary else sweep.fork_of(repetition),
         baseline=not one.changed,
         changed=one.changed if sweep.design == ONE_AT_A_TIME else "",
         factors=one.factors,
         note=one.note,
     )
-    return PlannedCell(record=of_sweep, workload=workload)
+    return PlannedCell(record=of_sweep, workload=workload).secured(one.security)
 
 
 def ceiling_id(sweep_cell_id: str) -> str:
@@ -191,7 +200,7 @@ def search_cell(
         seed=seed,
     )
     workload = suite.workload.model_copy(update={"rate_per_s": rate})
-    return _limited(suite, PlannedCell(record=record, workload=workload))
+    return _limited(suite, PlannedCell(record=record, workload=workload).secured(security_of(suite)))
 
 
 def _topic(suite: Suite) -> TopicRecord:
@@ -257,7 +266,14 @@ def _chaos_cell(
         clients=scenario.clients,
         scenario_reference=chosen.reference,
         until_done=scenario.until_done,
-    )
+    ).secured(_security_of_scenario(suite, scenario))
+
+
+def _security_of_scenario(suite: Suite, scenario: Scenario) -> ClusterSecurity:
+    """What the scenario says counts more than what the suite says."""
+    said = {SECURITY: scenario.security, MECHANISM: scenario.sasl_mechanism}
+    found = security_of(suite, {name: value for name, value in said.items() if value})
+    return replace(found, is_authorized=scenario.authorization)
 
 
 def _expectations(expect: Expect) -> Expectations:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from harness.cluster_security import PLAINTEXT, ClusterSecurity
 from harness.suite import KAFKA_DEFAULTS, KNOBS
 from runlog.records.cell import (
     CellKind,
@@ -42,7 +43,11 @@ class PlannedCell:
     clients: Sequence[str] = ()  # empty: all
     scenario_reference: str = ""
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest
+    security: ClusterSecurity = PLAINTEXT
     mark: str = ""  # of the run; everything that the cell makes on a cluster begins with it
+
+    def secured(self, security: ClusterSecurity) -> PlannedCell:
+        return replace(self, security=security, record=replace(self.record, security=security.label))
 
     def marked(self, mark: str) -> PlannedCell:
         """The cell as it is carried out: with the mark, so that its names on the cluster are unique."""

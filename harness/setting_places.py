@@ -15,15 +15,15 @@ from typing import Any, Final, Literal
 from chaos.model import Scenario
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
-from harness.suite import kafka_text
 from harness.suite_source import Source, nearest
 from harness.unknown_settings import settings_problem
+from runlog.files.setting_text import setting_text
 from workloads.clients import check_consumer_properties, check_properties, client_names, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError
 
 Scope = Literal["producer", "consumer", "group member", "topic", "broker"]
 _PROBLEMS_SHOWN_MAX: Final = 12
-_PARTS_OF_A_SWEEP: Final = ("workload.", "topic.")  # what `vary` names beside client settings
+_PARTS_OF_A_SWEEP: Final = ("workload.", "topic.", "cluster.")  # what `vary` names beside client settings
 _CLUSTER: Final = ("topic", "broker")
 
 
@@ -95,7 +95,7 @@ def placed_settings(document: Mapping[str, Any]) -> Iterator[PlacedSetting]:
         for part in location:
             node = node[part]
         for name, value in node.items():
-            yield PlacedSetting(location=(*location, name), scope=scope, name=name, value=kafka_text(value))
+            yield PlacedSetting(location=(*location, name), scope=scope, name=name, value=setting_text(value))
     yield from _varied(document.get("sweep") or {})
 
 
@@ -142,19 +142,19 @@ def _varied(sweep: Mapping[str, Any]) -> Iterator[PlacedSetting]:
         at: tuple[str | int, ...] = ("sweep", "vary", name)
         if isinstance(values, Mapping):  # a range: its ends
             for end in ("from", "to"):
-                yield PlacedSetting(location=(*at, end), scope="producer", name=name, value=kafka_text(values[end]))
+                yield PlacedSetting(location=(*at, end), scope="producer", name=name, value=setting_text(values[end]))
             continue
         for index, value in enumerate(values):
             if not isinstance(value, Mapping):
-                yield PlacedSetting(location=(*at, index), scope="producer", name=name, value=kafka_text(value))
+                yield PlacedSetting(location=(*at, index), scope="producer", name=name, value=setting_text(value))
                 continue
             inner = (*at, index)
             yield PlacedSetting(
-                location=(*inner, "value"), scope="producer", name=name, value=kafka_text(value["value"])
+                location=(*inner, "value"), scope="producer", name=name, value=setting_text(value["value"])
             )
             for other, demanded in (value.get("with") or {}).items():
                 yield PlacedSetting(
-                    location=(*inner, "with", other), scope="producer", name=other, value=kafka_text(demanded)
+                    location=(*inner, "with", other), scope="producer", name=other, value=setting_text(demanded)
                 )
 
 

@@ -27,6 +27,7 @@ from harness.errors import UsageError
 from harness.suite_source import Source, apply_overrides, nearest, parse_source, read_source, validate
 from reports.judge.limit_grammar import parse_limit
 from runlog.files.redaction import is_secret
+from runlog.files.setting_text import setting_text
 from runlog.streams.inflight import RING_SLOTS
 from workloads.model import Workload
 
@@ -42,23 +43,18 @@ KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
 }
 
 
-def kafka_text(value: object) -> str:
-    """A YAML scalar in Kafka's spelling: true/false in lower case, whole floats without a point."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise ValueError("expected a text, number or boolean")
-
-
-KafkaValue = Annotated[str, BeforeValidator(kafka_text)]
+KafkaValue = Annotated[str, BeforeValidator(setting_text)]
 KafkaSettings = dict[str, KafkaValue]
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SaslSpec(_Strict):
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = Field(
+        default="PLAIN", description="how clients prove who they are, with cluster.security sasl_plaintext or sasl_ssl"
+    )
 
 
 class ClusterSpec(_Strict):
@@ -68,6 +64,10 @@ class ClusterSpec(_Strict):
     host: Literal["127.0.0.1", "::1"] = Field(
         default="127.0.0.1", description="where brokers and proxies of --cluster reference listen"
     )
+    security: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
+        default="plaintext", description="of the clients' listeners; certificates and passwords are made up for the run"
+    )
+    sasl: SaslSpec = Field(default_factory=SaslSpec)
     settings: KafkaSettings = Field(default_factory=dict)
     warm_up_ms_max: int = Field(
         default=180_000,
@@ -150,7 +150,7 @@ class Sweep(_Strict):
     vary: dict[str, Values]
     design: DesignName = "one-at-a-time"
     samples: int | None = Field(default=None, ge=2, le=512, description="points of a Latin hypercube; default 12")
-    repetitions: int = Field(default=1, ge=1, le=100, description="each cell so many times; the order is shuffled")
+    repetitions: int = Field(default=1, ge=1, le=100, description="how often each cell runs; the order is shuffled")
     forks: int = Field(
         default=1,
         ge=1,
@@ -263,7 +263,7 @@ class LimitEntry(_Strict):
     )
     cells: Annotated[list[str], BeforeValidator(_as_list)] = Field(
         default_factory=list,
-        description="shell patterns of cell ids; default all but the tries of a rate search and ceilings",
+        description="patterns of cell ids; default all but tries of a rate search and ceilings; of capacity: ceilings",
     )
 
     @field_validator("limit")
@@ -298,6 +298,11 @@ class Suite(_Strict):
     )
     limits: list[Annotated[LimitEntry, BeforeValidator(_limit_entry)]] = Field(
         default_factory=list, description="what figures of the cells must keep; a broken one is a failure"
+    )
+    lost_load_host: Literal["go_on", "end"] = Field(
+        default="go_on",
+        description="with --load-hosts, when one is lost: go_on: the later cells run on those that remain; end: the "
+        "run ends after the cell",
     )
     _source: Source | None = PrivateAttr(default=None)  # where it was read from, for messages with file and line
 

@@ -6,7 +6,6 @@ sentences. Knows nothing of what a suite means. Shown by tests/harness/test_harn
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -22,6 +21,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from harness.errors import UsageError
 from harness.foreign_names import ours_for
+from runlog.files.expected import expectation
+from runlog.files.nearest import nearest_name
 from runlog.files.redaction import hidden_assignment, hidden_document, hidden_text
 from runlog.files.user_files import UserFileError, load_yaml, read_text
 
@@ -78,8 +79,8 @@ def file_problem(path: Path) -> str:
         beside = [entry.name for entry in islice(path.parent.iterdir(), _FILES_LOOKED_AT_MAX) if entry.is_file()]
     except OSError as error:
         return f"{path}: cannot be read: {error}"
-    close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
-    return f"{path}: no such file in {path.parent.absolute()}" + (f"; did you mean {close[0]!r}?" if close else "")
+    near = nearest_name(path.name, beside)
+    return f"{path}: no such file in {path.parent.absolute()}" + (f"; did you mean {near!r}?" if near else "")
 
 
 def parse_source(text: str, name: str) -> Source:
@@ -226,11 +227,10 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
         return f"{place}: {name}: no such key{advice}"
     if detail["type"] == "missing":
         return f"{place}: {name}: this key is required"
-    message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    message = expectation(detail)
     got = detail.get("input")
     if detail["type"] == "value_error" and isinstance(got, dict | list):
         return f"{place}: {name}: {message}"  # the sentence is ours and already names the wrong key
-    message = message.replace("valid tuple", "valid list")
     message += _in_our_unit(str(location[-1]) if location else "", got)
     shown = f", got {_shown(name, got)}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
     return f"{place}: {name}: {message}{shown}"
@@ -257,9 +257,9 @@ def _shown(name: object, value: object) -> str:
 
 def nearest(word: str, candidates: Sequence[str]) -> str:
     """`; did you mean X?`, or all choices if nothing is near."""
-    close = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
+    near = nearest_name(word, candidates)
+    if near:
+        return f"; did you mean {near!r}?"
     return f"; expected one of {', '.join(sorted(candidates))}" if candidates else ""
 
 

@@ -13,15 +13,21 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from harness import designs
+from harness.cluster_security import ClusterSecurity
 from harness.errors import UsageError
-from harness.suite import KAFKA_DEFAULTS, Range, Suite, Sweep, TopicSpec, Variant, kafka_text
+from harness.suite import KAFKA_DEFAULTS, ClusterSpec, Range, Suite, Sweep, TopicSpec, Variant
 from harness.suite_source import nearest
+from runlog.files.expected import expectation
+from runlog.files.setting_text import setting_text
 from workloads.model import Workload
 
 CLIENT_DEFAULT: Final = "default"  # level of a setting that the baseline does not state
 SAMPLES_DEFAULT: Final = 12
 _NAME_CHARACTERS_MAX: Final = 120
-_PARTS: Final[Mapping[str, type[BaseModel]]] = {"workload": Workload, "topic": TopicSpec}
+_PARTS: Final[Mapping[str, type[BaseModel]]] = {"workload": Workload, "topic": TopicSpec, "cluster": ClusterSpec}
+# Of the cluster only these. A value needs a cluster of its own, with certificates and passwords of its own.
+SECURITY: Final = "cluster.security"
+MECHANISM: Final = "cluster.sasl.mechanism"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,7 @@ class SweepConfiguration:
     properties: Mapping[str, str]  # on top of the sweep's baseline
     workload: Mapping[str, Any]
     topic: Mapping[str, Any]
+    security: ClusterSecurity
     note: str
 
 
@@ -68,13 +75,15 @@ def _variants(name: str, values: list[Variant] | Range, samples: int) -> list[Va
 
 
 def _split(name: str) -> tuple[str, str]:
-    """(part, key) of `workload.x` and `topic.x`; client settings have no part."""
+    """(part, key) of `workload.x`, `topic.x` and `cluster.security`; client settings have no part."""
     part, _, key = name.partition(".")
     return (part, key) if part in _PARTS and key else ("", name)
 
 
 def _baseline_value(suite: Suite, sweep: Sweep, name: str, values: list[Variant]) -> str:
     part, key = _split(name)
+    if part == "cluster":
+        return _cluster_value(suite.cluster, name, values)
     if part:
         model: BaseModel = suite.workload if part == "workload" else suite.topic
         fields = type(model).model_fields
@@ -84,15 +93,39 @@ def _baseline_value(suite: Suite, sweep: Sweep, name: str, values: list[Variant]
             raise UsageError(f"sweep.vary.{name}: no such key{nearest(name, names)}")
         for variant in values:
             _check(part, model, key, name, variant.value)
-        return kafka_text(value)
+        return setting_text(value)
     return sweep.baseline.get(name, suite.properties.get(name, KAFKA_DEFAULTS.get(name, CLIENT_DEFAULT)))
+
+
+def _cluster_value(cluster: ClusterSpec, name: str, values: list[Variant]) -> str:
+    models: dict[str, tuple[BaseModel, str]] = {
+        SECURITY: (cluster, "security"),
+        MECHANISM: (cluster.sasl, "mechanism"),
+    }
+    if name not in models:
+        raise UsageError(f"sweep.vary.{name}: no such key{nearest(name, list(models))}")
+    model, key = models[name]
+    for variant in values:
+        try:
+            type(model).model_validate({key: variant.value})
+        except ValidationError as error:
+            raise UsageError(f"sweep.vary.{name}: {expectation(error.errors()[0])}, got {variant.value!r}") from error
+    return str(getattr(model, key))
+
+
+def security_of(suite: Suite, factors: Mapping[str, str] | None = None) -> ClusterSecurity:
+    """Of the suite's cluster, or of one of its configurations."""
+    factors = factors or {}
+    protocol = factors.get(SECURITY, suite.cluster.security)
+    mechanism = factors.get(MECHANISM, suite.cluster.sasl.mechanism)
+    return ClusterSecurity(protocol=protocol, mechanism=mechanism if protocol.startswith("sasl") else "")
 
 
 def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None:
     try:
         _PARTS[part].model_validate({**model.model_dump(by_alias=True), key: value})
     except ValidationError as error:
-        raise UsageError(f"sweep.vary.{name}: {error.errors()[0]['msg']}, got {value!r}") from error
+        raise UsageError(f"sweep.vary.{name}: {expectation(error.errors()[0])}, got {value!r}") from error
 
 
 def _refuse_contradictions(variants: Mapping[str, list[Variant]]) -> None:
@@ -115,7 +148,7 @@ def _configuration(
     by_value: Mapping[str, Mapping[str, Variant]],
 ) -> SweepConfiguration:
     changed = [name for name, value in factors.items() if value != base[name]]
-    parts: dict[str, dict[str, str]] = {"": {}, "workload": {}, "topic": {}}
+    parts: dict[str, dict[str, str]] = {"": {}, "workload": {}, "topic": {}, "cluster": {}}
     stated = {*sweep.baseline, *suite.properties}
     for name, value in factors.items():
         part, key = _split(name)
@@ -140,6 +173,7 @@ def _configuration(
         properties=parts[""],
         workload=parts["workload"],
         topic=parts["topic"],
+        security=security_of(suite, factors),
         note="; ".join(_note(variant) for variant in chosen),
     )
 

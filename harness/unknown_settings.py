@@ -7,11 +7,11 @@ not ours is not checked, because it may know more settings. Pure. Shown by tests
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Final
 
 from broker.kafka_settings import kafka_settings
+from runlog.files.nearest import nearest_name
 
 OWN: Final = "harness."  # settings that only the reference broker has
 
@@ -24,8 +24,8 @@ def settings_problem(scope: str, settings: Mapping[str, str]) -> str:
             continue
         setting = known.get(name)
         if setting is None:
-            close = difflib.get_close_matches(name, known, n=1)
-            advice = f"; did you mean {close[0]!r}?" if close else "; docs/reference/settings.md has them all"
+            near = nearest_name(name, known)
+            advice = f"; did you mean {near!r}?" if near else "; docs/reference/settings.md has them all"
             return f"Kafka has no {scope} setting {name!r}{advice}"
         if not setting.accepts(str(value).strip()):
             return f"{scope} setting {name!r}: expected {setting.kind}, got {value!r}"

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,11 +35,12 @@ from harness.clusters.probe import BrokerProbe
 from harness.clusters.settings_check import check_settings
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 from harness.run.stop import StopFlag, signals_set
-from harness.suite import kafka_text
+from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest, parse_override
 from harness.unknown_settings import settings_problem
 from runlog.files.place import here
 from runlog.files.redaction import hidden_assignment, hidden_settings
+from runlog.files.setting_text import setting_text
 
 _ENGINES: Final = ("reference", "kafka")
 _NOT_UP: Final = "no cluster {!r} is up"
@@ -83,7 +83,7 @@ def _up(path: Path, engine: str, brokers: int, settings: Sequence[str], name: st
         cluster = build_cluster(
             key, directory, proxy_choice="embedded", lease=lease, seed=0, outlive_parent=True, should_stop=stop.is_set
         )
-        print(f"starting {brokers} {engine} broker(s) in {directory}", file=sys.stderr)
+        print_fitting(f"starting {brokers} {engine} broker(s) in {directory}", to_stderr=True)
         try:
             cluster.start()
             check_settings(cluster, wanted)
@@ -122,7 +122,7 @@ def _refuse_or_forget(path: Path, name: str) -> None:
     except FileNotFoundError:
         return
     except StateProblem as error:
-        print(f"put aside: {error}", file=sys.stderr)
+        print_fitting(f"put aside: {error}", to_stderr=True)
         path.rename(path.with_suffix(".broken"))
         return
     if state.place.seen_from(here()) == "elsewhere":
@@ -142,7 +142,7 @@ def _read(path: Path, name: str) -> ClusterFile | None:
     try:
         state = read_state(path)
     except FileNotFoundError:
-        print(_NOT_UP.format(name), file=sys.stderr)
+        print_fitting(_NOT_UP.format(name), to_stderr=True)
         return None
     except StateProblem as error:
         raise EnvironmentFault(f"{error}; look whether its processes run, end them, and remove the file") from error
@@ -159,8 +159,8 @@ def status(name: str) -> ExitCode:
     running = [broker.is_running() for broker in state.brokers]
     answers = _brokers_seen(state.bootstrap_servers)
     for broker, alive in zip(state.brokers, running, strict=True):
-        print(f"broker {broker.broker}: {'running' if alive else 'gone'}", file=sys.stderr)
-    print(f"Metadata lists {len(answers)} broker(s): {answers}", file=sys.stderr)
+        print_fitting(f"broker {broker.broker}: {'running' if alive else 'gone'}", to_stderr=True)
+    print_fitting(f"Metadata lists {len(answers)} broker(s): {answers}", to_stderr=True)
     print(state.bootstrap_servers)
     is_whole = all(running) and len(answers) == len(running)
     return ExitCode.PASS if is_whole else ExitCode.ENVIRONMENT
@@ -170,7 +170,7 @@ def down(name: str) -> None:
     """SIGTERM, SIGKILL after 5 s, then the data. EnvironmentFault if a process will not end."""
     path = _state_path(name)
     if not os.path.lexists(path):
-        print(_NOT_UP.format(name), file=sys.stderr)
+        print_fitting(_NOT_UP.format(name), to_stderr=True)
         return
     with _alone(path, name):
         _down(path, name)
@@ -204,7 +204,7 @@ def _signal(broker: BrokerState, number: signal.Signals) -> None:
 
 def _forget(path: Path, state: ClusterFile) -> None:
     if not state.remove_data():
-        print(f"left alone {state.directory}: it is not the directory that `up` made", file=sys.stderr)
+        print_fitting(f"left alone {state.directory}: it is not the directory that `up` made", to_stderr=True)
     path.unlink(missing_ok=True)
 
 
@@ -225,7 +225,7 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
         key, value = parse_override(text)
         if isinstance(value, list | dict):
             raise UsageError(f"--set {hidden_assignment(text)}: expected a text, number or boolean")
-        settings[key] = kafka_text(value)
+        settings[key] = setting_text(value)
     return settings
 
 

@@ -19,7 +19,9 @@ def cluster_up(
     cluster: Annotated[
         str, typer.Option("--cluster", help="reference, or kafka (Apache Kafka by Maven)")
     ] = "reference",
-    brokers: Annotated[int, typer.Option("--brokers", min=1, max=9, help="so many processes on this host")] = 3,
+    brokers: Annotated[
+        int, typer.Option("--brokers", min=1, max=9, help="number of broker processes on this host")
+    ] = 3,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a broker setting, e.g. num.partitions=4")
     ] = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,9 @@ from harness.cli.parameters import (
     ClientConfig,
     Cluster,
     DryRun,
+    LoadHosts,
+    LoadKey,
+    LoadListen,
     NoCertify,
     NoReport,
     RunDir,
@@ -35,7 +38,10 @@ from harness.cli.parameters import (
     Web,
     WebPort,
 )
-from harness.errors import ExitCode
+from harness.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from harness.run.load_hosts import LoadHostsRequest
 
 app = typer.Typer(
     name="harness",
@@ -69,6 +75,9 @@ def run(
     allow: Allow = None,
     artifacts: Artifacts = None,
     no_certify: NoCertify = False,
+    load_hosts: LoadHosts = None,
+    load_listen: LoadListen = "127.0.0.1:5557",
+    load_key: LoadKey = None,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
     if not (dry_run or no_report):
@@ -82,7 +91,7 @@ def run(
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
-        client_config=client_config,
+        client_config=client_config, load_hosts=_load_hosts(load_hosts, load_listen, load_key, web=web),
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 
@@ -160,6 +169,9 @@ def chaos(
     allow: Allow = None,
     artifacts: Artifacts = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="one scenario for each kind of damage, six cells")] = False,
+    load_hosts: LoadHosts = None,
+    load_listen: LoadListen = "127.0.0.1:5557",
+    load_key: LoadKey = None,
 ) -> None:
     """Run chaos scenarios: all their cases, or those named.
 
@@ -175,7 +187,7 @@ def chaos(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
         argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
-        client_config=client_config,
+        client_config=client_config, load_hosts=_load_hosts(load_hosts, load_listen, load_key),
     )  # fmt: skip
     if not (scenarios or smoke or yes or cell or case or dry_run):
         from harness.cli.all_scenarios import agreed_to_all
@@ -198,6 +210,18 @@ def report(
     from harness.cli.report import report_directories
 
     raise typer.Exit(report_directories(directories, spark_master, allow=allow, artifacts=artifacts))
+
+
+@app.command()
+def gather(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="directory of a run whose harness died")],
+    load_key: Annotated[Path, typer.Option("--load-key", metavar="FILE", help="master.key of that run")],
+    load_listen: LoadListen = "127.0.0.1:5557",
+) -> None:
+    """Bring the run logs that load hosts still have of a run whose harness died; then `harness report` shows them."""
+    from harness.cli.gather import gather_run
+
+    raise typer.Exit(gather_run(directory, load_listen, load_key))
 
 
 @app.command()
@@ -285,11 +309,48 @@ def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|al
 
 
 @app.command()
-def doctor(toxiproxy: Toxiproxy = "auto") -> None:
-    """Try each part of the set-up for real, and name the fix for what does not work."""
+def doctor(
+    toxiproxy: Toxiproxy = "auto",
+    load_hosts: LoadHosts = None,
+    load_listen: LoadListen = "127.0.0.1:5557",
+    load_key: LoadKey = None,
+) -> None:
+    """Try each part of the set-up for real, and name the fix for what does not work.
+
+    With --load-hosts: only the load hosts, their versions, cores and clocks.
+    """
+    wanted = _load_hosts(load_hosts, load_listen, load_key)
+    if wanted is not None:
+        from harness.cli.load_hosts import show_load_hosts
+
+        raise typer.Exit(show_load_hosts(wanted))
     from harness.cli.doctor import examine
 
     raise typer.Exit(examine(toxiproxy))
+
+
+@app.command()
+def worker(
+    master: Annotated[str, typer.Option("--master", metavar="HOST:PORT", help="where a run waits for load hosts")],
+    key: Annotated[Path, typer.Option("--key", metavar="FILE", help="worker.key of `harness load-keys`")],
+    name: Annotated[str | None, typer.Option("--name", help="in reports; default its host name")] = None,
+    client_config: ClientConfig = None,
+    spool: Annotated[
+        Path | None, typer.Option("--spool", metavar="DIR", help="where run logs lie until they are gathered")
+    ] = None,
+) -> None:
+    """Be a load host: send and read for runs that are driven from another host, until Ctrl-C."""
+    from harness.cli.load_hosts import run_worker
+
+    raise typer.Exit(run_worker(master, key, name, client_config, spool))
+
+
+@app.command("load-keys")
+def load_keys(directory: Annotated[Path, typer.Argument(metavar="DIR", help="where the two files go")]) -> None:
+    """Write the keys of the link to load hosts: master.key for `harness run`, worker.key for `harness worker`."""
+    from harness.cli.load_hosts import make_keys
+
+    make_keys(directory)
 
 
 @app.command()
@@ -298,6 +359,19 @@ def clean(client_config: ClientConfig = None) -> None:
     from harness.cli.clean import clean_up
 
     clean_up(client_config)
+
+
+def _load_hosts(count: int | None, listen: str, key: Path | None, *, web: bool = False) -> LoadHostsRequest | None:
+    """None: the load runs here. UsageError for options that do not fit together."""
+    if count is None:
+        if key is not None:
+            raise UsageError("--load-key needs --load-hosts N")
+        return None
+    if web:
+        raise UsageError("--web shows the load of one host: leave it out with --load-hosts")
+    from harness.run.load_hosts import load_hosts_request
+
+    return load_hosts_request(count, listen, key)
 
 
 def _show_version(asked: bool) -> None:

@@ -24,7 +24,9 @@ from harness.clusters.kafka.jars import VERSION, cache_directory, has_jars, jar_
 from harness.clusters.ports import is_free
 from harness.clusters.proxies import check_proxy_choice
 from harness.errors import ExitCode, HarnessError
+from harness.run.terminal_tables import print_fitting
 
+_HANGING: Final = len("missing  ")
 _JAVA_MIN: Final = 17
 _LOAD_TIMEOUT_S: Final = 60
 
@@ -49,7 +51,7 @@ def examine(toxiproxy: str) -> ExitCode:
     code = ExitCode.PASS
     for check in _checks(toxiproxy):
         try:
-            print(f"ok       {check.name}: {check.probe()}")
+            print_fitting(f"ok       {check.name}: {check.probe()}", hanging=_HANGING)
         except (
             CheckFailed,
             HarnessError,
@@ -59,7 +61,8 @@ def examine(toxiproxy: str) -> ExitCode:
             subprocess.SubprocessError,
         ) as error:
             word = "FAIL    " if check.needed else "missing "
-            print(f"{word} {check.name}: {error}\n         fix: {check.fix}")
+            print_fitting(f"{word} {check.name}: {error}", hanging=_HANGING)
+            print_fitting(f"{' ' * _HANGING}fix: {check.fix}", hanging=_HANGING + len("fix: "))
             if check.needed:
                 code = ExitCode.ENVIRONMENT
     return code

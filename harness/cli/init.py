@@ -5,12 +5,12 @@ Shown by tests/harness/test_harness_init.py; that docs and templates are one tex
 
 from __future__ import annotations
 
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from harness.errors import UsageError
+from harness.run.terminal_tables import print_fitting
 from harness.suite_source import nearest
 
 _PYTHON: Final = "py"
@@ -39,4 +39,4 @@ def write_example(what: str, path: Path | None) -> None:
     except FileNotFoundError:
         raise UsageError(f"{target}: there is no directory {target.parent.absolute()}") from None
     print(target)
-    print(f"next: {then.format(target)}", file=sys.stderr)
+    print_fitting(f"next: {then.format(target)}", to_stderr=True, hanging=len("next: "))

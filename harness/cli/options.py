@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.run.load_hosts import LoadHostsRequest
 from harness.suite import Suite
 
 
@@ -27,6 +28,7 @@ class RunOptions:
     artifacts: Path | None = None
     certify: bool = True
     client_config: Path | None = None
+    load_hosts: LoadHostsRequest | None = None
 
     def seed_of(self, suite: Suite) -> int:
         return suite.seed if self.seed is None else self.seed

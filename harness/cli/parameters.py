@@ -41,4 +41,14 @@ Artifacts = Annotated[
 NoCertify = Annotated[
     bool, typer.Option("--no-certify", help="do not measure first what the load generator itself can do")
 ]
+LoadHosts = Annotated[
+    int | None,
+    typer.Option("--load-hosts", min=1, max=64, help="run the load on so many hosts with `harness worker`, not here"),
+]
+LoadListen = Annotated[
+    str, typer.Option("--load-listen", metavar="HOST:PORT", help="where load hosts are waited for, with --load-hosts")
+]
+LoadKey = Annotated[
+    Path | None, typer.Option("--load-key", metavar="FILE", help="master.key of `harness load-keys`, with --load-hosts")
+]
 NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]

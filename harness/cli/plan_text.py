@@ -33,9 +33,7 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
         return
     time_left = time_left_of(suite, cast(Engine, options.engine))
     number, clusters_s = time_left.of_clusters(cells)
-    of_clusters = (
-        f", of it up to {minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
-    )
+    of_clusters = f", up to {minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
     print(
         f"about {minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}"
         f"{'' if options.engine == 'external' else of_clusters}"

@@ -13,6 +13,7 @@ from typing import Final
 from chaos.model import builtin_scenarios
 from harness.cli.fitting import fitting, property_problem
 from harness.cli.options import RunOptions
+from harness.clusters.access import check_security
 from harness.clusters.base import IPV4_LOOPBACK
 from harness.clusters.external import parse_bootstrap
 from harness.clusters.proxies import check_proxy_choice
@@ -47,6 +48,7 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     _check_place(suite, options)
     wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
     for cell in wanted:
+        check_security(cell.security, options.engine)
         _check_cell(suite, cell, options.engine)
     check_replicas(suite, [*wanted, *first_try(suite, client)])
     return wanted

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.errors import ExitCode, HarnessError, Interrupted, worst_of
 from harness.run.artifacts import check_artifacts, collect_artifacts
+from harness.run.gather_late import hosts_to_gather
 from harness.run.progress import Progress
 from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
@@ -29,6 +30,12 @@ def report_directories(
         for directory in directories:
             for line in recover_run(directory):
                 print(line, file=sys.stderr)
+            if names := hosts_to_gather(directory):
+                print(
+                    f"load hosts still have run logs of this run ({', '.join(names)}): `harness gather {directory} "
+                    "--load-key master.key` brings them",
+                    file=sys.stderr,
+                )
             codes.append(report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))
     return worst_of(codes)
 

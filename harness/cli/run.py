@@ -18,7 +18,7 @@ from harness.cli.planning import plan_of
 from harness.cli.preflight import check_world
 from harness.cli.report import report_run
 from harness.clusters.base import Engine
-from harness.errors import EnvironmentFault, ExitCode, UsageError, worst_of
+from harness.errors import EnvironmentFault, ExitCode, LoadHostsLost, UsageError, worst_of
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
 from harness.run.again import of_one_suite
@@ -141,10 +141,17 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         argv=options.argv,
         web_port=options.web_port,
         certify=options.certify,
+        load_hosts=options.load_hosts,
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")
-    code = Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
+    try:
+        code = Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
+    except LoadHostsLost as error:
+        if options.make_report:
+            progress.say(f"the run ended: {error}; the report shows what was measured before")
+            report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts)
+        raise
     if code is ExitCode.INTERRUPTED:
         progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")
         return code

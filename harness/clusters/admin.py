@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.client.core.errors import KafkaError
 from broker.client.question import Question, Result
-from broker.client.questions import NewTopic, created_topics, deleted_topic_by_id, settings_of
+from broker.client.topic_questions import NewTopic, created_topics, deleted_topic_by_id, settings_of
 from broker.wire.errors import ErrorCode
 from harness.clusters.base import Address
 from harness.clusters.probe import BrokerProbe, first_answer, is_answer

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal, NewType
 
 from broker.wire.addresses import format_address
+from harness.cluster_security import PLAINTEXT, ClusterSecurity
 from harness.clusters.security import Security
 
 BrokerId = NewType("BrokerId", int)
@@ -23,7 +24,7 @@ LinkKind = Literal["client", "internal", "controller"]
 class Address:
     host: str
     port: int
-    # How the harness' own connections are secured. None: plain text, as for every cluster that it starts itself.
+    # How the harness' own connections are secured. None: plain text.
     security: Security | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -40,10 +41,11 @@ class Link:
     target: BrokerId
     listen: Address
     upstream: Address
-    # Only for client links to somebody else's cluster: the brokers' addresses that clients shall see, and TLS behind
-    # the proxy.
+    # Only for client links: of somebody else's cluster, the brokers' addresses that clients shall see; TLS behind the
+    # proxy, and before it.
     shown_addresses: Mapping[str, str] = field(default_factory=dict)
     upstream_tls: Mapping[str, object] | None = None
+    listen_tls: Mapping[str, object] | None = None
 
     @property
     def name(self) -> str:
@@ -79,6 +81,7 @@ class ClusterLayout:
     nodes: tuple[NodeLayout, ...]
     links: tuple[Link, ...]
     start_timeout_s: float
+    client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # what a client needs to be let in
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:
@@ -103,6 +106,7 @@ class ClusterKey:
     settings: tuple[tuple[str, str], ...]
     host: str = IPV4_LOOPBACK  # where brokers and proxies listen; only the reference cluster can use another one
     journal_appends: bool = False
+    security: ClusterSecurity = PLAINTEXT
     interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk
     fork: int = 1  # number of the cluster; rounds of a sweep with different numbers must not share a cluster
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from chaos.security_port import SecurityChanges
 from harness.clusters.proxies import LinkProxies
 
 
@@ -68,6 +69,14 @@ class FaultFiles(Protocol):
 
 
 @runtime_checkable
+class Secured(Protocol):
+    """Its certificates, users and access control lists are ours."""
+
+    def security_changes(self) -> SecurityChanges | None:
+        """None where everybody gets in, in plain text."""
+
+
+@runtime_checkable
 class Links(Protocol):
     """Proxies of ours may stand on its links; they do where the cluster is `proxied`."""
 
@@ -92,11 +101,10 @@ class LogFiles(Protocol):
 
 @runtime_checkable
 class OutlivesRun(Protocol):
-    """Somebody else's cluster. What we make there stays unless we remove it, and it may require authentication."""
+    """Somebody else's cluster. What we make there stays unless we remove it."""
 
     @property
-    def client_properties(self) -> Mapping[str, str]:
-        """What a client needs to be let in."""
+    def outlives_run(self) -> bool: ...
 
 
 def ignore_process_event(kind: str, broker: int) -> None:

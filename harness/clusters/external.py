@@ -86,6 +86,10 @@ class ExternalCluster:
         return ",".join(str(address) for address in self._bootstrap)
 
     @property
+    def outlives_run(self) -> bool:
+        return True
+
+    @property
     def client_properties(self) -> Mapping[str, str]:
         """What a client needs to be let in. TLS is left out if the proxies end it."""
         if self._security is None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from chaos.interposer import build
 from chaos.lease import Lease
+from harness.clusters.access import MadeUpAccess, check_security
 from harness.clusters.base import ClusterKey, ClusterLayout
+from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.external import ExternalCluster
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
-from harness.clusters.kafka.layout import choose_base_port, kafka_layout, new_cluster_id
+from harness.clusters.kafka.layout import choose_base_port, kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster, never_stop
@@ -52,8 +54,17 @@ def build_cluster(
         from harness.clusters.docker.cluster import build_docker_cluster
 
         return build_docker_cluster(key, directory, proxies, ports, should_stop)
+    check_security(key.security, key.engine)
     layout = build_layout(key, directory, ports)
-    return ProcessCluster(layout, proxies=proxies, outlive_parent=outlive_parent, lease=lease, should_stop=should_stop)
+    access = MadeUpAccess(directory, key.security) if key.security.is_secured else None
+    return ProcessCluster(
+        layout if access is None else access.applied(layout),
+        proxies=proxies,
+        outlive_parent=outlive_parent,
+        lease=lease,
+        should_stop=should_stop,
+        access=access,
+    )
 
 
 def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> ClusterLayout:
@@ -66,6 +77,7 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             proxied=key.proxied,
             journal_appends=key.journal_appends,
             ports=ports,
+            cluster_id=new_cluster_id(),
             host_of=lambda _broker: key.host,
             link_host_of=lambda _kind: key.host,
         )

@@ -43,6 +43,7 @@ def reference_layout(
     proxied: bool,
     journal_appends: bool,
     ports: PortAllocator,
+    cluster_id: str,
     engine: Engine = "reference",
     version: str = VERSION,
     python: str = sys.executable,
@@ -56,6 +57,7 @@ def reference_layout(
         (name, broker): Address(host=host_of(broker), port=ports.take()) for broker in ids for name in _LISTENERS
     }
     links = _links(ids, listeners, ports, link_host_of) if proxied else ()
+    settings = {"harness.cluster.id": cluster_id, **settings}
     nodes = tuple(
         _node(directory / f"broker-{broker}", broker, ids, settings, listeners, links, journal_appends, python)
         for broker in ids

@@ -12,7 +12,7 @@ from typing import Final
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError
-from broker.client.core.fetcher import EARLIEST, LATEST
+from broker.client.core.fetch_state import EARLIEST, LATEST
 from broker.client.questions import offset_at, records_from
 from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.errors import CorruptBatchError

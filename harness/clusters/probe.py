@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError, first_of
-from broker.client.core.fetcher import LATEST
+from broker.client.core.fetch_state import LATEST
 from broker.client.core.metadata import PartitionState as ToldPartition
 from broker.client.direct import AuthenticationError, DirectConnection
 from broker.client.question import Question, Result

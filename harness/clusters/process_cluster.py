@@ -15,22 +15,30 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from chaos.interposer import fault_page
 from chaos.lease import Lease
+from harness.clusters.access import MadeUpAccess
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.broker_process import BrokerProcess, spawn
 from harness.clusters.capabilities import ignore_process_event
 from harness.clusters.observer import Observer
 from harness.clusters.probe import BrokerProbe, first_answer
 from harness.clusters.proxies import LinkProxies
+from harness.clusters.security_changes import SecurityChanges
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, hints
 
 TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
 PREPARE_TIMEOUT_S: Final = 60.0
 PROBE_TIMEOUT_S: Final = 1.0
+
+
+class Step(Protocol):
+    """Of MadeUpAccess."""
+
+    def __call__(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None: ...
 
 
 def never_stop() -> bool:
@@ -47,6 +55,7 @@ class ProcessCluster:
         outlive_parent: bool = False,
         lease: Lease | None = None,
         should_stop: Callable[[], bool] = never_stop,
+        access: MadeUpAccess | None = None,
     ) -> None:
         assert layout.proxied == (proxies is not None), "a proxied layout and its proxies come together"
         self.layout = layout
@@ -55,6 +64,8 @@ class ProcessCluster:
         self._outlive_parent = outlive_parent
         self._lease = lease
         self._should_stop = should_stop
+        self._access = access
+        self._changes = None if access is None else SecurityChanges(layout, access, proxies)
         self._lease_entries: dict[int, str] = {}
         self._nodes: dict[int, NodeLayout] = {int(node.broker_id): node for node in layout.nodes}
         self._processes: dict[int, BrokerProcess] = {}
@@ -92,12 +103,20 @@ class ProcessCluster:
     def direct_bootstrap_servers(self) -> str:
         return self.layout.direct_bootstrap_servers
 
+    @property
+    def client_properties(self) -> Mapping[str, str]:
+        return self.layout.client_properties
+
     def link_proxies(self) -> LinkProxies:
         assert self.proxies is not None, "an unproxied cluster has no links"
         return self.proxies
 
     def link_names(self) -> tuple[str, ...]:
         return tuple(link.name for link in self.layout.links)
+
+    def security_changes(self) -> SecurityChanges | None:
+        """None in plain text."""
+        return self._changes
 
     def pids(self) -> Mapping[int, int]:
         with self._lock:
@@ -149,6 +168,8 @@ class ProcessCluster:
             self.proxies.open(self.layout.links)
         for broker in self._nodes:
             self._launch(broker)
+        if self._access is not None:
+            self._carry_out(self._access.admit)
         if not self._wait_every_broker_sees_all(self.layout.start_timeout_s):
             if self._should_stop():
                 self.stop()
@@ -161,9 +182,12 @@ class ProcessCluster:
             raise EnvironmentFault(
                 f"{self.engine} cluster did not come up (limit {self.layout.start_timeout_s:.0f} s): {problem}"
             )
+        if self._access is not None:
+            self._carry_out(self._access.permit)
 
     def stop(self) -> None:
-        """Stop every broker and close the proxies. Nothing of the cluster runs afterwards. May be called twice."""
+        """Stop every broker and close the proxies. Nothing of the cluster runs afterwards, and passwords and keys that
+        were made up for it are gone. May be called twice."""
         with self._lock:
             self._stopped = True
             processes = list(self._processes.values())
@@ -178,6 +202,8 @@ class ProcessCluster:
             self._forget(broker)
         if self.proxies is not None:
             self.proxies.close()
+        if self._access is not None:
+            self._access.remove()
 
     def remove_data(self) -> None:
         """Delete the logs of a stopped cluster; properties, journals and stderr stay for the report."""
@@ -351,6 +377,17 @@ class ProcessCluster:
                 if done.returncode != 0:
                     tail = "\n".join((done.stdout + done.stderr).splitlines()[-6:])
                     raise EnvironmentFault(f"{' '.join(done.args[-5:])} ended with {done.returncode}:\n{tail}")
+
+    def _carry_out(self, step: Step) -> None:
+        def should_stop() -> bool:
+            return self._should_stop() or len(self._askable()) < len(self._nodes)
+
+        try:
+            step(self.layout, should_stop=should_stop)
+        except EnvironmentFault:
+            if not should_stop():  # else the caller finds out why
+                self.stop()
+                raise
 
     def _wait_every_broker_sees_all(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s

@@ -8,7 +8,6 @@ one, the two are chained, so that both kinds of toxic work on these links.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import secrets
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from harness.clusters.broker_process import popen_dying_with_us
 from harness.clusters.kafka.jars import cache_directory
 from harness.clusters.ports import PortAllocator
 from harness.errors import EnvironmentFault, UsageError
+from runlog.files.nearest import nearest_name
 
 AUTO: Final = "auto"
 EMBEDDED: Final = "embedded"
@@ -33,10 +33,10 @@ def check_proxy_choice(choice: str) -> None:
     """UsageError for a value of `--toxiproxy` that can never be right. Whether a server answers is found later, when it
     is asked."""
     if choice not in (AUTO, EMBEDDED) and not choice.startswith(_URL_SCHEMES):
-        close = difflib.get_close_matches(choice, (AUTO, EMBEDDED, f"http://{choice}"), n=1)
+        near = nearest_name(choice, (AUTO, EMBEDDED)) or (f"http://{choice}" if ":" in choice else None)
         raise UsageError(
             f"--toxiproxy {choice}: expected auto, embedded or a URL like http://127.0.0.1:8474"
-            + (f"; did you mean {close[0]!r}?" if close else "")
+            + (f"; did you mean {near!r}?" if near else "")
         )
 
 
@@ -61,6 +61,7 @@ class LinkProxies:
         self._created: list[tuple[str, str]] = []
         self._lease_entries: list[str] = []
         self._prefix = ""
+        self._tls: dict[str, tuple[bool, bool]] = {}  # by link: towards clients, towards the broker
 
     @property
     def wire_log_path(self) -> Path:
@@ -69,10 +70,12 @@ class LinkProxies:
 
     @property
     def description(self) -> str:
-        """What reports call the path: "embedded toxiproxy", or both servers when they are chained."""
-        if self._plain is None or self._plain.is_embedded:
-            return EMBEDDED + " toxiproxy"
-        return self._plain.label
+        """What reports call the path: "embedded toxiproxy", or both servers when they are chained, and whether TLS ends
+        there and begins anew."""
+        name = EMBEDDED + " toxiproxy" if self._plain is None or self._plain.is_embedded else self._plain.label
+        if any(towards_clients for towards_clients, _ in self._tls.values()):
+            return f"{name}, which ends TLS and begins it anew"
+        return f"{name}, behind which TLS begins" if any(towards for _, towards in self._tls.values()) else name
 
     def problem(self) -> str:
         """Which server of ours has ended by itself; empty while they run."""
@@ -87,6 +90,7 @@ class LinkProxies:
     def open(self, links: tuple[Link, ...]) -> None:
         """Start the servers and make a proxy for each link. EnvironmentFault with the server's words."""
         self._directory.mkdir(parents=True, exist_ok=True)
+        self._tls = {link.name: (link.listen_tls is not None, link.upstream_tls is not None) for link in links}
         try:
             self._start_servers()
             self._create(
@@ -119,6 +123,12 @@ class LinkProxies:
         """(client, proxy name) for Toxiproxy's own toxics and for cutting the link."""
         assert self._plain is not None, "open() comes first"
         return self._client(self._plain), self._prefix + link
+
+    def is_tls(self, link: str) -> bool:
+        """Whether the bytes that pass `plain` are encrypted. A plain server behind the embedded one sees what the
+        embedded one says to the broker."""
+        towards_clients, towards_broker = self._tls[link]
+        return towards_clients if self._plain is self._kafka else towards_broker
 
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         """(client, proxy name) for Kafka toxics; client links only."""
@@ -177,7 +187,7 @@ class LinkProxies:
         return ProxySpec(name=self._prefix + name, listen=str(listen), upstream=str(upstream))
 
     def _client_spec(self, link: Link, upstream: Address) -> ProxySpec:
-        """With what only the embedded server can do: the log, other addresses in responses, TLS to the broker."""
+        """With what only the embedded server can do: the log, other addresses in responses, TLS on either side."""
         tls = link.upstream_tls
         return ProxySpec(
             name=link.name,
@@ -186,6 +196,7 @@ class LinkProxies:
             kafka_log=self._logs_all_produce,
             kafka_addresses=link.shown_addresses,
             upstream_tls=None if tls is None else {**tls, "server_name": link.upstream.host},
+            listen_tls=link.listen_tls,
         )
 
     def _client(self, server: RunningServer) -> ToxiproxyClient:

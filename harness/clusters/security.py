@@ -7,7 +7,6 @@ tests/harness/test_harness_security.py and test_harness_external.py.
 
 from __future__ import annotations
 
-import re
 import shutil
 import ssl
 import subprocess
@@ -17,21 +16,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from broker.client.core.sasl import MECHANISMS
+from broker.client.core.errors import ConfigurationError
+from broker.client.core.sasl import Credentials
+from broker.client.core.security_config import PROTOCOLS, SecurityConfig, parse_security
+from broker.client.core.settings import property_name, settings_of
+from broker.client.security import Security as ClientSecurity
 from harness.errors import EnvironmentFault, UsageError
 from harness.suite_source import file_problem, nearest
 from runlog.files.redaction import hidden_text
 from runlog.files.user_files import UserFileError, read_text
 
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PEM: Final = "PEM"
 KEYTOOL_TIMEOUT_S: Final = 60
 # The properties that are used here. All others go to the clients unchanged. A client refuses what it does not know.
-_TLS: Final = (
-    "ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type", "ssl.truststore.certificates",
-    "ssl.keystore.location", "ssl.keystore.type", "ssl.endpoint.identification.algorithm",
-)  # fmt: skip
-_JAAS_FIELD: Final = re.compile(r"(username|password)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;]+))")
+_OWN: Final = frozenset(property_name(each.name) for each in settings_of(SecurityConfig))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,26 +37,21 @@ class Security:
     """`properties` are the whole file. The other fields are what the harness itself needs of it."""
 
     properties: Mapping[str, str] = field(repr=False)
-    is_tls: bool
+    context: ssl.SSLContext | None = field(default=None, repr=False)  # None: no TLS
+    credentials: Credentials | None = None  # None: no SASL
     ca_file: str = ""  # empty: the host's own trust store
     certificate_file: str = ""
     is_hostname_checked: bool = True
-    mechanism: str = ""  # empty: no SASL
-    username: str = ""
-    password: str = field(default="", repr=False)
 
-    def context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self.ca_file or None)
-        context.check_hostname = self.is_hostname_checked
-        if self.certificate_file:
-            context.load_cert_chain(self.certificate_file)
-        return context
+    @property
+    def is_tls(self) -> bool:
+        return self.context is not None
 
     def behind_proxies(self) -> dict[str, str]:
         """The clients' properties if TLS ends at the proxies, whose listeners are on this host's loopback."""
         left = {name: value for name, value in self.properties.items() if not name.startswith("ssl.")}
         left.pop("security.protocol", None)
-        return left | ({"security.protocol": "SASL_PLAINTEXT"} if self.mechanism else {})
+        return left | ({"security.protocol": "SASL_PLAINTEXT"} if self.credentials else {})
 
     def proxy_tls(self) -> dict[str, object] | None:
         """`upstream_tls` of the embedded proxies; None where the cluster is in plain text."""
@@ -78,27 +71,30 @@ def read_security(path: Path, scratch: Path) -> Security:
     if protocol not in PROTOCOLS:
         raise UsageError(f"{path}: security.protocol is {protocol!r}{nearest(protocol, PROTOCOLS)}")
     is_tls = protocol.endswith("SSL")
-    if not is_tls and (given := [name for name in _TLS if name in properties]):
+    given = [name for name in properties if name.startswith("ssl.")]
+    if given and not is_tls:
         raise UsageError(f"{path}: {given[0]} has no effect with security.protocol={protocol}")
-    mechanism = username = password = ""
-    if protocol.startswith("SASL"):
-        mechanism, username, password = _sasl(path, properties)
-    security = Security(
+    ca_file = _trusted(path, properties, scratch) if is_tls else ""
+    certificate_file = _own_certificate(path, properties) if is_tls else ""
+    own = {name: value for name, value in properties.items() if name in _OWN}
+    own.pop("ssl.truststore.certificates", None)
+    for store, file in (("ssl.truststore", ca_file), ("ssl.keystore", certificate_file)):
+        own.pop(f"{store}.location", None)
+        if file:
+            own |= {f"{store}.location": file, f"{store}.type": PEM}
+    try:
+        config = parse_security(own)
+        made = ClientSecurity(config)
+    except ConfigurationError as error:
+        raise UsageError(f"{path}: {str(error).partition(': ')[2]}") from error
+    return Security(
         properties=properties,
-        is_tls=is_tls,
-        ca_file=_trusted(path, properties, scratch) if is_tls else "",
-        certificate_file=_own_certificate(path, properties),
-        is_hostname_checked=properties.get("ssl.endpoint.identification.algorithm", "https") != "",
-        mechanism=mechanism,
-        username=username,
-        password=password,
+        context=made.context,
+        credentials=made.credentials,
+        ca_file=ca_file,
+        certificate_file=certificate_file,
+        is_hostname_checked=config.is_hostname_checked,
     )
-    if is_tls:
-        try:
-            security.context()
-        except OSError as error:
-            raise UsageError(f"{path}: the certificates cannot be used: {error}") from error
-    return security
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -124,25 +120,6 @@ def read_properties(path: Path) -> dict[str, str]:
             raise UsageError(f"{path}:{number}: expected name=value, got {hidden_text(stripped[:40])!r}")
         found[name.strip()] = value.strip()
     return found
-
-
-def _sasl(path: Path, properties: Mapping[str, str]) -> tuple[str, str, str]:
-    mechanism = properties.get("sasl.mechanism", "")
-    if mechanism not in MECHANISMS:
-        raise UsageError(
-            f"{path}: sasl.mechanism is {mechanism!r}, the harness speaks {', '.join(MECHANISMS)}: "
-            "give it a user of one of these"
-        )
-    found = {match[1]: _unquoted(match) for match in _JAAS_FIELD.finditer(properties.get("sasl.jaas.config", ""))}
-    for wanted in ("username", "password"):
-        if wanted not in found:
-            raise UsageError(f'{path}: sasl.jaas.config has no {wanted}, expected ... required {wanted}="...";')
-    return mechanism, found["username"], found["password"]
-
-
-def _unquoted(match: re.Match[str]) -> str:
-    quoted = match[2]
-    return re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else match[3] or match[4] or ""
 
 
 def _trusted(path: Path, properties: Mapping[str, str], scratch: Path) -> str:

@@ -1,5 +1,5 @@
 """What an operator does to a topic while it is in use, by plain admin requests: change settings, add partitions, delete
-records, and delete and create the topic itself.
+records, and delete and create the topic itself, move its replicas. And brokers that go for good.
 
 Only a topic that the run has made is changed. own_topics.py knows its id, and every change checks the id first.
 Implements `chaos.port.Topics`. Every call ends within the limits of `Admin`, and raises CellError with the broker's
@@ -8,15 +8,18 @@ words if it is refused. Shown by tests/harness/test_harness_topic_changes.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError
-from broker.client.core.fetcher import EARLIEST, LATEST
+from broker.client.core.fetch_state import EARLIEST, LATEST
 from broker.client.question import Question, Result
-from broker.client.questions import changed_settings, deleted_records, more_partitions, offset_at
+from broker.client.questions import deleted_records, offset_at
+from broker.client.replica_questions import changed_replicas, reassignments, unregistered_broker
+from broker.client.topic_questions import changed_settings, more_partitions
 from harness.clusters.admin import REQUEST_TIMEOUT_MS, Admin
 from harness.clusters.base import Address, PartitionState
 from harness.clusters.log_reader import TopicLogReader
@@ -26,6 +29,8 @@ from harness.errors import CellError
 
 _PROBE_TIMEOUT_S: Final = 1.0
 _LEADER_TIMEOUT_S: Final = 20.0
+_MOVED_WITHIN_S: Final = 120.0  # a whole log is copied
+_POLL_S: Final = 0.1
 _NO_LEADER: Final = frozenset({3, 5, 6, 7, 9, 74, 76})  # the broker does not lead (yet): ask again
 
 
@@ -96,6 +101,55 @@ class TopicChanges:
     def replication_factor(self, topic: str) -> int:
         return len(self._partitions(topic)[0].replicas)
 
+    def replicas_of(self, topic: str) -> dict[int, tuple[int, ...]]:
+        return {index: state.replicas for index, state in self._partitions(topic).items()}
+
+    def set_replicas(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> None:
+        self._require_own(topic)
+        asked = {TopicPartition(topic, index): tuple(replicas) for index, replicas in wanted.items()}
+        self._admin.change(f"the replicas of {topic} could not become {dict(wanted)}", _all_or_error(asked))
+        deadline = time.monotonic() + _MOVED_WITHIN_S
+        while not self._are_in_force(topic, wanted):
+            if time.monotonic() > deadline:
+                raise CellError(f"the replicas of {topic} were not {dict(wanted)} within {_MOVED_WITHIN_S:.0f} s")
+            time.sleep(_POLL_S)
+
+    def _are_in_force(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> bool:
+        with suppress(CellError):
+            now = self._partitions(topic)
+            return all(
+                now[index].replicas == tuple(replicas) and set(now[index].isr) == set(replicas)
+                for index, replicas in wanted.items()
+            )
+        return False
+
+    def cancel_moves(self, topic: str) -> None:
+        self._require_own(topic)
+        partitions = [TopicPartition(topic, index) for index in range(self.partition_count(topic))]
+        for answer in self._admin.answers(reassignments(partitions, REQUEST_TIMEOUT_MS)):
+            if isinstance(answer, KafkaError):
+                continue
+            if answer:
+                self._admin.change(f"the moves of {topic} could not be cancelled", _all_or_error(dict.fromkeys(answer)))
+            return
+        raise CellError(f"no broker tells which replicas of {topic} are on their way")
+
+    def brokers(self) -> frozenset[int]:
+        found = first_answer(
+            self._addresses().values(), lambda probe: probe.broker_addresses(), timeout_s=_PROBE_TIMEOUT_S
+        )
+        if found is None:
+            raise CellError("no broker tells which brokers there are")
+        return frozenset(found)
+
+    def forget_broker(self, broker_id: int) -> None:
+        try:
+            self._admin.change(f"broker {broker_id} could not be unregistered", unregistered_broker(broker_id))
+        except CellError:
+            # An earlier request without an answer may have been carried out. Then this one has nothing left to do.
+            if broker_id in self.brokers():
+                raise
+
     def delete(self, topic: str) -> None:
         self._require_own(topic)
         self._own.delete(topic)
@@ -133,3 +187,15 @@ class TopicChanges:
         if answer is None:
             raise CellError(f"{question.api_key.name} of {topic}-{partition} failed: {problem}")
         return answer
+
+
+def _all_or_error(wanted: Mapping[TopicPartition, Sequence[int] | None]) -> Question[None]:
+    """Like `changed_replicas`; the first partition that is refused is the error of all."""
+    question = changed_replicas(wanted, REQUEST_TIMEOUT_MS)
+
+    def parse(message: Any) -> None:  # the answer, which only the question knows
+        for error in question.parse(message).values():
+            if error is not None:
+                raise error
+
+    return Question(question.api_key, question.build, parse)

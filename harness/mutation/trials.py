@@ -119,6 +119,8 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "offline_replica_elected": "the elected broker tells again with its next heartbeat, and clients retry",
     "forgotten_producer_refused": "a producer has to be idle for producer.id.expiration.ms, a day",
     "rot_cut_as_a_torn_tail": "no fault of a scenario damages the metadata log",
+    "reassignment_without_catching_up": "the only replica in sync has to die before the others have caught up, within "
+    "milliseconds",
     "stray_kept": "no scenario deletes a topic while a broker is down",
     "swap_undone": "no scenario kills a broker in the middle of a compaction",
     "elements_not_limited": "no client of a scenario asks for tens of thousands of things at once",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.clusters.admin import Admin
-from harness.clusters.capabilities import OutlivesRun, Processes
+from harness.clusters.capabilities import Processes
 from harness.clusters.cluster import Cluster
 from harness.errors import CellError
 from harness.planned_cell import PlannedCell
@@ -27,7 +27,7 @@ from harness.run.sends import nothing_came_of
 from harness.run.timeline_driver import TimelineDriver
 from harness.run.topics import delete_topics, own_topics
 from harness.run.truncation import DeadLogs
-from harness.run.workload_process import WorkloadProcess
+from harness.run.workload_process import Load
 from runlog.files.paths import cell_directory, events_path
 from runlog.records.cell import CellAnomaly, CellStatus, FilesRecord, MembersRecord, OutcomeRecord
 from runlog.records.documents import write_cell
@@ -48,7 +48,7 @@ class CellRun:
         context: RunContext,
         planned: PlannedCell,
         cluster: Cluster,
-        load: WorkloadProcess,
+        load: Load,
         order: int,
         chaos: TimelineDriver | None,
     ) -> None:
@@ -63,7 +63,7 @@ class CellRun:
         self._stats = RecordWriter(events_path(context.run_dir, planned.cell_id, "stats"), STATS)
         # The credentials go only to the load and the members, and into no file of the run, because they contain
         # passwords.
-        access = dict(cluster.client_properties) if isinstance(cluster, OutlivesRun) else {}
+        access = dict(cluster.client_properties)
         self._members = MemberProcesses(planned, context, cluster.bootstrap_servers, access)
         self._load = LoadRun(
             context, planned, cluster, load, access=access, chaos=chaos, outcome=self._outcome, stats=self._stats
@@ -87,6 +87,7 @@ class CellRun:
             outcome=self._outcome,
             cluster_events=self._cluster_events,
         )
+        self._load.on_hosts = self._write  # a harness that is killed has said who has what
         self._files: FilesRecord | None = None
         if chaos is not None:
             chaos.on_cluster_event = self._cluster_events.append
@@ -193,6 +194,8 @@ class CellRun:
             return CellStatus.INTERRUPTED, "stopped by a signal"
         if self._chaos is not None and self._chaos.problem:
             return CellStatus.FAILED, f"the fault timeline failed: {self._chaos.problem}"
+        if self._load.problems:  # the others went on, and the evidence is whole; but it was not the load of the plan
+            return CellStatus.FAILED, f"part of the load failed: {'; '.join(self._load.problems)}"
         if self._planned.kind != "search" and (
             problem := nothing_came_of(self._load.sends, acks=str(self._planned.properties.get("acks", "all")))
         ):
@@ -228,6 +231,7 @@ class CellRun:
         self._stats.close()
         self._list_files()
         self._write()
+        self._load.forget_at_hosts()
         problems = delete_topics(self._topics, self._cluster, context)
         if problems:
             self._outcome.note(*problems)

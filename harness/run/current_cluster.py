@@ -18,6 +18,7 @@ from harness.run.standby import StandbyLoads
 from harness.run.time_left import WARMED_ENGINES, TimeLeft, key_of
 from harness.run.warm_up import plan_of as warm_up_plan
 from harness.run.warm_up import rounds_before, warm_up
+from runlog.files.redaction import secrets_in
 
 PORT_ATTEMPTS: Final = 3
 
@@ -92,6 +93,7 @@ class CurrentCluster:
                     should_stop=self._context.stop.is_set,
                 )
             self._cluster, self.key = cluster, key
+            self._context.redactor.learn(secrets_in([dict(cluster.client_properties)]))
             try:
                 cluster.start()
                 return cluster
@@ -105,7 +107,7 @@ class CurrentCluster:
         self._context.progress.phase(f"cluster warm-up{of_forks}")
         warmed = warm_up(
             cluster,
-            warm_up_plan(planned, self._context, cluster.bootstrap_servers),
+            warm_up_plan(planned, self._context, cluster),
             self._loads.take_and_refill,
             rounds=rounds_before(planned),
             longest_s=self._request.suite.cluster.warm_up_ms_max / 1000,

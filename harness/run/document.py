@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness.cluster_security import security_of_client
 from harness.clusters.cluster import Cluster
 from harness.planned_cell import PlannedCell
 from harness.run.again import cell_command
@@ -32,6 +33,10 @@ def cell_record(
         workload=from_document(WorkloadRecord, planned.workload.model_dump(mode="json")),
         proxied=cluster.proxied,
         path=cluster.path_description,
+        # A cluster of ours is what was planned. What somebody else's is, its clients' properties tell.
+        security=(
+            planned.security if planned.security.is_secured else security_of_client(cluster.client_properties)
+        ).label,
         command=cell_command(context.argv, context.seed, cell_id=planned.cell_id, kind=planned.record.kind),
         certificate=context.certification.of(planned),
         outcome=outcome,

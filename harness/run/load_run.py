@@ -5,7 +5,7 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -13,14 +13,16 @@ from harness.clusters.cluster import Cluster
 from harness.errors import CellError, hints
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
+from harness.run.load_hosts import HubLoad, problems_of
 from harness.run.load_plan import load_plan
 from harness.run.outcome import Outcome
 from harness.run.timeline_driver import TimelineDriver
-from harness.run.workload_process import WorkloadProcess
+from harness.run.workload_process import Load
 from runlog.files.redaction import hidden_settings
 from runlog.records.cell import CellAnomaly
 from runlog.records.lines import RecordWriter
 from runlog.records.load import (
+    HostsTold,
     LoadDone,
     LoadEnded,
     LoadError,
@@ -39,6 +41,10 @@ INTERRUPT_GRACE_S: Final = 2.0
 AFTER_TIMELINE_MS: Final = 1_500  # of load after the last step, to see that the service is back
 
 
+def _nothing() -> None:
+    """Until somebody listens."""
+
+
 class LoadRun:
     """`access`: what a client needs to be let in. Fills the outcome's window, producers, health and settings."""
 
@@ -47,7 +53,7 @@ class LoadRun:
         context: RunContext,
         planned: PlannedCell,
         cluster: Cluster,
-        process: WorkloadProcess,
+        process: Load,
         *,
         access: Mapping[str, str],
         chaos: TimelineDriver | None,
@@ -59,7 +65,9 @@ class LoadRun:
         self._timeline_ended_us: int | None = None
         self._is_asked_to_stop = False
         self._awaited, self._since_us, self._limit_us = "begin", 0, 0  # set before anything is awaited
+        self.on_hosts: Callable[[], object] = _nothing  # it is known which load host has which share
         self.sends: Progress | None = None  # as the load told it last
+        self.problems: tuple[str, ...] = ()  # of single users or processes of the load, while the others went on
 
     def pid(self) -> int | None:
         return self._process.pid if self._process.is_running() else None
@@ -69,7 +77,7 @@ class LoadRun:
         self._context.progress.phase("connect")
         self._process.wait_ready(should_stop=self._context.stop.is_set)
         self._begin()
-        self._await("connect", READY_TIMEOUT_S + OVERTIME_S)
+        self._await("connect", READY_TIMEOUT_S + OVERTIME_S + self._process.prepare_s)
         clock = self._context.clock
         while not self._context.stop.is_set():
             self._end_with_timeline()
@@ -88,9 +96,20 @@ class LoadRun:
 
     def stop(self) -> None:
         self._process.stop(INTERRUPT_GRACE_S if self._context.stop.is_set() else STOP_GRACE_S)
+        if isinstance(self._process, HubLoad):
+            hosts = self._process.hosts
+            self._outcome.record = replace(self._outcome.record, load_hosts=hosts)
+            for problem in problems_of(hosts):
+                self._context.progress.say(f"{self._planned.title}: {problem}")
+
+    def forget_at_hosts(self) -> None:
+        """The cell's run log is here, compacted and listed: load hosts need not keep it any longer."""
+        if isinstance(self._process, HubLoad):
+            self._process.forget()
 
     def _begin(self) -> None:
         planned, context = self._planned, self._context
+        access = self._access if self._process.carries_access else {}
         self._process.begin(
             load_plan(
                 planned,
@@ -100,8 +119,8 @@ class LoadRun:
                 bootstrap_servers=self._cluster.bootstrap_servers,
                 topic=planned.topic_name,
                 workload=planned.workload,
-                properties={**self._access, **planned.properties},
-                consumer_properties=self._access,
+                properties={**access, **planned.properties},
+                consumer_properties=access,
                 web_port=context.web_port,
                 log_append_time=self._outcome.record.effective.topic.get("message.timestamp.type") == "LogAppendTime",
             )
@@ -128,6 +147,11 @@ class LoadRun:
             case LoadDone():
                 self._on_done(event)
                 return True
+            case HostsTold(is_beginning=True):
+                self._outcome.record = replace(self._outcome.record, load_hosts=event.hosts)
+                self.on_hosts()
+            case LoadError(fatal=False):
+                self._on_problem(event.message)
             case LoadError():
                 raise CellError(" ".join([f"load process: {event.message}", *hints(event.message)]))
             case LoadEnded():
@@ -140,6 +164,10 @@ class LoadRun:
         if self._chaos is not None:
             self._chaos.acked = progress.acked
         self._stats.append(ProgressSample(t_us=self._context.clock.now_us(), values=progress))
+
+    def _on_problem(self, message: str) -> None:
+        self.problems = (*self.problems, message)
+        self._context.progress.say(f"{self._planned.title}: load: {message}")
 
     def _on_done(self, done: LoadDone) -> None:
         record, said = self._outcome.record, done.effective

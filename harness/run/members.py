@@ -286,7 +286,7 @@ class MemberProcesses:
 
 
 def committed_ahead(journal: Path) -> int:
-    """Only partitions of which it has processed something. Before that nobody knows where it began."""
+    """Only partitions from which it has processed a record. Before that nobody knows where it began."""
     committed: dict[int, int] = {}
     processed: dict[int, int] = {}
     for line in own_lines(journal, MEMBER_JOURNAL):

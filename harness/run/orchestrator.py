@@ -17,7 +17,7 @@ from typing import Final
 from chaos.lease import Lease
 from harness.clusters.cluster import Cluster
 from harness.clusters.security import read_properties
-from harness.errors import EnvironmentFault, ExitCode, HarnessError
+from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
 from harness.run.attempts import ATTEMPTS_MAX, put_aside, why_again
@@ -26,6 +26,8 @@ from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext, new_mark
 from harness.run.current_cluster import CurrentCluster
+from harness.run.host_ceilings import HostCeilings
+from harness.run.load_hosts import LoadHosts
 from harness.run.progress import Progress
 from harness.run.request import RunRequest
 from harness.run.rundir import new_run_record
@@ -35,6 +37,7 @@ from harness.run.standby import STANDBY, StandbyLoads
 from harness.run.stop import StopFlag
 from harness.run.time_left import repeats_of, time_left_of
 from harness.run.timeline_driver import timeline_driver
+from harness.run.workload_process import Load
 from harness.suite import Search
 from runlog.files.clock import RunClock
 from runlog.files.redaction import Redactor
@@ -86,6 +89,8 @@ class Run:
             request, self._context, loads=self._loads, time_left=self._time_left, on_warmed=self._note_warm_up
         )
         self._repeats = repeats_of(request.suite, request.cells)
+        self._hosts: LoadHosts | None = None
+        self._ceilings: HostCeilings | None = None
 
     def execute(self) -> ExitCode:
         """PASS when every cell was carried out (the report judges them), INCONCLUSIVE when one could not be."""
@@ -94,6 +99,7 @@ class Run:
         status = RunStatus.FAILED
         try:
             client_runtime(self._request.client)  # what is missing is reported before anything is started
+            self._start_load_hosts()
             self._loads.fill()
             self._certify()
             self._run_cells(statuses)
@@ -124,6 +130,16 @@ class Run:
     def _note_warm_up(self, line: str) -> None:
         self._record = replace(self._record, warm_ups=(*(self._record.warm_ups or ()), line))
 
+    def _start_load_hosts(self) -> None:
+        wanted, context = self._request.load_hosts, self._context
+        if wanted is None:
+            return
+        self._hosts = LoadHosts(
+            wanted, context.mark, context.run_dir / "load.stderr.log", context.clock.t0_monotonic_ns
+        )
+        self._hosts.start(self._stop.is_set, self._progress.say)
+        self._ceilings = HostCeilings(context, self._hosts)
+
     def _certify(self) -> None:
         """What the generator itself can do, measured before anything is asked of a cluster."""
         request, certification = self._request, self._context.certification
@@ -134,7 +150,10 @@ class Run:
                 *request.cells,
                 *([] if request.suite.search is None else [self._fastest_try(request.suite.search)]),
             ]
-            Certifier(self._context, self._loads.take).certify(cells, certification)
+            if self._ceilings is not None:
+                self._ceilings.certify(cells, certification)
+            else:
+                Certifier(self._context, self._loads.take).certify(cells, certification)
             self._loads.fill()
         self._write(replace(self._record, certification=certification.record()))
 
@@ -150,6 +169,9 @@ class Run:
                 if self._stop.is_set():  # while a cluster came up or was warmed: the cell has not begun
                     return
                 outcome = self._attempt_cell(planned, cluster, order)
+            except LoadHostsLost as error:
+                self._progress.end_cell("not begun", str(error))
+                raise
             except EnvironmentFault as error:
                 cluster_failures += 1
                 self._cluster.drop()
@@ -251,7 +273,7 @@ class Run:
         return None
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> OutcomeRecord:
-        load = self._loads.take()
+        load = self._take_load()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
         cell.add_notes(notes)
@@ -259,12 +281,23 @@ class Run:
             cell.on_load_finished = self._loads.fill
         return cell.carry_out()
 
+    def _take_load(self) -> Load:
+        """On the load hosts that are there, or here."""
+        if self._hosts is None:
+            return self._loads.take()
+        load = self._hosts.take(all_needed=self._request.suite.lost_load_host == "end")
+        if self._ceilings is not None:
+            alive = frozenset(host.name for host in self._hosts.present)
+            self._ceilings.count_only(alive, self._context.certification)
+        return load
+
     def _clean_up(self) -> None:
         """Runs on every way out. Each step runs even if the one before failed."""
         # The last one: texts that libraries and other programs wrote into files of the run.
         clean_texts = partial(scrub, self._context.run_dir, self._context.redactor)
         steps: list[Callable[[], object]] = [
             *self._loads.stops(),
+            *([] if self._hosts is None else [self._hosts.stop]),
             self._cluster.drop,
             self._context.lease.close,
             clean_texts,

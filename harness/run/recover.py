@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,14 +23,15 @@ from runlog.records.cell import CellStatus
 from runlog.records.documents import read_cell, read_run_record, write_cell, write_run
 from runlog.records.lines import STATS, read_lines
 from runlog.records.load import LoadPhase
-from runlog.records.run import OwnerRecord, RunStatus
+from runlog.records.run import RunRecord, RunStatus
 from runlog.records.stats import PhaseSample
-from runlog.streams.compact import compact_cell
+from runlog.streams.compact import CompactionResult, compact_cell
 from runlog.streams.inventory import take_inventory
 from workloads.members.transcribe import transcribe_cell
 
 QUIET_S: Final = 60  # a run that goes on writes several times a second; while a cluster starts, its brokers do
 FILES_LOOKED_AT_MAX: Final = 10_000
+Compact = Callable[[Path, str], CompactionResult]
 _REASON: Final = "the harness was killed in the middle of this cell"
 
 
@@ -40,10 +42,10 @@ def recover_run(run_dir: Path) -> list[str]:
     run = read_run_record(run_dir)
     if run.status is not RunStatus.RUNNING:
         return []
-    _refuse_while_it_goes_on(run_dir, run.owner)
+    refuse_while_it_goes_on(run_dir, run)
     cells = run_dir / "cells"
     done = (
-        [_recover_cell(run_dir, path.name, run.t0_monotonic_ns) for path in sorted(cells.iterdir())]
+        [recover_cell(run_dir, path.name, run.t0_monotonic_ns) for path in sorted(cells.iterdir())]
         if cells.is_dir()
         else []
     )
@@ -51,10 +53,11 @@ def recover_run(run_dir: Path) -> list[str]:
     return [line for line in done if line]
 
 
-def _refuse_while_it_goes_on(run_dir: Path, owner: OwnerRecord | None) -> None:
+def refuse_while_it_goes_on(run_dir: Path, run: RunRecord) -> None:
     """UsageError. An owner in another container or on another host cannot be seen, but what it writes can."""
-    if owner is None:
-        return  # the manifest says nothing of its owner
+    owner = run.owner
+    if run.status is not RunStatus.RUNNING or owner is None:
+        return  # it has ended, or the manifest says nothing of its owner
     place = owner.place
     where = "here" if place is None else place.seen_from(here())
     if where == "here" and is_alive(ProcessIdentity(pid=owner.pid, start_ticks=owner.start_ticks)):
@@ -77,8 +80,9 @@ def _quiet_s(run_dir: Path) -> float:
     return time.time() - newest
 
 
-def _recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int | None) -> str:
-    result = compact_cell(run_dir, cell_id)
+def recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int | None, compact: Compact = compact_cell) -> str:
+    """A line for what was done, empty if the cell had ended."""
+    result = compact(run_dir, cell_id)
     try:
         record = read_cell(run_dir, cell_id)
     except (FileNotFoundError, ValueError):

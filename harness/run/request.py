@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.clusters.base import Engine
 from harness.planned_cell import PlannedCell
+from harness.run.load_hosts import LoadHostsRequest
 from harness.suite import Suite
 
 
@@ -25,3 +26,4 @@ class RunRequest:
     argv: Sequence[str]
     web_port: int | None = None
     certify: bool = True
+    load_hosts: LoadHostsRequest | None = None  # none: the load runs here

@@ -31,6 +31,24 @@ def stdout_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def print_fitting(text: str, *, to_stderr: bool = False, hanging: int = 0) -> None:
+    """One line for people, as wide as their terminal. Further lines are indented by `hanging`. A word that is longer
+    than the terminal (a path, an address) stays whole, so that it can be copied."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    width = shutil.get_terminal_size().columns if stream.isatty() else None
+    print("\n".join(_fitted(text, width, hanging)), file=stream, flush=True)
+
+
+def _fitted(text: str, width: int | None, hanging: int) -> list[str]:
+    if width is None or len(text) <= width or not text.strip():
+        return [text]
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.wrap(
+        text.strip(), width, initial_indent=indent, subsequent_indent=" " * max(hanging, len(indent)),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     """With a line of headings. Where `width` is None there is room for everything."""
     spare = sorted({column.spare for column in columns} - {0})
@@ -43,7 +61,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width:
         if width is None or max(map(len, lines)) <= width:
             return lines
     assert width is not None
-    return _last_wrapped(columns, rows, width) or _stacked(columns, rows, width)
+    return _last_wrapped(columns, rows, width) or _texts_below(columns, rows, width) or _stacked(columns, rows, width)
 
 
 def wrapped_line(text: str, width: int | None) -> list[str]:
@@ -89,10 +107,32 @@ def _last_wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], widt
     return lines
 
 
+def _texts_below(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """A line for each row, and below it what texts it has. [] if even the figures alone do not fit beside the name."""
+    kept = [i for i, column in enumerate(columns) if not column.is_text and not column.spare]
+    some = [columns[i] for i in kept]
+    lines = _one_line_each(some, [[row[i] for i in kept] for row in rows])
+    if max(map(len, lines)) > width:
+        return []
+    found = lines[:1]
+    for line, row in zip(lines[1:], rows, strict=True):
+        found += [line, *_texts(columns, row, width)]
+    return found
+
+
+def _texts(columns: Sequence[Column], row: Sequence[str], width: int) -> list[str]:
+    """Those of a row that say something, each with its heading."""
+    named = [
+        f"{column.heading}: {row[i]}"
+        for i, column in enumerate(columns)
+        if i and column.is_text and row[i] not in ("", "-")
+    ]
+    return [_INDENT + part for text in named for part in _wrapped(text, width - len(_INDENT))]
+
+
 def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
     """The first column on a line of its own, the figures below it in columns, texts below those."""
     short = [i for i, column in enumerate(columns) if i and not column.is_text and not column.spare]
-    texts = [i for i, column in enumerate(columns) if i and column.is_text]
     figures = [columns[i] for i in short]
     picked = [[row[i] for i in short] for row in rows]
     widths = _widths(figures, picked)
@@ -101,10 +141,7 @@ def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: in
     for row, some in zip(rows, picked, strict=True):
         lines.append(row[0])
         lines += _wrapped_row(figures, widths, some, width)
-        for i in texts:
-            if row[i] not in ("", "-"):
-                named = f"{columns[i].heading}: {row[i]}"
-                lines += [_INDENT + part for part in _wrapped(named, width - len(_INDENT))]
+        lines += _texts(columns, row, width)
     return lines
 
 

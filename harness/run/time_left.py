@@ -35,6 +35,7 @@ def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IP
         host=host,
         settings=tuple(sorted(planned.record.broker_settings.items())),
         journal_appends=planned.kind == "chaos",
+        security=planned.security,
         interposed=planned.kind == "chaos"
         and engine == "kafka"
         and load_scenario(planned.scenario_reference).is_interposed,

@@ -13,12 +13,14 @@ from typing import Final, Protocol
 
 from chaos import timeline
 from chaos.port import Containers
+from chaos.security_port import SecurityChanges
 from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address
-from harness.clusters.capabilities import FaultFiles, Kill, Links, Pause
+from harness.clusters.capabilities import FaultFiles, Kill, Links, Pause, Secured
 from harness.clusters.cluster import Cluster
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
+from harness.clusters.security import Security
 from harness.clusters.topic_changes import TopicChanges
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
@@ -254,6 +256,12 @@ class CellPort:
     def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
         return self._links.link_proxies().plain(link)
 
+    def access(self) -> Security | None:
+        return next((address.security for address in self._cluster.broker_addresses().values()), None)
+
+    def is_tls(self, link: str) -> bool:
+        return self._links.link_proxies().is_tls(link)
+
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         return self._links.link_proxies().kafka(link)
 
@@ -302,6 +310,9 @@ class CellPort:
         members = self._driver.members
         assert members is not None, "a target that is a client was resolved, so there are members"
         return members
+
+    def security(self) -> SecurityChanges | None:
+        return self._cluster.security_changes() if isinstance(self._cluster, Secured) else None
 
     def acked(self) -> int:
         return self._driver.acked

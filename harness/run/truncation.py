@@ -83,7 +83,7 @@ def dump_epochs(headers: Iterable[BatchHeader]) -> tuple[EpochRange, ...]:
 def truncated_ranges(
     dumped: DumpedLog, epoch_end_offset: Callable[[int], tuple[int, int] | None]
 ) -> list[tuple[int, EpochRange]] | None:
-    """(end offset that survives, range of the dead log) for each epoch of which something is gone. None: no answer.
+    """(end offset that survives, range of the dead log) for each epoch that lost something. None: no answer.
 
     `epoch_end_offset(epoch)` is the present leader's answer: (its largest epoch <= the asked one, the end of that
     epoch).

@@ -142,10 +142,10 @@ class BrokersMeter:
         )
 
 
-def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -> dict[str, Any]:
+def plan_of(planned: PlannedCell, context: RunContext, cluster: Cluster) -> dict[str, Any]:
     """The load of the first cell at twice its rate, with the same settings, because other batches run other code. It
     has its own topic and directory."""
-    properties = dict(planned.properties)
+    properties = {**cluster.client_properties, **planned.properties}
     if properties.get("acks") == "0":
         properties["acks"] = "1"  # what nobody acknowledges cannot be counted
     changed: dict[str, Any] = {
@@ -160,7 +160,7 @@ def plan_of(planned: PlannedCell, context: RunContext, bootstrap_servers: str) -
         run_dir=context.run_dir / CELL_ID,
         cell_id=CELL_ID,
         t0_monotonic_ns=context.clock.t0_monotonic_ns,
-        bootstrap_servers=bootstrap_servers,
+        bootstrap_servers=cluster.bootstrap_servers,
         topic=own_name(context.mark, TOPIC),
         workload=planned.workload.model_copy(update=changed),
         properties=properties,

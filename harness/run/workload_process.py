@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from harness.clusters.broker_process import ManagedProcess, spawn
 from harness.errors import CellError
@@ -27,8 +27,37 @@ _QUEUE_EVENTS_MAX: Final = 10_000
 _SHOWN_BYTES: Final = 200  # of a line that is no event
 
 
+class Load(Protocol):
+    """What carries out the load of one cell: a process here, or a hub with load hosts (load_hosts.py)."""
+
+    carries_access: bool  # whether its plan has the credentials that the cluster asks for
+    prepare_s: float  # how much longer than a process here it may take until it connects
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait_ready(self, timeout_s: float = ..., should_stop: Callable[[], bool] = ...) -> None: ...
+
+    def begin(self, plan: Mapping[str, Any]) -> None: ...
+
+    def problem_of(self, event: LoadError | LoadEnded) -> str: ...
+
+    def next_event(self, timeout_s: float) -> LoadEvent | None: ...
+
+    def ask_to_stop(self) -> None: ...
+
+    def stop(self, grace_s: float) -> int: ...
+
+    def is_running(self) -> bool: ...
+
+    def describe_end(self) -> str: ...
+
+
 class WorkloadProcess:
     """One load process, for one cell."""
+
+    carries_access = True
+    prepare_s = 0.0
 
     def __init__(self, stderr_path: Path, command: tuple[str, ...] = (sys.executable, "-m", "workloads")) -> None:
         self._events: queue.Queue[LoadEvent] = queue.Queue(maxsize=_QUEUE_EVENTS_MAX)
@@ -58,12 +87,16 @@ class WorkloadProcess:
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Hand over the plan: one line of JSON, then the end of stdin."""
         self.wait_ready()
+        self.say(plan)
+
+    def say(self, document: Mapping[str, Any]) -> None:
+        """One line of JSON on its stdin."""
         stdin = self._process.popen.stdin
         assert stdin is not None
         try:
-            stdin.write(json.dumps(plan).encode() + b"\n")
+            stdin.write(json.dumps(document).encode() + b"\n")
             stdin.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: closed by us
             raise CellError(f"the load process took no plan: {self.describe_end()}") from error
 
     def problem_of(self, event: LoadError | LoadEnded) -> str:
@@ -86,12 +119,21 @@ class WorkloadProcess:
 
         self._process.send_signal(signal.SIGTERM)
 
-    def stop(self, grace_s: float) -> int:
-        """End it within `grace_s` whatever it does; returns the exit code."""
+    def finish(self, grace_s: float) -> int:
+        """Let it do what it was told before, which ends with its stdin; after `grace_s` it is stopped."""
+        self._close_stdin()
+        self._process.wait(grace_s)
+        return self.stop(grace_s)
+
+    def _close_stdin(self) -> None:
         stdin = self._process.popen.stdin
         if stdin is not None and not stdin.closed:
             with contextlib.suppress(OSError):
                 stdin.close()
+
+    def stop(self, grace_s: float) -> int:
+        """End it within `grace_s` whatever it does; returns the exit code."""
+        self._close_stdin()
         code = self._process.stop(grace_s)
         self._reader.join(timeout=2.0)
         return code

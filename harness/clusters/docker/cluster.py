@@ -17,6 +17,7 @@ from docker.errors import APIError, DockerException
 
 from harness import VERSION
 from harness.clusters.base import ClusterKey, ClusterLayout, NodeLayout
+from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.docker import engine
 from harness.clusters.docker.container import ContainerProcess
 from harness.clusters.docker.network import ClusterNetwork
@@ -161,6 +162,7 @@ def build_docker_cluster(
         proxied=key.proxied,
         journal_appends=key.journal_appends,
         ports=ports,
+        cluster_id=new_cluster_id(),
         engine="docker",
         version=f"{VERSION} in Docker {client.version()['Version']}",
         python="python",

@@ -7,9 +7,7 @@ Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harnes
 
 from __future__ import annotations
 
-import base64
 import random
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -44,12 +42,6 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
     "log.cleaner.enable": "false",
     "controlled.shutdown.enable": "true",
 }
-
-
-def new_cluster_id() -> str:
-    """22 base64 characters, as StorageTool wants them. The first is a letter, because a leading dash would be taken for
-    an option."""
-    return "H" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
 def choose_base_port(brokers: int, source: random.Random) -> int:

@@ -1,0 +1,265 @@
+"""How a cluster of ours is secured for one run: certificates and passwords made up for it, and a layout that uses them.
+
+`cluster.security` of a suite asks for it. The listeners of clients and of the harness (EXTERNAL, DIRECT) are secured.
+Brokers and controllers speak plain text among themselves. There are two users: `harness` for the connections of the
+harness, and `load` for the clients of the load. What is secret is written only into a directory of this cluster, which
+only the owner can enter, and which is removed when the cluster is stopped. Shown by
+tests/harness/test_harness_access.py. What a fault changes of it is in security_changes.py.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from broker.client.acl_questions import created_acls
+from broker.client.core.errors import KafkaError
+from broker.client.question import Question
+from broker.client.scram_question import scram_user
+from broker.security.acls import CLUSTER_NAME, WILDCARD, AclBinding, Operation, PatternType, Permission, ResourceType
+from broker.security.jaas import MODULES
+from harness.cluster_security import BEARER, ClusterSecurity
+from harness.clusters.admin import Admin
+from harness.clusters.authority import Authority
+from harness.clusters.base import ClusterLayout, Link, NodeLayout
+from harness.clusters.layout_reference import render_properties
+from harness.clusters.listeners import listener_of
+from harness.clusters.security import Security, read_security
+from harness.clusters.token_endpoint import TokenEndpoint
+from harness.errors import EnvironmentFault, UsageError
+
+HARNESS: Final = "harness"
+LOAD: Final = "load"
+SECURED: Final = ("EXTERNAL", "DIRECT")
+UNSECURED: Final = "INTERNAL"  # of the brokers themselves
+_NOT_SHOWN: Final = "(not shown)"
+_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    # Brokers and controllers meet on listeners in plain text, on loopback, where everybody is ANONYMOUS.
+    "super.users": f"User:{HARNESS};User:ANONYMOUS",
+}
+_JAVA_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+_JAVA_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+
+
+def list_of_load(operation: Operation, kind: ResourceType = ResourceType.TOPIC, name: str = WILDCARD) -> AclBinding:
+    """What allows the load's user `operation`, on all topics if nothing else is said."""
+    return AclBinding(
+        resource_type=kind,
+        resource_name=name,
+        pattern_type=PatternType.LITERAL,
+        principal=f"User:{LOAD}",
+        host=WILDCARD,
+        operation=operation,
+        permission=Permission.ALLOW,
+    )
+
+
+_LISTS: Final = (
+    list_of_load(Operation.READ),
+    list_of_load(Operation.WRITE),
+    list_of_load(Operation.READ, ResourceType.GROUP),
+    list_of_load(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+    list_of_load(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME),
+)
+
+
+class MadeUpAccess:
+    """`remove` it when the cluster has been stopped."""
+
+    def __init__(self, directory: Path, wanted: ClusterSecurity) -> None:
+        self.wanted = wanted
+        self.directory = directory.resolve() / "secrets"
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.passwords = {user: secrets.token_urlsafe(18) for user in (HARNESS, LOAD)}
+        self.authority = self.next_authority = None
+        if wanted.is_tls:
+            self.authority = Authority(self.directory)
+            self.next_authority = Authority(self.directory / "next", "kafka-harness-next")
+            trusted = self.authority.certificate.read_text() + self.next_authority.certificate.read_text()
+            _write(self.trusted, trusted)
+        self.tokens = TokenEndpoint(self.directory, self.passwords) if wanted.mechanism == BEARER else None
+        self.security = self._security_of(HARNESS)
+        self.load_security = self._security_of(LOAD)
+
+    @property
+    def trusted(self) -> Path:
+        """What clients trust."""
+        return self.directory / "trusted.pem"
+
+    @property
+    def client_properties(self) -> Mapping[str, str]:
+        """What a client of the load needs to be let in. It contains the password."""
+        return self.load_security.properties
+
+    def admit(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None:
+        """Make the SCRAM users, over the listener of the brokers, which needs no password. StorageTool has made them
+        where a command prepared the brokers. Raises EnvironmentFault."""
+        if self.wanted.is_scram and not any(node.prepare_commands for node in layout.nodes):
+            for user, password in self.passwords.items():
+                self._carry_out(layout, scram_user(user, self.wanted.mechanism, password), should_stop)
+
+    def permit(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None:
+        """Make the lists of the load's user, once all brokers are up. Raises EnvironmentFault."""
+        if self.wanted.is_authorized:
+            self._carry_out(layout, created_acls(_LISTS), should_stop)
+
+    def _carry_out(self, layout: ClusterLayout, question: Question[None], should_stop: Callable[[], bool]) -> None:
+        addresses = [listener_of(node, UNSECURED) for node in layout.nodes]
+        last: object = "no broker answered"
+        for answer in Admin(lambda: addresses, should_stop=should_stop).answers(question):
+            if not isinstance(answer, KafkaError):
+                return
+            last = answer
+        raise EnvironmentFault(f"the users of the cluster's clients could not be made: {last}")
+
+    def remove(self) -> None:
+        if self.tokens is not None:
+            self.tokens.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def applied(self, layout: ClusterLayout) -> ClusterLayout:
+        """The layout with secured listeners. Writes certificates and the brokers' own files."""
+        proxies_store = self._proxies_store(layout.links)
+        return replace(
+            layout,
+            nodes=tuple(self._node(node) for node in layout.nodes),
+            links=tuple(self._link(link, proxies_store) for link in layout.links),
+            client_properties=self.client_properties,
+        )
+
+    def _security_of(self, user: str) -> Security:
+        path = self.directory / f"{user}.properties"
+        _write(path, render_properties(self._properties_of(user)))
+        return read_security(path, self.directory)
+
+    def _properties_of(self, user: str) -> dict[str, str]:
+        found = {"security.protocol": self.wanted.protocol.upper()}
+        if self.authority is not None:
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.trusted)}
+        if self.wanted.is_sasl:
+            found["sasl.mechanism"] = self.wanted.mechanism
+        if self.tokens is not None:
+            found |= {
+                "sasl.oauthbearer.token.endpoint.url": self.tokens.url,
+                "sasl.oauthbearer.client.credentials.client.id": user,
+                "sasl.oauthbearer.client.credentials.client.secret": self.passwords[user],
+            }
+        elif self.wanted.is_sasl:
+            options = f'username="{user}" password="{self.passwords[user]}"'
+            found["sasl.jaas.config"] = f"{MODULES[self.wanted.mechanism]} required {options};"
+        return found
+
+    def _proxies_store(self, links: tuple[Link, ...]) -> Path | None:
+        hosts = sorted({link.listen.host for link in links if link.kind == "client"})
+        if self.authority is None or not hosts:
+            return None
+        return self.authority.issue("proxies", hosts).store
+
+    def _link(self, link: Link, store: Path | None) -> Link:
+        """Clients meet TLS at the proxy, and the proxy speaks TLS to the broker: what passes can be read in between."""
+        if store is None or link.kind != "client":
+            return link
+        return replace(link, listen_tls={"certificate_file": str(store)}, upstream_tls=self.security.proxy_tls())
+
+    def _node(self, node: NodeLayout) -> NodeLayout:
+        own, hidden = self._broker_properties(node), self._logins()
+        shown = {**node.properties, **own}
+        plain_path = node.directory / "server.properties"
+        path = self.directory / f"broker-{node.broker_id}.properties"
+        _write(path, render_properties({**shown, **hidden}))
+        shown |= dict.fromkeys(hidden, _NOT_SHOWN)
+        return replace(
+            node,
+            properties=shown,
+            files={**node.files, plain_path: render_properties(shown)},
+            command=self._command(_with_path(node.command, plain_path, path), node),
+            prepare_commands=tuple(
+                self._prepared(_with_path(command, plain_path, path), node) for command in node.prepare_commands
+            ),
+            direct=replace(node.direct, security=self.security),
+        )
+
+    def _command(self, command: tuple[str, ...], node: NodeLayout) -> tuple[str, ...]:
+        """A JVM reads tokens' keys only from places that its command line allows."""
+        if self.tokens is None or not is_java(node):
+            return command
+        return command[0], f"-D{_JAVA_URLS}={self.tokens.keys_url}", *command[1:]
+
+    def _broker_properties(self, node: NodeLayout) -> dict[str, str]:
+        protocol = self.wanted.protocol.upper()
+        listeners = [each.partition(":")[0] for each in node.properties["listener.security.protocol.map"].split(",")]
+        own = {
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{protocol if name in SECURED else 'PLAINTEXT'}" for name in listeners
+            )
+        }
+        if self.authority is not None:
+            issued = self.authority.issue(f"broker-{node.broker_id}", [node.direct.host])
+            own |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(issued.store)}
+        if self.wanted.is_sasl:
+            own["sasl.enabled.mechanisms"] = self.wanted.mechanism
+        if self.wanted.is_authorized:
+            own |= _AUTHORIZER
+        if self.tokens is not None:
+            for name in SECURED:
+                own[f"listener.name.{name.lower()}.sasl.oauthbearer.jwks.endpoint.url"] = self.tokens.keys_url
+                if is_java(node):
+                    own[f"listener.name.{name.lower()}.oauthbearer.sasl.server.callback.handler.class"] = (
+                        _JAVA_VALIDATOR
+                    )
+        return own
+
+    def _logins(self) -> dict[str, str]:
+        """The JAAS lines of the broker's listeners. SCRAM has its passwords in the cluster's metadata."""
+        if not self.wanted.is_sasl:
+            return {}
+        mechanism = self.wanted.mechanism
+        users = "".join(f' user_{user}="{password}"' for user, password in self.passwords.items())
+        line = f"{MODULES[mechanism]} required{users if mechanism == 'PLAIN' else ''};"
+        return {f"listener.name.{name.lower()}.{mechanism.lower()}.sasl.jaas.config": line for name in SECURED}
+
+    def _prepared(self, command: tuple[str, ...], node: NodeLayout) -> tuple[str, ...]:
+        """StorageTool makes the SCRAM users. The JVM reads its command from a file, because everybody on the host can
+        read a command line."""
+        if not self.wanted.is_scram:
+            return command
+        path = self.directory / f"format-{node.broker_id}.arguments"
+        words = list(command[1:])
+        for user, password in self.passwords.items():
+            words += ["--add-scram", f"{self.wanted.mechanism}=[name={user},password={password}]"]
+        _write(path, "".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for word in words))
+        return command[0], f"@{path}"
+
+
+def check_security(wanted: ClusterSecurity, engine: str) -> None:
+    """UsageError if this kind of cluster cannot be secured so."""
+    if not wanted.is_secured:
+        return
+    if engine == "external":
+        raise UsageError(
+            f"cluster.security {wanted.protocol}: an external cluster is secured by its owner; "
+            "give --client-config FILE instead"
+        )
+    if engine == "docker":
+        raise UsageError(f"cluster.security {wanted.protocol} is for --cluster reference and kafka, not for docker")
+
+
+def is_java(node: NodeLayout) -> bool:
+    return bool(node.prepare_commands)  # only Apache Kafka's storage is formatted
+
+
+def _with_path(command: tuple[str, ...], old: Path, new: Path) -> tuple[str, ...]:
+    assert str(old) in command, "the broker reads its properties from a file"
+    return tuple(str(new) if word == str(old) else word for word in command)
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
