@@ -26,3 +26,15 @@ def test_a_few_trials_cannot_show_that_a_claim_holds(count: int, total: int) -> 
 
 def test_a_few_trials_can_show_that_a_claim_does_not_hold() -> None:
     assert Claim(text="", count=5, total=5, at_most=0.05).outcome == "**does not**"
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "low", "high"),
+    [(0, 10, 0.0, 0.3085), (10, 10, 0.6915, 1.0), (8, 60, 0.0594, 0.2459), (1, 2, 0.0126, 0.9874), (0, 0, 0.0, 1.0)],
+)
+def test_the_interval_is_the_exact_one(count: int, total: int, low: float, high: float) -> None:
+    """The values are of published tables of Clopper and Pearson's interval."""
+    assert Claim(text="", count=count, total=total).interval == (
+        pytest.approx(low, abs=5e-5),
+        pytest.approx(high, abs=5e-5),
+    )

@@ -65,7 +65,7 @@ def test_an_unknown_property_names_the_nearest_right_one(name: str, nearest: str
         ("compression.type", "brotli"),
         ("enable.idempotence", "yes"),
         ("max.in.flight.requests.per.connection", 0),
-        ("security.protocol", "SSL"),
+        ("security.protocol", "TLS"),
     ],
 )
 def test_a_value_out_of_range_is_an_error_that_names_the_property(name: str, value: object) -> None:

@@ -10,7 +10,8 @@ import pytest
 from broker.client.core.conversation import Conversation, Pending
 from broker.client.core.errors import KafkaError, TimedOutError
 from broker.client.direct import DirectConnection
-from broker.client.questions import deleted_topic_by_id, metadata_of
+from broker.client.questions import metadata_of
+from broker.client.topic_questions import deleted_topic_by_id
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import RequestHeader, encode_response, encode_unsupported_api_versions
 from broker.wire.errors import ErrorCode, RemoteProtocolError

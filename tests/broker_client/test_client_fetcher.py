@@ -9,7 +9,8 @@ import pytest
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_consumer
 from broker.client.core.errors import KafkaError, LogTruncationError
-from broker.client.core.fetcher import EARLIEST, LATEST, FetcherCore, FetchPosition, FetchResult, Validation
+from broker.client.core.fetch_state import EARLIEST, LATEST, FetchPosition, FetchResult, Validation
+from broker.client.core.fetcher import FetcherCore
 from broker.client.core.metadata import BrokerAddress, MetadataAnswer, MetadataCache, PartitionState, TopicState
 from broker.wire.batch import set_base_offset_and_epoch
 from broker.wire.errors import ErrorCode

@@ -23,7 +23,7 @@ from broker.client import (
     RebalanceListener,
     TopicPartition,
 )
-from tests.broker_node.cluster_helper import Cluster, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
 @pytest.fixture
 def topic(admin: Admin, request: pytest.FixtureRequest) -> str:
     name = re.sub(r"\W+", "-", str(request.node.name))[-80:].strip("-")
-    admin.create_topics([NewTopic(name=name, partitions=PARTITIONS, replication_factor=1)])
+    make_topics(admin, NewTopic(name=name, partitions=PARTITIONS, replication_factor=1))
     return name
 
 
@@ -221,7 +221,7 @@ def test_a_member_that_does_not_poll_loses_its_partitions_and_may_come_back(clus
         one.subscribe([topic], seen)
         assert len(read(8, one)) == 8
         member = one.group_metadata()
-        wait_until(lambda: one.metrics()["failed-rebalance-total"], "the member left", 40)
+        wait_until(lambda: one.metrics()["failed-rebalance-total"], "the member left")
         with pytest.raises(CommitFailedError, match="UNKNOWN_MEMBER_ID"):
             one.commit_sync()
         assert one.group_metadata() == member
@@ -280,10 +280,10 @@ def test_a_group_of_ours_and_librdkafkas_members(cluster: Cluster, topic: str, s
     try:
         with make(cluster, "classic", topic, partition_assignment_strategy=strategy) as ours:
             ours.subscribe([topic])
-            wait_until(shared, "an even share between two libraries", 40)
+            wait_until(shared, "an even share between two libraries")
             assert {(each.topic, each.partition) for each in theirs.assignment()}.isdisjoint(ours.assignment())
             produce(cluster, topic, 40, 80)
-            wait_until(lambda: shared() and len(set(values)) == 80, "all records", 40)
+            wait_until(lambda: shared() and len(set(values)) == 80, "all records")
     finally:
         theirs.close()
     assert max(Counter(values).values()) <= 2  # librdkafka may have read some twice before its first commit
@@ -296,7 +296,7 @@ def test_groups_of_both_protocols_survive_the_death_of_their_coordinator(
     with Cluster(tmp_path_factory.mktemp("coordinator"), settings=settings) as cluster:
         topic = "t"
         with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 60_000}) as admin:
-            admin.create_topics([NewTopic(name=topic, partitions=PARTITIONS, replication_factor=3)])
+            make_topics(admin, NewTopic(name=topic, partitions=PARTITIONS, replication_factor=3))
             coordinator = admin.group_coordinator("g0")
             others = [f"g{number}" for number in range(1, 20)]
             other = next(name for name in others if admin.group_coordinator(name) == coordinator)
@@ -305,7 +305,7 @@ def test_groups_of_both_protocols_survive_the_death_of_their_coordinator(
         with make(cluster, "classic", "g0", **quick) as one, make(cluster, "consumer", other, **quick) as two:
             one.subscribe([topic])
             two.subscribe([topic])
-            assert len(read(40, one, two, timeout_s=40)) == 40
+            assert len(read(40, one, two, timeout_s=90)) == 40
             one.commit_sync()
             two.commit_sync()
             cluster.kill(coordinator)
@@ -313,7 +313,7 @@ def test_groups_of_both_protocols_survive_the_death_of_their_coordinator(
                 each.commit_sync({TopicPartition(topic, 0): OffsetAndMetadata(3)}, timeout_ms=40_000)
                 assert len(each.assignment()) == PARTITIONS
             produce(cluster, topic, 20, 40)
-            values = read(40, one, two, timeout_s=40)
+            values = read(40, one, two, timeout_s=90)
             assert sorted(values) == sorted(2 * list(range(20, 40)))
             for each in (one, two):
                 found = each.committed([TopicPartition(topic, index) for index in (0, 1)])
@@ -352,5 +352,5 @@ def test_positions_are_the_callers_to_move(cluster: Cluster, topic: str) -> None
 
 def _all(consumer: Consumer, count: int) -> list:  # type: ignore[type-arg]  # of ConsumerRecord
     records: list = []  # type: ignore[type-arg]
-    wait_until(lambda: records.extend(consumer.poll(50)) or len(records) >= count, f"{count} records", 40)
+    wait_until(lambda: records.extend(consumer.poll(50)) or len(records) >= count, f"{count} records")
     return records

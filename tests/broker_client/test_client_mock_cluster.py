@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 
-from broker.client import Admin, Consumer, KafkaError, Producer, TopicPartition
+from broker.client import Admin, AuthenticationError, Consumer, KafkaError, Producer, TopicPartition
+from broker.client.network import Lost
 from broker.wire.records import decode_records
 from tests.raw_log import read_batches
 
@@ -161,3 +162,29 @@ def test_metrics_tell_batches_and_compression(bootstrap: str) -> None:
     assert metrics["records-per-request-avg"] > 50
     assert metrics["request-latency-avg"] > 0
     assert metrics["requests-in-flight"] == 0
+
+
+def test_a_refusal_that_comes_while_records_are_at_hand_takes_none_of_them(bootstrap: str) -> None:
+    """Found by the scenario token-expired: a poll took records, learned of the refusal, and raised it instead."""
+    partitions = produce(bootstrap, "refused", 100)
+    settings = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest", "max.poll.records": 1}
+    with Consumer(settings) as consumer:
+        consumer.assign(partitions)
+        values = consume(consumer, 1)
+        consumer._client.dispatch(
+            Lost(9, (), (), "broker 9: no token", AuthenticationError("broker 9: no token"))
+        )  # a connection that is refused, while others have answered
+        refusals = 0
+        deadline_s = time.monotonic() + 60
+        while len(values) < 100 and time.monotonic() < deadline_s:
+            try:
+                values += [record.value for record in consumer.poll(200)]
+            except AuthenticationError:
+                refusals += 1
+        assert sorted(values) == sorted(b"value-%05d" % index for index in range(100))  # type: ignore[type-var]
+        while not refusals and time.monotonic() < deadline_s:
+            try:
+                consumer.poll(50)
+            except AuthenticationError:
+                refusals += 1
+        assert refusals == 1, "it is told once, when nothing is at hand"

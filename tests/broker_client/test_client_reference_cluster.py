@@ -11,7 +11,7 @@ import pytest
 
 from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, RecordMetadata, TopicPartition
 from broker.wire.records import decode_records
-from tests.broker_node.cluster_helper import Cluster, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
 from tests.raw_log import read_batches
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def test_the_admin_creates_describes_and_deletes_topics(cluster: Cluster, admin:
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_comes_back_as_it_was_sent(cluster: Cluster, admin: Admin, codec: str) -> None:
     topic = f"codec-{codec}"
-    admin.create_topics([NewTopic(name=topic, partitions=2, replication_factor=3)])
+    make_topics(admin, NewTopic(name=topic, partitions=2, replication_factor=3))
     with Producer({"bootstrap.servers": cluster.bootstrap(), "compression.type": codec}) as producer:
         futures = [producer.send(topic, b"%06d" % index * 20) for index in range(5000)]
         assert producer.flush(120) == 0
@@ -81,7 +81,7 @@ def test_every_codec_comes_back_as_it_was_sent(cluster: Cluster, admin: Admin, c
 
 
 def test_a_killed_leader_costs_an_idempotent_producer_nothing(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic(name="killed", partitions=1, replication_factor=3)])
+    make_topics(admin, NewTopic(name="killed", partitions=1, replication_factor=3))
     partition = TopicPartition("killed", 0)
     before = admin.describe_topics(["killed"])["killed"].partitions[0]
     acked: list[RecordMetadata] = []
@@ -132,7 +132,7 @@ def test_a_killed_leader_costs_an_idempotent_producer_nothing(cluster: Cluster, 
 
 
 def test_the_sum_of_many_producers_is_exact(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic(name="many", partitions=4, replication_factor=3)])
+    make_topics(admin, NewTopic(name="many", partitions=4, replication_factor=3))
     acked: list[int] = []
 
     def work(number: int) -> None:
@@ -158,7 +158,7 @@ def test_the_sum_of_many_producers_is_exact(cluster: Cluster, admin: Admin) -> N
 def test_a_consumer_ahead_of_an_unclean_leader_goes_on_where_the_logs_part(cluster: Cluster, admin: Admin) -> None:
     """KIP-320. The follower misses ten records, leads, and grows past the consumer's position before it looks again."""
     config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    admin.create_topics([NewTopic(name="cut", partitions=1, replication_factor=2, config=config)])
+    make_topics(admin, NewTopic(name="cut", partitions=1, replication_factor=2, config=config))
     partition = TopicPartition("cut", 0)
     first = admin.describe_topics(["cut"])["cut"].partitions[0]
     follower = next(each for each in first.replicas if each != first.leader)
@@ -188,7 +188,7 @@ def test_a_consumer_ahead_of_an_unclean_leader_goes_on_where_the_logs_part(clust
         read(consumer, 15)
         cluster.kill(first.leader)
         cluster.start(follower)
-        wait_until(lambda: led_by(follower), "the unclean election", 20)
+        wait_until(lambda: led_by(follower), "the unclean election")
         produce(b"new", 30)
         read(consumer, 45)
     cluster.start(first.leader)

@@ -17,7 +17,8 @@ from broker.client.core.accumulator import Accumulator
 from broker.client.core.batch import Batch, TopicPartition
 from broker.client.core.config import parse_producer
 from broker.client.core.metadata import BrokerAddress, MetadataAnswer, MetadataCache, PartitionState, TopicState
-from broker.client.core.sender import (
+from broker.client.core.sender import SenderCore
+from broker.client.core.sender_events import (
     Action,
     AskIdentity,
     CloseNode,
@@ -29,7 +30,6 @@ from broker.client.core.sender import (
     NodeLost,
     PartitionResult,
     ProduceAnswered,
-    SenderCore,
     SendProduce,
     Tick,
 )

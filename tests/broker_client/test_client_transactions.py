@@ -18,21 +18,16 @@ from broker.client.core.accumulator import Accumulator
 from broker.client.core.batch import Batch
 from broker.client.core.config import parse_consumer, parse_producer
 from broker.client.core.errors import ConfigurationError
-from broker.client.core.fetcher import FetcherCore, FetchResult
+from broker.client.core.fetch_state import FetchResult
+from broker.client.core.fetcher import FetcherCore
 from broker.client.core.metadata import BrokerAddress, MetadataAnswer, MetadataCache, PartitionState, TopicState
-from broker.client.core.sender import (
-    NodeConnected,
-    PartitionResult,
-    ProduceAnswered,
-    SenderCore,
-    SendProduce,
-    Tick,
-)
+from broker.client.core.sender import SenderCore
+from broker.client.core.sender_events import NodeConnected, PartitionResult, ProduceAnswered, SendProduce, Tick
 from broker.client.core.transactions import Reaction, TransactionCore, TransactionState, reaction_to
 from broker.coordinator.keys import partition_for
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
-from tests.broker_node.cluster_helper import Cluster, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
 
 TP = TopicPartition("t", 0)
 S = TransactionState
@@ -323,7 +318,7 @@ def test_commits_are_seen_and_aborts_are_not(
     topic = f"plain-{version}"
     if version == 1:  # as against a cluster that has not finalized transaction.version 2
         monkeypatch.setattr("broker.client.network.Network.feature", lambda *_: 1)
-    admin.create_topics([NewTopic(topic, 2, 3)])
+    make_topics(admin, NewTopic(topic, 2, 3))
     with producer(cluster, topic) as client:
         epochs = []
         for number in range(4):
@@ -351,7 +346,7 @@ def test_commits_are_seen_and_aborts_are_not(
 
 @pytest.mark.slow
 def test_successor_fences_the_zombie(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic("zombie", 1, 3)])
+    make_topics(admin, NewTopic("zombie", 1, 3))
     with producer(cluster, "zombie") as zombie:
         zombie.begin_transaction()
         zombie.send("zombie", b"lost").get(WAIT_S)
@@ -368,7 +363,7 @@ def test_successor_fences_the_zombie(cluster: Cluster, admin: Admin) -> None:
 
 @pytest.mark.slow
 def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic("open", 1, 3)])
+    make_topics(admin, NewTopic("open", 1, 3))
     partition = TopicPartition("open", 0)
     with producer(cluster, "open") as client:
         client.begin_transaction()
@@ -394,7 +389,7 @@ def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, ad
 
 @pytest.mark.slow
 def test_timed_out_transaction_is_aborted_and_the_producer_goes_on(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic("slow", 1, 3)])
+    make_topics(admin, NewTopic("slow", 1, 3))
     with producer(cluster, "slow", **{"transaction.timeout.ms": 4_000}) as client:
         client.begin_transaction()
         client.send("slow", b"late").get(WAIT_S)
@@ -416,7 +411,7 @@ def test_offsets_count_with_the_transaction(
     if version == 1:
         monkeypatch.setattr("broker.client.network.Network.feature", lambda *_: 1)
     topic, group = f"offsets-{version}", f"group-{version}"
-    admin.create_topics([NewTopic(topic, 1, 3)])
+    make_topics(admin, NewTopic(topic, 1, 3))
     partition = TopicPartition(topic, 0)
     with producer(cluster, topic) as client:
         for offset, commit in ((5, True), (9, False)):
@@ -440,7 +435,7 @@ def committed(cluster: Cluster, group: str, partition: TopicPartition) -> int | 
 
 @pytest.mark.slow
 def test_killed_coordinator_leaves_each_transaction_whole_or_absent(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic("killed", 2, 3)])
+    make_topics(admin, NewTopic("killed", 2, 3))
     committed, aborted = [], []
     with producer(cluster, "killed") as client:
         for number in range(8):

@@ -6,14 +6,17 @@ It keeps the values it was sent, in order, so that "acknowledged" can be compare
 from __future__ import annotations
 
 import socket
+import ssl
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from broker.client.core.authentication import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from broker.wire.apis import ApiKey
-from broker.wire.codec import decode_request, encode_response
+from broker.wire.codec import RequestHeader, decode_request, decode_request_body, encode_response
 from broker.wire.framing import FrameReader
-from broker.wire.messages import response
+from broker.wire.messages import build, response, response_type
 from broker.wire.records import decode_records, iter_batches
 
 # What to do with the n-th Produce request: None = accept, an int = refuse with it, "drop" = append, close, no answer,
@@ -21,8 +24,33 @@ from broker.wire.records import decode_records, iter_batches
 Plan = Callable[[int], int | str | None]
 
 
+def sasl_request(frame: memoryview) -> tuple[RequestHeader, Any]:
+    """These two APIs may not be among those that our broker offers, so `decode_request` may refuse them."""
+    key, version, correlation_id, id_size = struct.unpack_from(">hhih", frame)
+    body = 10 + max(id_size, 0) + (1 if key == SASL_AUTHENTICATE and version >= 2 else 0)
+    header = RequestHeader(key, version, correlation_id, None, body)
+    return header, decode_request_body(header, frame)
+
+
 class TinyBroker:
-    def __init__(self, *, partitions: int = 1, plan: Plan = lambda number: None, knows_topics: bool = True) -> None:
+    """With `tls` it is an SSL listener. `passwords` (by name): it asks for SASL PLAIN, and ends sessions after
+    `session_ms` (0: never)."""
+
+    def __init__(
+        self,
+        *,
+        partitions: int = 1,
+        plan: Plan = lambda number: None,
+        knows_topics: bool = True,
+        tls: ssl.SSLContext | None = None,
+        passwords: dict[str, str] | None = None,
+        session_ms: int = 0,
+    ) -> None:
+        self.tls, self.passwords, self.session_ms = tls, passwords, session_ms
+        self.authentications = 0
+        self.may_read = threading.Event()  # cleared: it takes nothing from its sockets
+        self.may_read.set()
+        self.asked_unauthenticated: list[int] = []  # API keys
         self.partitions = partitions
         self.plan = plan
         self.knows_topics = knows_topics
@@ -31,6 +59,7 @@ class TinyBroker:
         self.client_ids: set[str | None] = set()
         self.produce_total = 0
         self._lock = threading.Lock()
+        self._believed: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
         self._is_closing = False
@@ -39,6 +68,10 @@ class TinyBroker:
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def receive_buffer(self, size_bytes: int) -> None:
+        """Of the connections that come from now on."""
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size_bytes)
 
     def values(self) -> list[bytes | None]:
         with self._lock:
@@ -62,13 +95,20 @@ class TinyBroker:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            if self.tls is not None:
+                try:
+                    connection.settimeout(30)
+                    connection = self.tls.wrap_socket(connection, server_side=True)
+                except OSError:
+                    connection.close()
+                    continue
             self._open.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         reader = FrameReader()
         try:
-            while data := connection.recv(65536):
+            while self.may_read.wait(60) and (data := connection.recv(65536)):
                 reader.receive_bytes(data)
                 while (frame := reader.next_frame()) is not None:
                     if not self._answer(connection, frame):
@@ -78,6 +118,12 @@ class TinyBroker:
             pass
 
     def _answer(self, connection: socket.socket, frame: memoryview) -> bool:
+        key = int.from_bytes(frame[:2], "big")
+        if key in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            return self._answer_sasl(connection, frame)
+        if self.passwords is not None and connection not in self._believed and key != ApiKey.API_VERSIONS:
+            self.asked_unauthenticated.append(key)
+            return False
         header, message = decode_request(frame)
         self.client_ids.add(header.client_id)
         fields: dict[str, Any] | None
@@ -94,13 +140,34 @@ class TinyBroker:
         connection.sendall(b"".join(encode_response(header.api_key, header.api_version, header.correlation_id, body)))
         return True
 
+    def _answer_sasl(self, connection: socket.socket, frame: memoryview) -> bool:
+        key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+        header, message = sasl_request(frame)
+        fields: dict[str, Any] = {}
+        if key == SASL_HANDSHAKE:
+            self._believed.discard(connection)  # also to authenticate anew: nothing else may come in between
+            fields = {"error_code": 0 if message.mechanism == "PLAIN" else 33, "mechanisms": ["PLAIN"]}
+        else:
+            _, name, password = bytes(message.auth_bytes).decode().split("\0")
+            is_right = (self.passwords or {}).get(name) == password
+            self.authentications += is_right
+            if is_right:
+                self._believed.add(connection)
+            fields = {
+                "error_code": 0 if is_right else 58, "error_message": None if is_right else "Invalid credentials",
+                "auth_bytes": b"", "session_lifetime": self.session_ms,
+            }  # fmt: skip
+        body = build(response_type(key, version), fields)
+        connection.sendall(b"".join(encode_response(key, version, header.correlation_id, body)))
+        return True
+
     def _describe(self, api_key: int, message: Any) -> dict[str, Any]:
         host, port = self._listener.getsockname()[:2]
         if api_key == ApiKey.API_VERSIONS:
             # librdkafka writes record batches only for brokers that have Fetch version 4 as well.
             offered = (
                 (ApiKey.PRODUCE, 3, 9), (ApiKey.FETCH, 4, 4), (ApiKey.METADATA, 1, 9), (18, 0, 3),
-                (ApiKey.INIT_PRODUCER_ID, 0, 4),
+                (ApiKey.INIT_PRODUCER_ID, 0, 4), (SASL_HANDSHAKE, 0, 1), (SASL_AUTHENTICATE, 0, 2),
             )  # fmt: skip
             return {
                 "api_keys": [{"api_key": int(k), "min_version": low, "max_version": high} for k, low, high in offered]

@@ -156,6 +156,19 @@ def test_list_settings_are_appended_to_and_subtracted_from() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("appended", "value"),
+    [("", None), (",compact", None), (",", "delete"), ("compact,", "delete,compact"), (" compact", "delete, compact")],
+)
+def test_what_is_appended_is_split_as_by_kafka(appended: str, value: str | None) -> None:
+    """Java's split drops empty parts at the end only, unless the text is empty. Kafka strips nothing here."""
+    world = cluster(1)
+    world.create(partitions=1, replication_factor=1)
+    answer = alter(world, topic_change(appends={"cleanup.policy": appended}))
+    assert answer.error_code == (ErrorCode.invalid_config if value is None else 0), answer.error_message
+    assert world.controller.image.topic_configs.get("t", {}).get("cleanup.policy") == value
+
+
 def test_replacing_all_removes_what_is_not_named_and_a_dry_run_writes_nothing() -> None:
     world = cluster(1)
     world.create(partitions=1, replication_factor=1, configs={"retention.ms": "1", "segment.ms": "5"})
@@ -208,7 +221,17 @@ def test_brokers_take_dynamic_settings_and_refuse_the_others_by_name() -> None:
     assert alter(world, change).error_code == 0
     assert world.controller.image.broker_configs == {"": {"log.retention.ms": "1000"}}
     refused = alter(world, ConfigChange(resource_type=4, resource_name="1", changes={"log.dirs": "/elsewhere"}))
-    assert (refused.error_code, refused.error_message) == (40, "Cannot update these configs dynamically: log.dirs")
+    assert refused.error_code == ErrorCode.invalid_request
+    assert refused.error_message == "Cannot update these configs dynamically: [log.dirs]"
+
+
+def test_a_broker_setting_that_is_not_set_is_removed_without_an_error_as_by_kafka() -> None:
+    """kafka-reassign-partitions --verify removes throttles of every broker, whether there are any or not."""
+    world = cluster(1)
+    for name in ("leader.replication.throttled.rate", "log.dirs", "no.such.setting"):
+        change = ConfigChange(resource_type=4, resource_name="1", changes={name: None})
+        assert alter(world, change).error_code == 0
+    assert world.controller.image.broker_configs == {}
 
 
 def quota(world: ControllerWorld, entity: tuple[tuple[str, str | None], ...], **values: float | None) -> int:
@@ -230,11 +253,31 @@ def test_client_quotas_are_kept_changed_and_removed() -> None:
     assert world.controller.image.client_quotas == {default: {"consumer_byte_rate": 5.0}}
 
 
+def test_quotas_of_users_of_both_and_of_addresses_are_kept() -> None:
+    world = cluster(1)
+    assert quota(world, (("user", "u"),), producer_byte_rate=1.0) == 0
+    assert quota(world, (("user", None), ("client-id", "c")), request_percentage=1.0) == 0
+    assert quota(world, (("ip", "127.0.0.1"),), connection_creation_rate=1.0) == 0
+    assert quota(world, (("ip", None),), connection_creation_rate=2.0) == 0
+    assert set(world.controller.image.client_quotas) == {
+        (("user", "u"),),
+        (("client-id", "c"), ("user", None)),
+        (("ip", "127.0.0.1"),),
+        (("ip", None),),
+    }
+
+
 @pytest.mark.parametrize(
     ("entity", "values"),
     [
-        ((("user", "u"),), {"producer_byte_rate": 1.0}),
-        ((("ip", "127.0.0.1"),), {"connection_creation_rate": 1.0}),
+        ((("user", "u"),), {"connection_creation_rate": 1.0}),
+        ((("user", ""),), {"producer_byte_rate": 1.0}),
+        ((("user", "u"), ("ip", "127.0.0.1")), {"producer_byte_rate": 1.0}),
+        ((("user", "u"), ("user", "v")), {"producer_byte_rate": 1.0}),
+        ((("ip", "127.0.0.1"),), {"producer_byte_rate": 1.0}),
+        ((("ip", "127.0.0.1"),), {"connection_creation_rate": 1.5}),
+        ((("ip", "not an address"),), {"connection_creation_rate": 1.0}),
+        ((("user", "u"),), {"controller_mutation_rate": 1.0}),
         ((("client-id", "a"),), {"no_such_quota": 1.0}),
         ((("client-id", "a"),), {"producer_byte_rate": 0.0}),
         ((("client-id", "a"),), {"producer_byte_rate": 1.5}),

@@ -8,6 +8,7 @@ from uuid import UUID
 from broker.controller.image import MetadataImage, replay
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import (
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
@@ -18,8 +19,12 @@ from broker.controller.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from broker.controller.snapshot import image_of, image_records
 
@@ -53,22 +58,55 @@ RECORDS: tuple[MetadataRecord, ...] = (
             fenced=True,
             in_controlled_shutdown=False,
         )
-        for broker_id in (1, 2, 3)
+        for broker_id in (1, 2, 3, 4)
     ),
     BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=False, in_controlled_shutdown=False),
     BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=False, in_controlled_shutdown=True),
+    UnregisterBrokerRecord(broker_id=4, broker_epoch=4),
     TopicRecord(name="t", topic_id=TOPIC),
     partition(TOPIC, 0),
     partition(TOPIC, 1),
     TopicRecord(name="gone", topic_id=GONE),
     partition(GONE, 0),
     PartitionChangeRecord(topic_id=TOPIC, partition=1, isr=(2,), leader=-1, new_leader_epoch=True),
+    PartitionChangeRecord(
+        topic_id=TOPIC,
+        partition=0,
+        isr=(1, 2),
+        leader=1,
+        new_leader_epoch=False,
+        replicas=(3, 2, 1),
+        adding=(3,),
+        removing=(1,),
+    ),
     ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="5"),
     ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="7"),
     ConfigRecord(resource_type=4, resource_name="2", name="log.retention.ms", value="9"),
     ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=3_000),
     ClientQuotaRecord(entity=(("client-id", None),), key="producer_byte_rate", value=1.5),
     RemoveTopicRecord(topic_id=GONE),
+    *(
+        AccessControlEntryRecord(
+            acl_id=UUID(int=number),
+            resource_type=2,
+            resource_name="t",
+            pattern_type=4,
+            principal=f"User:{number}",
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+        for number in (1, 2)
+    ),
+    RemoveAccessControlEntryRecord(acl_id=UUID(int=1)),
+    *(
+        UserScramCredentialRecord(
+            name=name, mechanism=mechanism, salt=b"\0s", stored_key=b"\xff", server_key=b"k", iterations=4096
+        )
+        for name, mechanism in (("u", 1), ("u", 2), ("gone", 2))
+    ),
+    RemoveUserScramCredentialRecord(name="gone", mechanism=2),
+    RemoveUserScramCredentialRecord(name="u", mechanism=1),
 )
 
 

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.log.compaction import CompactionAborted, CompactionResult, compact, find_cleanable
+from broker.log.config import LogConfig
 from broker.log.filesystem import LOCAL, FileSystem
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.log.transactions import EndMarker
 from broker.wire.record_filter import delete_horizon_ms

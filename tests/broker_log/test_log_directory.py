@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.config import LogConfig
 from broker.log.directory import METADATA_TOPIC, LogDirectory
 from broker.log.errors import TopicIdMismatchError
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.sim.disk import SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.config import LogConfig
 from broker.log.disk_faults import CONTROL_INTERVAL_S, FaultyFileSystem, parse_control
 from broker.log.filesystem import LOCAL
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.wire.records import encode_batch
 from chaos.durable import durable_sizes
 

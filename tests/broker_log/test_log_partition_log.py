@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory, directory_name, parse_directory_name
 from broker.log.errors import LogCorruptError, LogError, OffsetOutOfRangeError
 from broker.log.filesystem import LocalFile
-from broker.log.partition_log import LogConfig, PartitionLog, TruncationResult
+from broker.log.partition_log import PartitionLog, TruncationResult
 from broker.log.producers import Verdict
 from broker.wire.records import decode_records, encode_batch, iter_batches, validate_batches
 from tests.broker_log.crashing_filesystem import FailingFileSystem
@@ -113,7 +114,7 @@ def test_every_read_returns_whole_batches_from_the_one_that_holds_the_offset(tmp
                 assert max_offset is None or got[-1].header.last_offset < max_offset
                 validate_batches(b"".join(bytes(each.buffer) for each in got))
                 following = batches.get(got[-1].header.next_offset)
-                same_segment = following is not None and following.base_offset not in log._bases
+                same_segment = following is not None and following.base_offset not in log._segments.base_offsets
                 if max_offset is None and same_segment and following is not None:
                     assert sum(each.size_bytes for each in got) + following.size_bytes > max_bytes
 
@@ -250,11 +251,11 @@ class FullDisk(LocalFile):
 def test_failed_write_leaves_the_log_as_it_was(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append(sequenced(0), leader_epoch=0)
-    good = log._active._file
-    log._active._file = FullDisk(str(tmp_path / "t-0" / "00000000000000000000.log"))
+    good = log._segments.active._file
+    log._segments.active._file = FullDisk(str(tmp_path / "t-0" / "00000000000000000000.log"))
     with pytest.raises(OSError, match="No space"):
         log.append(sequenced(2), leader_epoch=1)
-    log._active._file = good
+    log._segments.active._file = good
     assert (log.log_end_offset, log.latest_epoch) == (2, 0)
     assert (tmp_path / "t-0" / "00000000000000000000.log").stat().st_size == log.size_bytes
     assert log.append(sequenced(2), leader_epoch=1).base_offset == 2
@@ -264,9 +265,9 @@ def test_failed_write_leaves_the_log_as_it_was(tmp_path: Path) -> None:
 def test_flush_messages_bounds_what_is_unflushed(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(flush_messages=5))
     log.append(batch(3), leader_epoch=0)
-    assert log._unflushed == {0}
+    assert log.has_unflushed
     log.append(batch(2), leader_epoch=0)
-    assert log._unflushed == set()
+    assert not log.has_unflushed
 
 
 @pytest.mark.parametrize("bad", [{"segment_bytes": 60}, {"segment_bytes": 2**31}, {"flush_messages": 0}])

@@ -7,9 +7,10 @@ import random
 import pytest
 
 from broker.log.compaction import compact, find_cleanable
+from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.filesystem import FileSystem
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.sim.disk import SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler

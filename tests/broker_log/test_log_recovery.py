@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.errors import LogCorruptError, TopicIdMismatchError
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.wire.records import encode_batch, iter_batches, validate_batches
 

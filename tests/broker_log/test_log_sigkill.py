@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
-from broker.log.partition_log import LogConfig
 from broker.wire.records import decode_records, iter_batches
 
 WRITER = """
 import sys
 from broker.log.directory import LogDirectory
-from broker.log.partition_log import LogConfig
+from broker.log.config import LogConfig
 from broker.wire.records import encode_batch
 log = LogDirectory(sys.argv[1], config=LogConfig(segment_bytes=200_000)).open_log("t", 0)
 for number in range(10**9):

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from broker.log.config import LogConfig
 from broker.log.filesystem import LOCAL
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.partition_log import PartitionLog
 from broker.log.timeindex import TimeIndex
 from broker.wire.records import encode_batch
 from tests.amount import examples

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.partition_log import LogConfig, PartitionLog
+from broker.log.config import LogConfig
+from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import EndMarker, decode_end_marker, encode_end_marker
@@ -265,7 +266,7 @@ def test_damaged_index_is_written_anew_after_a_crash(tmp_path: Path, cut_bytes: 
 
 def verified(log: PartitionLog, batch: bytes, *, bumping: bool = False) -> object:
     header = parse_batch_header(batch)
-    return log.begin_verification(
+    return log.checks.begin_verification(
         header.producer_id, header.producer_epoch, sequence=header.base_sequence, supports_epoch_bump=bumping
     )
 
@@ -299,11 +300,11 @@ def test_offsets_of_a_transaction_need_the_current_epoch_and_a_guard_that_no_mar
     log = open_log(tmp_path)
 
     def judge(epoch: int, guard: object, *, must: bool = True) -> Verdict:
-        return log.may_append_transactionally(1, epoch, guard, must_be_verified=must)  # type: ignore[arg-type]
+        return log.checks.may_append_transactionally(1, epoch, guard, must_be_verified=must)  # type: ignore[arg-type]
 
     assert judge(0, None) is Verdict.INVALID_TXN_STATE
     assert judge(0, None, must=False) is Verdict.OK
-    guard = log.begin_verification(1, 0, supports_epoch_bump=True)
+    guard = log.checks.begin_verification(1, 0, supports_epoch_bump=True)
     assert judge(0, guard) is Verdict.OK
     end(log, 1, commit=True, epoch=1)
     assert judge(0, guard) is Verdict.INVALID_EPOCH

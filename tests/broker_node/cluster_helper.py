@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from broker.client import Admin, KafkaError, TimedOutError
+from broker.client import Admin, KafkaError, NewTopic, TimedOutError
+from broker.wire.errors import ErrorCode
 from harness.clusters.ports import PortAllocator
 
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
@@ -41,6 +42,23 @@ def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0)
         time.sleep(0.02)
 
 
+def make_topics(admin: Admin, *topics: NewTopic) -> None:
+    """A broker that lost the controller's answer forwards the request again, as Apache Kafka does. On a busy host a
+    topic can therefore exist already although nobody else made it."""
+    try:
+        admin.create_topics(topics)
+    except KafkaError as error:
+        if error.code != ErrorCode.topic_already_exists:
+            raise
+        names = [topic.name for topic in topics]
+        wait_until(lambda: _all_led(admin, names), f"leaders of {names}")
+
+
+def _all_led(admin: Admin, names: list[str]) -> bool:
+    found = admin.describe_topics(names).values()
+    return all(each.partitions and all(one.leader >= 0 for one in each.partitions) for each in found)
+
+
 class Cluster:
     """`with Cluster(tmp_path) as cluster: ...` starts the brokers and leaves no process behind."""
 
@@ -51,12 +69,13 @@ class Cluster:
         brokers: int = 3,
         first_id: int = 1,
         settings: Mapping[str, object] | None = None,
+        racks: Mapping[int, str] | None = None,
         internal_routes: Mapping[tuple[int, int], int] | None = None,
         has_faulty_disks: bool = False,  # see `break_disk`
     ) -> None:
         self.directory, self.has_faulty_disks = directory, has_faulty_disks
         self.ids = tuple(range(first_id, first_id + brokers))
-        self.settings = dict(settings or {})
+        self.settings, self.racks = dict(settings or {}), dict(racks or {})
         self.internal_routes = dict(internal_routes or {})  # (i, j) -> port that i dials to reach j
         ports = free_ports(len(LISTENERS) * brokers)
         self.ports = {
@@ -96,6 +115,8 @@ class Cluster:
             **self.settings,
         }
         routes = [f"{j}@127.0.0.1:{port}" for (i, j), port in self.internal_routes.items() if i == broker]
+        if broker in self.racks:
+            properties["broker.rack"] = self.racks[broker]
         if routes:
             properties["harness.routes.internal"] = ",".join(routes)
         if self.has_faulty_disks:
@@ -146,7 +167,7 @@ class Cluster:
         process.send_signal(signal.SIGTERM)
         return process.wait(timeout_s)
 
-    def wait_until_all_are_known(self, timeout_s: float = 60.0) -> None:
+    def wait_until_all_are_known(self, timeout_s: float = 240.0) -> None:
         """Until each broker lists all of them: before that a topic of as many replicas cannot be made."""
 
         def is_complete(broker: int) -> bool:

@@ -9,9 +9,11 @@ from typing import cast
 from partitions_helper import ME, PEER, image, node_config, replicas_at, the, topic
 
 from broker.controller.image import MetadataImage
+from broker.node.net.dialling import plain_dialler
 from broker.node.process.logs import Logger
 from broker.node.replicas.fetcher import _Fetcher
 from broker.node.replicas.replicas import Replicas
+from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message
 from broker.wire.records import encode_batch
@@ -35,6 +37,8 @@ def handle(replicas: Replicas, path: Path, *, leader_log_start: int) -> bool:
             replicas=replicas,
             address=lambda: None,
             broker_epoch=lambda: 1,
+            quota=ReplicationQuotas(node_config(path)).follower,
+            dialler=plain_dialler(Logger(ME)),
         )
         hosted = the(replicas, "t")
         answer = cast(Message, OutOfRange(leader_log_start))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from broker.node.net.channel import ChannelError
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, request, response
+from tests.broker_node.partitions_helper import node_config
 
 VERSION = api_19_create_topics.FORWARD.version
 EXISTS, TIMED_OUT = ErrorCode.topic_already_exists, ErrorCode.request_timed_out
@@ -25,11 +27,11 @@ class ScriptedController(ControllerClient):
     """Answers with these error codes, one a call; None: the answer is lost."""
 
     def __init__(self, codes: list[ErrorCode | None], leader_ids: list[int]) -> None:
-        config = SimpleNamespace(
-            node_id=1, controller_listener="CONTROLLER", controller_quorum_request_timeout_ms=2_000
-        )
         super().__init__(
-            config=cast(Any, config), metadata=cast(Any, self), logger=cast(Any, None), handle_locally=cast(Any, None)
+            config=node_config(Path("unused")),
+            metadata=cast(Any, self),
+            logger=cast(Any, None),
+            handle_locally=cast(Any, None),
         )
         self._codes, self._leader_ids = iter(codes), iter(leader_ids)
 

@@ -13,10 +13,12 @@ Three things differ on purpose. They are not in the script, or they are left out
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from group_script import GroupScript
 
+from tests.differential import guarded
 from tests.differential.generator import chapters
 from tests.differential.run import Result, both, run
 from tests.differential.side import Side
@@ -49,5 +51,15 @@ def test_group_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]
 def test_generated_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]) -> None:
     result = Result()
     run(*sides, chapters(seed=1, requests=2, looks=False), result)
+    assert not result.unnamed, "\n".join(str(each) for each in result.unnamed)
+    assert sum(result.requests.values()) > 600
+
+
+@pytest.mark.long
+def test_generated_requests_are_answered_alike_under_access_control_lists(tmp_path: Path) -> None:
+    result = Result()
+    with both(tmp_path, is_guarded=True) as (theirs, ours):
+        asked = chapters(seed=1, requests=2, looks=False)
+        run(theirs, ours, asked, result, rules_of=lambda chapter: guarded.rules_of(chapter, 1))
     assert not result.unnamed, "\n".join(str(each) for each in result.unnamed)
     assert sum(result.requests.values()) > 600

@@ -22,6 +22,7 @@ from broker.wire.errors import ErrorCode
 
 CONFIG = SimpleNamespace(
     node_id=1,
+    broker_rack="",
     advertised_listeners={},
     harness_cluster_id="cluster",
     controller_quorum_request_timeout_ms=1_000,
@@ -51,7 +52,7 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
         lifecycle = Lifecycle(
             config=cast("Any", CONFIG),
             control=cast("Any", control),
-            metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0))),
+            metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0, brokers={}))),
             logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: None)),
             rng=random.Random(1),
             offline_directories=list,
@@ -59,6 +60,7 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
         lifecycle.may_join.set()
         running = asyncio.create_task(lifecycle.run())
         while not control.heartbeats:
+            assert not running.done(), "it ended before its first heartbeat"
             await asyncio.sleep(0)
         for _ in range(3):  # it waits for the next one now
             await asyncio.sleep(0)

@@ -39,9 +39,9 @@ def test_every_handler_says_what_it_leaves_out() -> None:
 
 
 def test_what_a_handler_leaves_out_is_not_on_the_page_as_what_it_does() -> None:
-    for row in PAGE.read_text().splitlines():
-        remarks = row.rstrip(" |").rpartition("| ")[2]
-        assert remarks.count("(") == remarks.count(")"), f"a piece of a docstring: {row}"
+    for line in PAGE.read_text().splitlines():
+        remarks = line.rstrip(" |").rpartition("| ")[2]
+        assert remarks.count("(") == remarks.count(")"), f"a piece of a docstring: {line}"
     for key, row in TABLE.items():
         doc = " ".join((__import__(row.module, fromlist=["_"]).__doc__ or "").split())
         left_out = doc.partition("Not done: ")[2]

@@ -19,6 +19,7 @@ from broker.node.handlers import (
     operations,
 )
 from broker.node.replicas.fetch_sessions import FetchSessions
+from broker.security.acls import ResourceType
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, build, request, request_type
@@ -30,7 +31,8 @@ class Asked:
     """A request as a handler sees it; keeps the answer."""
 
     def __init__(self, message: Message, version: int) -> None:
-        self.message, self.version = message, version
+        self.message, self.version, self.access = message, version, None
+        self.listener_name = "PLAINTEXT"
         self.answers: list[Message] = []
 
     def respond(self, answer: Message) -> None:
@@ -105,8 +107,11 @@ def test_a_filter_of_quotas_is_judged(components: list[tuple[str, int, str | Non
 
 
 def test_operations_are_the_bits_that_apache_kafka_gives_without_an_authoriser() -> None:
-    assert operations.TOPIC == 0b1101_1111_1000 == 3576
-    for version, expected in ((5, operations.GROUP), (0, operations.NOT_ASKED)):  # the field came with version 3
+    assert operations.ALL[ResourceType.TOPIC] == 0b1101_1111_1000 == 3576
+    for version, expected in (
+        (5, operations.ALL[ResourceType.GROUP]),
+        (0, operations.NOT_ASKED),
+    ):  # the field came with version 3
         message = request(ApiKey.DESCRIBE_GROUPS, version, groups=["g"], include_authorized_operations=True)
         group = api_15_describe_groups._group(Asked(message, version), "g", DescribedGroup(state="Stable"))  # type: ignore[arg-type]
         assert group["authorized_operations"] == expected

@@ -90,7 +90,7 @@ class Rig:
         )
 
         def take_guard() -> VerificationGuard | None:
-            return self.log.begin_verification(7, epoch, sequence=sequence, supports_epoch_bump=True)
+            return self.log.checks.begin_verification(7, epoch, sequence=sequence, supports_epoch_bump=True)
 
         def proceed(error: ErrorCode, guard: VerificationGuard | None) -> None:
             if error is NONE:
@@ -220,7 +220,7 @@ def test_many_questions_go_in_several_requests(tmp_path: Path, monkeypatch: pyte
         errors: list[ErrorCode] = []
         for producer_id in range(8):
             producer = Producer(transactional_id=f"x{producer_id}", producer_id=producer_id, producer_epoch=0)
-            guard = rig.log.begin_verification(producer_id, 0, sequence=0, supports_epoch_bump=True)
+            guard = rig.log.checks.begin_verification(producer_id, 0, sequence=0, supports_epoch_bump=True)
             assert rig.verifier.ask(
                 producer,
                 PARTITION,

@@ -361,3 +361,25 @@ def test_fenced_replica_that_kept_up_does_not_hold_the_high_watermark_back() -> 
     assert fetched(replica, 3, 2, 30) == [], "a fenced replica is not proposed"
     step(replica, BrokersChanged(eligible_epochs={1: 41, 2: 42, 3: 99}))
     assert fetched(replica, 3, 2, 40) == [], "nor one of an earlier incarnation"
+
+
+def test_a_produce_goes_on_waiting_when_a_replica_is_removed_and_the_leader_stays() -> None:
+    """A reassignment ends with a new leader epoch of the same leader (KIP-455). Its log goes on, so a record that was
+    appended before is committed after it, and its producer need not send it again."""
+    replica = leader(isr=(1, 2, 3))
+    step(replica, Appended(log_end_offset=4))
+    step(replica, AwaitReplication(token=9, required_offset=4, deadline_ms=500))
+    again = BecomeLeader(
+        leader_epoch=6, partition_epoch=8, isr=(1, 2), replicas=(1, 2), log_end_offset=4, min_insync_replicas=1
+    )
+    assert step(replica, again) == []
+    assert fetched(replica, 2, 4) == [
+        HighWatermarkAdvanced(high_watermark=4),
+        CompleteProduce(token=9, error_code=ErrorCode.none),
+    ]
+    step(replica, Appended(log_end_offset=5))
+    step(replica, AwaitReplication(token=10, required_offset=5, deadline_ms=500))
+    follows = BecomeFollower(
+        leader_id=2, leader_epoch=7, partition_epoch=9, isr=(1, 2), replicas=(1, 2), log_end_offset=5
+    )
+    assert step(replica, follows) == [CompleteProduce(token=10, error_code=ErrorCode.not_leader_or_follower)]

@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import shutil
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,10 @@ from broker.client.client_settings import (
     screen,
     support_of,
 )
-from broker.client.core.config import parse_consumer, parse_producer
-from broker.client.core.settings import as_properties
+from broker.client.core.config import as_properties, parse_consumer, parse_producer
+from broker.client.core.security_config import TOKEN_HANDLER, SecurityConfig
+from broker.client.core.settings import as_properties as properties_of
+from broker.client.core.settings import settings_of
 from broker.node.settings_page import CLIENT_CLASSES, names_from_jars
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +59,9 @@ def test_every_setting_of_kafka_has_an_answer_and_no_answer_is_left_over(scope: 
 def test_defaults_are_those_of_kafka(scope: str) -> None:
     parse = parse_producer if scope == "producer" else parse_consumer
     ours = as_properties(parse({**BOOT, "group.id": "g"} if scope == "consumer" else BOOT))
-    for name in honoured(scope) - SAME_BY_OTHER_WORDS:
+    security = {name: value or "null" for name, value in properties_of(SecurityConfig()).items()}
+    ours = {**security, **ours, "sasl.login.connect.timeout.ms": "null", "sasl.login.read.timeout.ms": "null"}
+    for name in honoured(scope) - SAME_BY_OTHER_WORDS - {TOKEN_HANDLER}:
         assert ours[name] == kafka_client_settings(scope)[name].default, name
 
 
@@ -76,7 +79,7 @@ def test_what_has_no_effect_is_told(scope: str, caplog: pytest.LogCaptureFixture
 @BOTH
 def test_what_is_refused_fails_unless_it_asks_for_nothing(scope: str) -> None:
     refused = [name for name in kafka_client_settings(scope) if support_of(scope, name)[0] == REFUSED_]  # type: ignore[index]
-    assert len(refused) > 50
+    assert len(refused) > 25
     for name in refused:
         assert screen(scope, {**BOOT, name: kafka_client_settings(scope)[name].default}) == BOOT
         with pytest.raises(ConfigurationError, match=re.escape(f"{name}: ")):
@@ -87,10 +90,11 @@ def test_what_is_refused_fails_unless_it_asks_for_nothing(scope: str) -> None:
 def test_every_honoured_field_is_read_somewhere(scope: str) -> None:
     paths = [path for path in (ROOT / "broker" / "client").rglob("*.py") if path.name != "config.py"]
     text = "\n".join(path.read_text() for path in paths)
-    own = (ROOT / "broker" / "client" / "core" / "config.py").read_text()
-    for field in fields(SCOPES[scope]):
+    core = ROOT / "broker" / "client" / "core"
+    own = (core / "config.py").read_text() + (core / "security_config.py").read_text()
+    for field in (*settings_of(SCOPES[scope]), *settings_of(SecurityConfig)):
         uses = len(re.findall(rf"config\.{field.name}\b", text)) + len(re.findall(rf"\.{field.name}\b", own))
-        assert uses or field.name == "security_protocol", f"{field.name} is read nowhere: honoured?"
+        assert uses, f"{field.name} is read nowhere: honoured?"
 
 
 def test_each_protocol_of_groups_has_settings_of_its_own() -> None:

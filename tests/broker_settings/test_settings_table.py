@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect, topic_config_problem
 from broker.kafka_settings import NAMES_FILE, kafka_settings
 from broker.node.settings.broker_settings import REFUSED, WITHOUT_EFFECT, support_of
-from broker.node.settings.config import NodeConfig, key_of
+from broker.node.settings.config import NodeConfig, key_of, setting_fields
 from broker.node.settings.properties import ConfigError, load_config, with_dynamic
 from broker.node.settings.topic_config import parse_topic_config, topic_defaults
 from broker.node.settings_page import CLASSES, PAGE, names_from_jars, page
@@ -73,6 +72,8 @@ def test_the_names_are_those_that_kafka_prints() -> None:
 OTHER_VALUES = {
     "cleanup.policy": "compact",
     "compression.type": "zstd",
+    "follower.replication.throttled.replicas": "0:1",
+    "leader.replication.throttled.replicas": "*",
     "message.timestamp.type": "LogAppendTime",
     "min.cleanable.dirty.ratio": "0.1",
     "retention.bytes": "5000",
@@ -104,13 +105,14 @@ def test_every_honoured_field_is_read_somewhere() -> None:
     text = "\n".join(path.read_text() for path in sources)
     by_topic = {setting.broker_key for setting in TOPIC_SETTINGS.values()}
     own = "\n".join(path.read_text() for path in owners)
-    for field in fields(NodeConfig):
+    for field in setting_fields():
         support = support_of(key_of(field.name))
         assert support is not None
         if support.effect is not Effect.HONOURED or key_of(field.name) in by_topic:
             continue
         # Where settings are read: the field, and at least one place that acts on it.
         uses = len(re.findall(rf"\b{field.name}\b", text)) + max(0, len(re.findall(rf"\b{field.name}\b", own)) - 1)
+        uses += text.count(f'"{key_of(field.name)}"')  # those that a listener may have of its own
         assert uses, f"{field.name} is read nowhere: honoured?"
 
 
@@ -122,11 +124,12 @@ def test_what_has_no_effect_is_told_and_what_is_refused_fails(tmp_path: Path) ->
         "7: unknown key node.idd, ignored; did you mean node.id?",
     ]
     for line, part in (
-        ("authorizer.class.name=org.example.A", "no authorization"),
-        ("sasl.enabled.mechanisms=SCRAM-SHA-512", "no authentication"),
+        ("ssl.keystore.password=x", "ssl.key.password is that of the key"),
+        ("authorizer.class.name=org.example.A", "other Java classes cannot be loaded"),
+        ("super.users=admin", "expected TYPE:NAME"),
         ("remote.log.storage.system.enable=true", "tiered storage"),
         ("process.roles=broker", "expected broker,controller"),
-        ("listener.security.protocol.map=INTERNAL:SSL,CONTROLLER:PLAINTEXT", "only PLAINTEXT"),
+        ("listener.security.protocol.map=INTERNAL:TLS,CONTROLLER:PLAINTEXT", "expected NAME:PROTOCOL"),
         ("listeners=INTERNAL://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093", "harness.allow.remote=true"),
     ):
         with pytest.raises(ConfigError, match=r"server\.properties:\d+: .*") as caught:
@@ -150,7 +153,7 @@ def test_coarser_names_count_where_the_finer_ones_are_absent(tmp_path: Path) -> 
 
 def test_settings_that_change_at_run_time_are_fields_that_change(tmp_path: Path) -> None:
     config, _ = loaded(tmp_path)
-    names = {key_of(field.name) for field in fields(NodeConfig)}
+    names = {key_of(field.name) for field in setting_fields()}
     assert set(DYNAMIC_BROKER_CONFIGS) <= names
     assert with_dynamic(config, {"log.retention.ms": "5", "max.connections": "7"}).log_retention_ms == 5
     assert with_dynamic(config, {}) is config

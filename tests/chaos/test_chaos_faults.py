@@ -56,6 +56,9 @@ class SmallCluster:
 
     kafka = plain
 
+    def is_tls(self, link):
+        return False
+
     def leader(self, topic, partition):
         return 2
 

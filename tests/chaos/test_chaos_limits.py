@@ -93,6 +93,9 @@ class OneBroker:
         assert link == "client-1"
         return SimpleNamespace(proxy=lambda name: SimpleNamespace(upstream=f"127.0.0.1:{self.number}")), link
 
+    def is_tls(self, link: str) -> bool:
+        return False
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()

@@ -334,6 +334,7 @@ CONVERSATIONS: dict[str, list[Call]] = {
         get("/nowhere"),
         delete(P),
         Call(method="PUT", path=P, body={}),
+        get("/metrics"),
         get("/reset"),
         get("/populate"),
         post("/version"),

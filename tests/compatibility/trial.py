@@ -51,8 +51,8 @@ def try_client(
     try:
         prepared = kind.prepare()
     except CannotPrepare as error:
-        cells = tuple(Cell(feature=each.name, state="failed", reason=f"not tried: {error}") for each in features)
-        return Trial(client=kind.name, language=kind.language, version="", cells=cells)
+        untried = tuple(Cell(feature=each.name, state="failed", reason=f"not tried: {error}") for each in features)
+        return Trial(client=kind.name, language=kind.language, version="", cells=untried)
     log = world.directory / f"{kind.name.replace(' ', '-')}.log"
     driver = Driver(prepared.command, world.bootstrap, log, prepared.environment)
     cells = []

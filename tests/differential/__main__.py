@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from broker.wire.apis import ApiKey
+from tests.differential import guarded
 from tests.differential.differences import NAMED, Found, page
 from tests.differential.generator import chapters
 from tests.differential.run import Result, both, run
@@ -29,16 +30,17 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--requests", type=int, default=40, help="requests for each API and version")
     parser.add_argument("--apis", default="", help="only APIs whose name contains this; comma-separated")
+    parser.add_argument("--guarded", action="store_true", help="with access control lists (guarded.py)")
     chosen = parser.parse_args()
     parts = [part for part in chosen.apis.upper().split(",") if part]
     keys = [key for key in ApiKey if any(part in key.name for part in parts)]
     with ThreadPoolExecutor(len(chosen.seeds)) as side_by_side:
-        results = list(side_by_side.map(lambda seed: _one(seed, chosen.requests, keys), chosen.seeds))
+        results = list(side_by_side.map(lambda seed: _one(seed, chosen.requests, keys, chosen.guarded), chosen.seeds))
     result = Result.of_all(results)
     _show(result.unnamed)
     total, same = sum(result.requests.values()), sum(result.equal.values())
     _tell(f"{total} requests, {same} answered the same, named: {dict(result.named)}")
-    if not parts:
+    if not parts and not chosen.guarded:
         for each in NAMED:
             if not result.named[each.name]:
                 _tell(f"never met: {each.name}")
@@ -47,10 +49,12 @@ def main() -> int:
     return 1 if result.unnamed else 0
 
 
-def _one(seed: int, requests: int, keys: list[ApiKey]) -> Result:
+def _one(seed: int, requests: int, keys: list[ApiKey], is_guarded: bool) -> Result:
     result = Result()
-    with tempfile.TemporaryDirectory() as directory, both(Path(directory)) as (theirs, ours):
-        run(theirs, ours, chapters(seed, requests, keys=keys), result, lambda text: _tell(f"seed {seed}: {text}"))
+    with tempfile.TemporaryDirectory() as directory, both(Path(directory), is_guarded=is_guarded) as (theirs, ours):
+        asked = chapters(seed, requests, keys=keys)
+        rules_of = (lambda chapter: guarded.rules_of(chapter, seed)) if is_guarded else None
+        run(theirs, ours, asked, result, lambda text: _tell(f"seed {seed}: {text}"), rules_of=rules_of)
     return result
 
 

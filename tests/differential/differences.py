@@ -78,19 +78,6 @@ def both(*parts: Callable[[Found], bool]) -> Callable[[Found], bool]:
     return lambda found: all(part(found) for part in parts)
 
 
-def _quotas_of_others(found: Found) -> bool:
-    """Without the entities that have a part other than client-id the lists are the same."""
-    if found.asked.key is not ApiKey.DESCRIBE_CLIENT_QUOTAS or found.path != "entries":
-        return False
-    kept = [each for each in found.theirs or () if {part["entity_type"] for part in each["entity"]} == {"client-id"}]
-    return isinstance(found.ours, list) and kept == found.ours and len(found.theirs) > len(kept)
-
-
-_alters_quotas_of_others = both(
-    at("ALTER_CLIENT_QUOTAS", "entries.error_code", "none", "invalid_request"), asks("entity_type", "user", "ip")
-)
-
-
 _GROUPS_IN_MEMORY = (
     at("DESCRIBE_GROUPS", "groups.group_state", "Empty", "Dead"),
     at("DESCRIBE_GROUPS", "groups.error_code", "none", "group_id_not_found"),
@@ -195,9 +182,31 @@ NAMED: tuple[Named, ...] = (
         ),
     ),
     Named(
-        name="Quotas of users and addresses",
-        why="Without authentication there is no user, and limits by address are not kept: refused, so never described.",
-        applies=lambda found: _quotas_of_others(found) or _alters_quotas_of_others(found),
+        name="CreateTopics, only validated, by a client who may not describe settings",
+        why="Apache Kafka tells the id of a topic that it has not made; here none.",
+        applies=both(at("CREATE_TOPICS", "topics.topic_id", "#", "None"), asks("validate_only", True)),
+    ),
+    Named(
+        name="Wrong settings of a broker, by a client who may not change them",
+        why="Apache Kafka looks at APPEND and SUBTRACT first; here at the client's rights.",
+        applies=at(
+            "INCREMENTAL_ALTER_CONFIGS", "responses.error_code", "invalid_config", "cluster_authorization_failed"
+        ),
+    ),
+    Named(
+        name="An empty salted password",
+        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); here UNACCEPTABLE_CREDENTIAL.",
+        applies=both(
+            at("ALTER_USER_SCRAM_CREDENTIALS", "results.error_code", "unknown_server_error", "unacceptable_credential"),
+            asks("salted_password", b""),
+        ),
+    ),
+    Named(
+        name="DescribeUserScramCredentials of all users, refused",
+        why="Apache Kafka fails inside and leaves the client to its time limit; here CLUSTER_AUTHORIZATION_FAILED.",
+        applies=both(
+            at("DESCRIBE_USER_SCRAM_CREDENTIALS", r"\(whole\)", "does not answer", ".*cluster_authorization_failed.*"),
+        ),
     ),
     Named(
         name="Groups of which nothing was written",
@@ -302,14 +311,15 @@ def page(counts: Counter[str], requests: Counter[str], equal: Counter[str], seed
         "Written by `make differential`: the same requests, drawn by a seed, valid and invalid, of every API and",
         "version that the broker offers to clients, go to it and to a node of Apache Kafka 4.3.1. Answers are compared",
         "field by field; ids that a broker makes up, addresses, times and texts of errors are masked. What differs all",
-        "the same must be named here (tests/differential/differences.py), or the run fails.",
+        "the same must be named here (tests/differential/differences.py), or the run fails. A second run asks under",
+        "access control lists, which a seed draws (tests/differential/guarded.py). Its requests are not counted here.",
         "",
         "Not asked: a thing named twice in one request of an API whose answer to that is an accident of Apache Kafka's",
         "maps (`NEVER_TWICE` in tests/differential/generator.py); AddPartitionsToTxn without partitions, whose answer",
         "has no place for an error; several markers in one WriteTxnMarkers, of which one that fits no log leaves all",
         "without an answer there; InitProducerId with an epoch of before while a transaction is open, which aborts it",
         "there and is refused here, so that a predecessor cannot harm its successor; segment.bytes below 1 MiB, which",
-        "is allowed here; what needs several brokers, TLS or an authoriser; requests beyond the limits at the end of",
+        "is allowed here; what needs several brokers or TLS; requests beyond the limits at the end of",
         "[settings.md](settings.md), which Apache Kafka does not have (LogAppendTime set by a producer on a topic of",
         "CreateTime, which it corrects, is refused here).",
         "",

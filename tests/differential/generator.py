@@ -36,6 +36,8 @@ NEIGHBOURS: Mapping[ApiKey, Sequence[ApiKey]] = {
     ),
     **dict.fromkeys((ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.DELETE_RECORDS), (ApiKey.PRODUCE,)),
     **dict.fromkeys((ApiKey.DESCRIBE_CONFIGS,), (ApiKey.INCREMENTAL_ALTER_CONFIGS,)),
+    **dict.fromkeys((ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS), (ApiKey.CREATE_ACLS,)),
+    **dict.fromkeys((ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,), (ApiKey.ALTER_USER_SCRAM_CREDENTIALS,)),
     **dict.fromkeys((ApiKey.DESCRIBE_CLIENT_QUOTAS,), (ApiKey.ALTER_CLIENT_QUOTAS,)),
     **dict.fromkeys((ApiKey.METADATA, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS), (ApiKey.CREATE_TOPICS,)),
 }
@@ -188,6 +190,12 @@ def _scalar(key: ApiKey, shape: Any, chosen: Mapping[str, Sequence[Any]], rng: r
         pool = chosen["create.name"]
     if key is ApiKey.DESCRIBE_QUORUM and shape.name == "topic_name":
         pool = chosen["quorum.name"]
+    if key is ApiKey.DESCRIBE_ACLS:
+        pool = chosen.get(f"describe.{shape.name}", pool)
+    if key is ApiKey.SASL_HANDSHAKE:  # not the number of a mechanism, as in the APIs of SCRAM
+        pool = ("PLAIN", "SCRAM-SHA-256", "none of these", "")
+    if key is ApiKey.SASL_AUTHENTICATE:
+        pool = (b"", b"\0alice\0secret", b"n,,n=alice,r=abc")
     if key is ApiKey.INIT_PRODUCER_ID and shape.name == "producer_epoch":
         pool = chosen["init.producer_epoch"]
     if pool is None:

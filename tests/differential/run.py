@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cluster_helper import Cluster
 from kafka_node import kafka_node
 
 from broker.wire.apis import ApiKey
+from tests.differential import guarded
 from tests.differential.differences import Found, compare, name_of
 from tests.differential.generator import Asked, Chapter
-from tests.differential.side import Side
+from tests.differential.side import OWN_ADDRESS, Side
 
 SETTINGS = {
     "auto.create.topics.enable": "false",
@@ -63,29 +65,45 @@ class Result:
 
 
 @contextmanager
-def both(directory: Path) -> Iterator[tuple[Side, Side]]:
-    """(Apache Kafka, ours), ready."""
+def both(directory: Path, *, is_guarded: bool = False) -> Iterator[tuple[Side, Side]]:
+    """(Apache Kafka, ours), ready. `is_guarded`: with an authorizer, and asked as the guest of guarded.py."""
+    settings = {**SETTINGS, **guarded.SETTINGS} if is_guarded else SETTINGS
+    source = guarded.GUEST if is_guarded else OWN_ADDRESS
     with ExitStack() as stack:
         for name in ("kafka", "ours"):
             (directory / name).mkdir(parents=True)
-        theirs = Side(stack.enter_context(kafka_node(directory / "kafka", {**SETTINGS, **KAFKA_SETTINGS})))
-        cluster = stack.enter_context(Cluster(directory / "ours", brokers=1, settings=SETTINGS))
-        ours = Side(cluster.ports[1]["DIRECT"])
+        port = stack.enter_context(kafka_node(directory / "kafka", {**settings, **KAFKA_SETTINGS}))
+        theirs = Side(port, source)
+        cluster = stack.enter_context(Cluster(directory / "ours", brokers=1, settings=settings))
+        ours = Side(cluster.ports[1]["DIRECT"], source)
         for side in (theirs, ours):
             stack.callback(side.close)
             side.wait_until_ready()
+            if is_guarded:
+                side.allow(OWN_ADDRESS, guarded.EVERYTHING)
         yield theirs, ours
 
 
 def run(
-    theirs: Side, ours: Side, chapters: Iterable[Chapter], result: Result, tell: Callable[[str], None] = lambda _: None
+    theirs: Side,
+    ours: Side,
+    chapters: Iterable[Chapter],
+    result: Result,
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    rules_of: Callable[[Chapter], list[Mapping[str, Any]]] | None = None,
 ) -> None:
-    """Adds to `result`."""
+    """Adds to `result`. `rules_of`: what the guest may do in a chapter."""
     with ThreadPoolExecutor(1) as other:  # both at once, one request at a time each
         for chapter in chapters:
             begun = other.submit(theirs.begin, chapter)
             ours.begin(chapter)
             begun.result()
+            if rules_of is not None:
+                rules = rules_of(chapter)
+                allowed = other.submit(theirs.allow, guarded.GUEST, rules)
+                ours.allow(guarded.GUEST, rules)
+                allowed.result()
             before = len(result.unnamed)
             for asked in chapter.asked:
                 _let_members_go(theirs, ours)
@@ -98,6 +116,8 @@ def run(
                     time.sleep(READ_AGAIN_AFTER_S)
                 _note(asked, differences, result)
             new = result.unnamed[before:]
+            if new and rules_of is not None:
+                tell("  " + "; ".join(guarded.described(rules)))
             tell(f"{chapter.title}: {len(chapter.asked)} requests, {len(new)} unnamed differences")
             for each in new[:TOLD_MAX]:
                 tell(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -25,6 +25,7 @@ from tests.differential.values import BASE_MS, METADATA_TOPIC, Symbol
 
 ANSWER_TIMEOUT_S = 15.0
 READY_TIMEOUT_S = 180.0
+OWN_ADDRESS = "127.0.0.1"
 CLOSED, SILENT = "closes the connection", "does not answer"
 _LEFT_OUT = frozenset({
     "throttle_time", "error_message", "host", "port", "client_host", "cluster_id", "log_dir", "total_bytes",
@@ -34,7 +35,7 @@ _LEFT_OUT = frozenset({
 _MADE_UP = frozenset({"producer_id", "session_id", "member_id", "leader", "leader_id", "rack"})
 _IDENTITIES = (
     "entity", "topic_name", "topic", "name", "topic_id", "resource_type", "resource_name", "group_id",
-    "transactional_id", "key", "partition_index", "partition", "index", "api_key", "producer_id",
+    "transactional_id", "user", "key", "partition_index", "partition", "index", "api_key", "producer_id",
 )  # fmt: skip
 # What a client asks again for. Kafka answers some of them while a coordinator is still writing the request before.
 _PASSING = frozenset({
@@ -49,9 +50,12 @@ LAST_TIMESTAMP_MS = BASE_MS + 1_000
 class Side:
     """`ask` gives a comparable answer; `begin` makes what a chapter starts from."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    """`source` is the address that `ask` comes from. `begin` always comes from 127.0.0.1."""
+
+    def __init__(self, port: int, source: str = OWN_ADDRESS) -> None:
+        self.port, self._source = port, source
         self._connection: socket.socket | None = None
+        self._own: socket.socket | None = None  # from 127.0.0.1, if that is another
         self._known: dict[Symbol, Any] = {}
         self._chapter = ""
         self.joined_at_s = -float("inf")  # by the monotonic clock, when a member last joined a group
@@ -60,6 +64,9 @@ class Side:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        if self._own is not None:
+            self._own.close()
+            self._own = None
 
     def wait_until_ready(self) -> None:
         """Both kinds of coordinator answer for every partition of their topics."""
@@ -110,6 +117,29 @@ class Side:
             assert time.monotonic() < deadline, f"cannot begin {chapter.title}: partitions without leader"
             time.sleep(0.05)
 
+    def allow(self, host: str, rules: Sequence[Mapping[str, Any]]) -> None:
+        """These access control lists and no others for User:ANONYMOUS at `host`. Returns when they count."""
+        every = {"resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1, "operation": 1,
+                 "principal_filter": None, "permission_type": 1, "host_filter": host}  # fmt: skip
+        self._plain(ApiKey.DELETE_ACLS, 3, filters=[every])
+        mine = {"principal": "User:ANONYMOUS", "host": host}
+        created = self._plain(ApiKey.CREATE_ACLS, 3, creations=[{**rule, **mine} for rule in rules])
+        assert {each.error_code for each in created.results} <= {ErrorCode.none}, created
+        wanted = {(rule["resource_type"], rule["resource_name"], rule["resource_pattern_type"], rule["operation"],
+                   rule["permission_type"]) for rule in rules}  # fmt: skip
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while True:
+            told = self._plain(ApiKey.DESCRIBE_ACLS, 3, **every)
+            found = {
+                (each.resource_type, each.resource_name, each.pattern_type, acl.operation, acl.permission_type)
+                for each in told.resources
+                for acl in each.acls
+            }
+            if found == wanted:
+                return
+            assert time.monotonic() < deadline, f"the access control lists do not come to count: {found}"
+            time.sleep(0.02)
+
     def _is_led(self, topic: str, partitions: int) -> bool:
         asked = [{"partition_index": index, "current_leader_epoch": -1, "timestamp": -1} for index in range(partitions)]
         topics = [{"name": topic, "partitions": asked}]
@@ -142,17 +172,31 @@ class Side:
 
     def _plain(self, key: ApiKey, version: int, **values: Any) -> Any:
         try:
-            return self._send(key, version, values, timeout_s=READY_TIMEOUT_S)
+            if self._source == OWN_ADDRESS:
+                return self._send(key, version, values, timeout_s=READY_TIMEOUT_S)
+            self._connection, self._own = self._own, self._connection
+            try:
+                return self._send(key, version, values, timeout_s=READY_TIMEOUT_S, source=OWN_ADDRESS)
+            finally:
+                self._connection, self._own = self._own, self._connection
         except OSError:
             self.close()
             return None
 
     def _send(
-        self, key: ApiKey, version: int, values: Mapping[str, Any], *, timeout_s: float = ANSWER_TIMEOUT_S
+        self,
+        key: ApiKey,
+        version: int,
+        values: Mapping[str, Any],
+        *,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        source: str | None = None,
     ) -> Any:
         message = request(key, version, **values)
         if self._connection is None:
-            self._connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout_s)
+            self._connection = socket.create_connection(
+                (OWN_ADDRESS, self.port), timeout=timeout_s, source_address=(source or self._source, 0)
+            )
         self._connection.settimeout(timeout_s)
         self._connection.sendall(b"".join(encode_request(key, version, 7, "differential", message)))
         (size,) = struct.unpack(">i", self._read(4))

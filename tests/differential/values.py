@@ -58,6 +58,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
     group = (names.group, names.group, names.group, f"{names.chapter}-other", "")
     partition = (0, 0, 0, 1, 1, 2, 77, -1)
     ids = (Symbol("topic", first), Symbol("topic", first), Symbol("topic", second), NOWHERE, None)
+    user = (f"{names.chapter}-a", f"{names.chapter}-a", f"{names.chapter}-b", "")
     ms = timedelta(milliseconds=10_000)
     long = timedelta(milliseconds=600_000)  # nothing expires while a slow machine runs a chapter
     producer, epoch = Symbol("producer", names.transactional_id), Symbol("epoch", names.transactional_id)
@@ -129,6 +130,8 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "replication_factor": (1, 1, -1, 0, 2),
         "assignments.partition_index": (0, 1, 1),
         "broker_ids": (1, 1, 1, 4),
+        "replicas": (1, 1, 1, 4),
+        "broker_id": (4, 77, -1),  # to be unregistered: not the one that answers
         "configs.name": ("retention.ms", "cleanup.policy", "segment.bytes", "no.such.setting", "max.message.bytes", ""),
         "configs.value": ("2000000", "delete", "compact", "compact,delete", "abc", "-5", "", None),
         "validate_only": (False, True),
@@ -149,6 +152,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "coordinator_epoch": (0, 1),
         "transaction_version": (0, 1, 2),
         "resource_type": (2, 2, 2, 4, 8, 77),
+        "resource_types": (2, 4, 8, 16, 32, 77),
         "resource_name": (first, first, second, f"{names.chapter}-absent", "1", "9", ""),
         "configuration_keys": ("retention.ms", "cleanup.policy", "no.such.setting"),
         "include_synonyms": (False, True),
@@ -186,6 +190,30 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "fetch.replica_epoch": (-1,),
         "replica_epoch": (-1,),
         "cluster_id": (None,),
+        # Access control lists: of principals that nobody is, so that no filter reaches those that others live by.
+        "creations.resource_type": (2, 2, 3, 4, 5, 6, 7, 0, 99),
+        "creations.resource_name": (first, f"{names.chapter}-", "*", "kafka-cluster", ""),
+        "resource_pattern_type": (3, 3, 4, 4, 0, 99),
+        "principal": (f"User:{names.chapter}-p", f"User:{names.chapter}-p", f"User:{names.chapter}-q", "nobody"),
+        "host": ("*", "10.0.0.1"),
+        "operation": (2, 3, 4, 5, 8, 12, 15, 0, 99),
+        "permission_type": (3, 3, 2, 0, 99),
+        "resource_type_filter": (1, 1, 2, 3, 4, 0),
+        "resource_name_filter": (None, None, first, f"{names.chapter}-", "*"),
+        "pattern_type_filter": (1, 1, 2, 3, 4, 0),
+        "principal_filter": (f"User:{names.chapter}-p", f"User:{names.chapter}-p", f"User:{names.chapter}-q"),
+        "host_filter": (None, None, "*"),
+        "filters.operation": (1, 1, 1, 3, 4, 0),
+        "filters.permission_type": (1, 1, 1, 2, 3),
+        "describe.operation": (1, 1, 1, 3, 4, 0),
+        "describe.permission_type": (1, 1, 1, 2, 3),
+        "deletions.name": user,
+        "upsertions.name": user,
+        "users.name": user,
+        "mechanism": (1, 1, 2, 2, 0, 9),
+        "iterations": (4096, 4096, 8192, 4095, 16385),
+        "salt": (b"salt", b"salt", b""),
+        "salted_password": (b"salted", b"salted", b""),
     }
 
 

@@ -189,3 +189,6 @@ def still_listening(inodes: set[str]) -> set[str]:
 
 def leases(state_home: Path) -> list[Path]:
     return sorted((state_home / "kafka-harness" / "leases").glob("*"))
+
+
+Start = Callable[..., HarnessProcess]

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.clusters.base import Address
+from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.kafka.jars import ensure_jars, java_command
-from harness.clusters.kafka.layout import DEFAULT_SETTINGS, new_cluster_id
+from harness.clusters.kafka.layout import DEFAULT_SETTINGS
 from harness.clusters.ports import PortAllocator
 from harness.clusters.probe import BrokerProbe
 
@@ -26,9 +27,11 @@ _LISTENERS: Final = (*PROTOCOLS, "CONTROLLER")
 
 
 class SecuredKafka:
-    """`directory` takes everything; `start` returns when all brokers see one another, `stop` when all are gone."""
+    """`directory` takes everything; `start` returns when all brokers see one another, `stop` when all are gone.
+    `session_ms`: how long an authentication counts (connections.max.reauth.ms), 0 for ever."""
 
-    def __init__(self, directory: Path, *, brokers: int) -> None:
+    def __init__(self, directory: Path, *, brokers: int, session_ms: int = 0) -> None:
+        self._session_ms = session_ms
         self.directory, self.ids = directory, tuple(range(1, brokers + 1))
         self.password = secrets.token_urlsafe(12)
         self._store_password = secrets.token_urlsafe(12)
@@ -50,10 +53,12 @@ class SecuredKafka:
             lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={self.directory / 'ca.pem'}"]
         if protocol.startswith("SASL"):
             module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+            options = f'username="{USER}" password="{password or self.password}"'
+            if mechanism == "OAUTHBEARER":
+                module, options = "oauthbearer.OAuthBearerLoginModule", f'unsecuredLoginStringClaim_sub="{USER}"'
             lines += [
                 f"sasl.mechanism={mechanism}",
-                f"sasl.jaas.config=org.apache.kafka.common.security.{module} required "
-                f'username="{USER}" password="{password or self.password}";',
+                f"sasl.jaas.config=org.apache.kafka.common.security.{module} required {options};",
             ]
         path = self.directory / f"client-{protocol}-{mechanism}-{'other' if password else 'own'}.properties"
         path.write_text("\n".join(lines) + "\n")
@@ -65,9 +70,10 @@ class SecuredKafka:
         base = [java, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars}/*"]
         for broker in self.ids:
             path = self._write_properties(broker)
-            scram = f"SCRAM-SHA-256=[name={USER},password={self.password}]"
+            scram = [f"{each}=[name={USER},password={self.password}]" for each in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
             tool = [*base, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path)]
-            subprocess.run([*tool, "--add-scram", scram], check=True, capture_output=True, timeout=60)
+            users = [part for each in scram for part in ("--add-scram", each)]
+            subprocess.run([*tool, *users], check=True, capture_output=True, timeout=60)
         for broker in self.ids:
             with (self.directory / f"broker-{broker}.log").open("wb") as log:
                 command = [base[0], "-Xmx384m", *base[1:], "kafka.Kafka", str(self._properties(broker))]
@@ -124,15 +130,21 @@ class SecuredKafka:
             "ssl.keystore.password": self._store_password,
             "ssl.key.password": self._store_password,
             "ssl.keystore.type": "PKCS12",
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            "connections.max.reauth.ms": str(self._session_ms),
         }
         for listener in ("sasl_plaintext", "sasl_ssl"):
             prefix = f"listener.name.{listener}"
             settings[f"{prefix}.plain.sasl.jaas.config"] = (
                 f"org.apache.kafka.common.security.plain.PlainLoginModule required {plain};"
             )
-            settings[f"{prefix}.scram-sha-256.sasl.jaas.config"] = (
-                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            for hashed in ("256", "512"):
+                settings[f"{prefix}.scram-sha-{hashed}.sasl.jaas.config"] = (
+                    "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+                )
+            settings[f"{prefix}.oauthbearer.sasl.jaas.config"] = (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                'unsecuredLoginStringClaim_sub="broker";'
             )
         path = self._properties(broker)
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

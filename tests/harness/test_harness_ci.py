@@ -123,7 +123,7 @@ def test_an_allowance_file_that_cannot_be_used_stops_the_run_before_it_starts(
     path = tmp_path / "allowed.yaml"
     path.write_text("allow: [{cell: a}]")
     assert execute(["chaos", "--smoke", "--allow", str(path)]) == ExitCode.USAGE
-    assert f"--allow {path}: allow.0.invariant: Field required" in capsys.readouterr().err
+    assert f"--allow {path}: allow.0.invariant: this key is required" in capsys.readouterr().err
 
 
 @pytest.mark.long

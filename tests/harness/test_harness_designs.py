@@ -121,7 +121,7 @@ def test_a_value_brings_the_settings_that_it_demands(tmp_path: Path) -> None:
     ("sweep", "message"),
     [
         ("  vary: {workload.rate: [5]}\n", "workload.rate: no such key; did you mean 'workload.rate_per_s'"),
-        ("  vary: {topic.partitions: [0]}\n", "topic.partitions: Input should be greater than or equal to 1"),
+        ("  vary: {topic.partitions: [0]}\n", "topic.partitions: expected 1 or more"),
         ("  vary: {linger.ms: {from: 1, to: 100}}\n", "only design latin-hypercube takes one, not one-at-a-time"),
         ("  samples: 9\n  vary: {linger.ms: [1]}\n", "samples belongs to design latin-hypercube"),
         (

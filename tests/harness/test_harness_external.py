@@ -175,7 +175,9 @@ def test_scenarios_do_the_predicted_damage_on_a_secured_cluster(
 @pytest.mark.external
 @pytest.mark.kafka
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("client", "in_flight"), [("confluent", 5), ("java", 5), ("aiokafka", 1), ("kafka_python", 5)])
+@pytest.mark.parametrize(
+    ("client", "in_flight"), [("reference", 5), ("confluent", 5), ("java", 5), ("aiokafka", 1), ("kafka_python", 5)]
+)
 def test_a_suite_runs_on_a_secured_cluster_without_proxies(
     secured: SecuredKafka, tmp_path: Path, client: str, in_flight: int
 ) -> None:
@@ -223,6 +225,7 @@ COPIERS = """    - {name: copier, consumers: 2, mode: group, own_processes: true
 @pytest.mark.parametrize(
     ("protocol", "mechanism", "client", "copiers"),
     [
+        ("SASL_SSL", "SCRAM-SHA-512", "reference", COPIERS),
         ("SASL_SSL", "SCRAM-SHA-256", "confluent", COPIERS),
         ("SASL_SSL", "PLAIN", "java", COPIERS),
         ("SASL_SSL", "SCRAM-SHA-256", "aiokafka", ""),

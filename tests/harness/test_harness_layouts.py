@@ -8,7 +8,8 @@ import pytest
 
 from chaos.interposer import fault_page
 from harness.clusters.base import ClusterLayout
-from harness.clusters.kafka.layout import kafka_layout, new_cluster_id
+from harness.clusters.cluster_id import new_cluster_id
+from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator, ephemeral_range_start, is_free
 
@@ -21,6 +22,7 @@ def reference(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
         proxied=proxied,
         journal_appends=True,
         ports=PortAllocator(),
+        cluster_id=new_cluster_id(),
     )
 
 
@@ -57,7 +59,13 @@ def test_a_proxied_cluster_has_a_proxy_for_every_ordered_link(make, tmp_path: Pa
 @pytest.mark.parametrize(("settings", "module"), [({}, "broker.node"), ({"harness.mutant": "m"}, "broker.mutants")])
 def test_a_mutant_is_started_by_an_entry_of_its_own(tmp_path: Path, settings: dict[str, str], module: str) -> None:
     layout = reference_layout(
-        tmp_path, brokers=1, settings=settings, proxied=False, journal_appends=False, ports=PortAllocator()
+        tmp_path,
+        brokers=1,
+        settings=settings,
+        proxied=False,
+        journal_appends=False,
+        ports=PortAllocator(),
+        cluster_id=new_cluster_id(),
     )
     assert layout.nodes[0].command[1:3] == ("-m", module)
 
@@ -100,6 +108,12 @@ def test_only_an_interposed_kafka_node_has_the_library_before_it(tmp_path: Path)
     node = kafka(tmp_path, proxied=True, interposer=library).nodes[1]
     assert node.fault_page == node.directory / "fault-page"
     assert node.environment == {"LD_PRELOAD": str(library), fault_page.ENVIRONMENT: str(node.fault_page)}
+
+
+def test_the_nodes_of_a_cluster_share_its_id(tmp_path: Path) -> None:
+    ids = {node.properties["harness.cluster.id"] for node in reference(tmp_path, proxied=False).nodes}
+    assert len(ids) == 1
+    assert ids != {node.properties["harness.cluster.id"] for node in reference(tmp_path, proxied=False).nodes}
 
 
 def test_cluster_ids_have_the_form_that_storage_tool_takes() -> None:

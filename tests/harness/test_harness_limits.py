@@ -25,6 +25,7 @@ workload: {rate_per_s: 100, record_size_bytes: 100, producers: 1, consumers: 1, 
 """  # noqa: E501 (a suite's line)
 SWEEP = "sweep: {baseline: {linger.ms: 5}, vary: {linger.ms: [0]}, repetitions: 2}\n"
 CHAOS = "chaos: [{scenario: leader-loss, cases: [acks-1]}]\n"
+CEILINGS = "sweep: {baseline: {linger.ms: 5}, vary: {linger.ms: [0]}, repetitions: 2, ceiling: {outstanding: 64}}\n"
 SEARCH = "search: {properties: {acks: all}, low_per_s: 100, high_per_s: 1000}\n"
 
 
@@ -48,6 +49,28 @@ def test_a_limit_holds_for_every_cell_and_one_against_the_baseline_for_the_other
         "sweep-linger.ms-0": ("lost == 0", "throughput >= 0.9 * baseline"),
         "chaos-leader-loss-acks-1": ("lost == 0",),
     }
+
+
+def test_throughput_against_the_baseline_and_capacity_hold_for_the_ceilings_of_a_sweep_that_has_them(
+    tmp_path: Path,
+) -> None:
+    against, absolute = "throughput >= 0.9 * baseline", "throughput_per_s >= 50"
+    text = f"limits: [{against}, {absolute}, capacity >= 500, p99_ms <= 2 * baseline]\n"
+    found = {cell.cell_id: cell.record.limits for cell in plan(suite_of(tmp_path, CEILINGS + CHAOS + text))}
+    assert {name.removesuffix("-r1"): own for name, own in found.items() if not name.endswith("-r2")} == {
+        "sweep-baseline": (absolute,),
+        "sweep-linger.ms-0": (absolute, "p99_ms <= 2 * baseline"),
+        "ceiling-baseline": ("capacity >= 500",),
+        "ceiling-linger.ms-0": (against, "capacity >= 500"),
+        "chaos-leader-loss-acks-1": (absolute,),
+    }
+
+
+def test_patterns_say_otherwise(tmp_path: Path) -> None:
+    at_rate = "limits: [{limit: throughput >= 0.9 * baseline, cells: sweep-*}, {limit: capacity >= 5, cells: '*'}]\n"
+    found = {cell.cell_id: cell.record.limits for cell in plan(suite_of(tmp_path, CEILINGS + at_rate))}
+    assert found["sweep-linger.ms-0-r1"] == ("throughput >= 0.9 * baseline",)
+    assert found["ceiling-linger.ms-0-r1"] == ("capacity >= 5",)
 
 
 def test_cells_are_chosen_by_patterns(tmp_path: Path) -> None:
@@ -105,6 +128,8 @@ def test_the_tries_of_a_search_have_limits_only_if_they_are_named(tmp_path: Path
         (SWEEP + "limits: [{limit: total(lost) == 0, cells: chaos-*}]\n", "no cell is named 'chaos-*'"),
         (SWEEP + "limits: [found_rate_per_s >= 500]\n", "the suite has no search that could find a rate"),
         (SEARCH + "limits: [{limit: found_rate_per_s >= 500, cells: search-*}]\n", "leave `cells` out"),
+        (SWEEP + "limits: [capacity >= 500]\n", "the suite has no `sweep.ceiling`"),
+        (CEILINGS + "limits: [{limit: capacity >= 500, cells: sweep-*}]\n", "none of these cells is a ceiling"),
         (SWEEP + "thresholds: [p99_ms <= 50]\n", "no such key; here it is limits"),
     ],
 )

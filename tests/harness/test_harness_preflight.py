@@ -119,10 +119,13 @@ def _check(*, bootstrap: str, client_config: Path | None = None) -> None:
     ("properties", "told"),
     [
         ("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=no-such.pem", "is no file"),
-        ("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=c.properties", "cannot be used"),
+        (
+            "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=c.properties",
+            "no certificate or crl found",
+        ),
         ("security.protocol=SSLX", "did you mean 'SSL'"),
-        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI", "sasl.mechanism is 'GSSAPI'"),
-        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN", "sasl.jaas.config has no username"),
+        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI", "sasl.mechanism: GSSAPI is not spoken"),
+        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN", "sasl.jaas.config: is needed"),
         ("security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.location=no-such.pem", "keystore.location"),
     ],
 )

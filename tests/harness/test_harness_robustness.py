@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,26 +21,12 @@ from harness.errors import EnvironmentFault, ExitCode
 from runlog.records.cell import CellStatus
 from runlog.records.documents import read_cell, read_run_record
 from runlog.records.run import RunStatus
-from tests.harness.harness_process import HarnessProcess, leases, write_suite
+from tests.harness.harness_process import HarnessProcess, Start, leases, write_suite
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 CELL = "chaos-short-only"
 # From the moment it broke to the exit: draining, healing, stopping; on a busy machine.
 BOUND_S = 90.0
-Start = Callable[..., HarnessProcess]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    started: list[HarnessProcess] = []
-
-    def begin(*arguments: str) -> HarnessProcess:
-        started.append(HarnessProcess(tmp_path, *arguments))
-        return started[-1]
-
-    yield begin
-    for process in started:
-        process.close()
 
 
 def run_short(start: Start, tmp_path: Path, run_dir: str = "run") -> HarnessProcess:

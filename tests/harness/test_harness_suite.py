@@ -66,7 +66,7 @@ def test_a_misspelt_key_inside_a_list_names_its_line() -> None:
 def test_a_wrong_value_says_what_was_expected_and_got() -> None:
     message = message_of(GOOD.replace("rate_per_s: 100", "rate_per_s: fast"))
     assert "mine.yaml:3: workload.rate_per_s: " in message
-    assert "valid number" in message
+    assert "expected a number" in message
     assert "got 'fast'" in message
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.clusters.cluster import Cluster
 from harness.run import load_plan
 from harness.run.context import RunContext
 from harness.run.warm_up import (
@@ -32,6 +33,10 @@ from runlog.quality.criteria import Criteria
 from tests.harness.test_harness_lint import SOUND, recorded
 from workloads.model import Plan, Spike
 
+CLUSTER = cast(
+    Cluster, SimpleNamespace(bootstrap_servers="127.0.0.1:1", client_properties={"security.protocol": "SSL"})
+)
+
 
 def context_in(directory: Path) -> RunContext:
     clock = SimpleNamespace(t0_monotonic_ns=5)
@@ -43,7 +48,7 @@ def test_the_plan_is_the_cells_load_at_twice_its_rate_apart_from_the_run(tmp_pat
     spiky = SOUND.workload.model_copy(update={"schedule": spike})
     planned = replace(SOUND, workload=spiky)
     context = context_in(tmp_path)
-    document: dict[str, Any] = plan_of(planned, context, "127.0.0.1:1")
+    document: dict[str, Any] = plan_of(planned, context, CLUSTER)
     plan = Plan.model_validate(document)
     assert plan.workload.rate_per_s == RATE_FACTOR * planned.workload.rate_per_s
     assert (plan.topic, plan.cell_id, plan.run_dir) == (f"harness-1-{TOPIC}", CELL_ID, tmp_path / CELL_ID)
@@ -54,14 +59,15 @@ def test_the_plan_is_the_cells_load_at_twice_its_rate_apart_from_the_run(tmp_pat
 def test_the_settings_are_the_cells_but_something_is_acknowledged(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     silent = recorded(SOUND, properties={"acks": "0", "enable.idempotence": "false", "linger.ms": "7"})
-    document: dict[str, Any] = plan_of(silent, context, "127.0.0.1:1")
-    assert document["properties"] == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
+    document: dict[str, Any] = plan_of(silent, context, CLUSTER)
+    settings = {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
+    assert document["properties"] == {**settings, "security.protocol": "SSL"}, "and what the cluster asks of clients"
 
 
 def test_the_client_gets_what_it_needs_beside_its_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_plan, "client_runtime", lambda client: {"java.command": f"the JVM of {client}"})
     context = context_in(tmp_path)
-    document = plan_of(recorded(SOUND, client="java"), context, "127.0.0.1:1")
+    document = plan_of(recorded(SOUND, client="java"), context, CLUSTER)
     assert document["runtime"] == {"java.command": "the JVM of java"}
 
 
@@ -75,7 +81,7 @@ def test_before_faults_which_restart_brokers_and_before_what_measures_nothing_th
     for measure_ms, rounds in ((least_ms - 1, 1), (least_ms, ROUNDS_MAX)):
         workload = SOUND.workload.model_copy(update={"measure_ms": measure_ms})
         assert rounds_before(replace(SOUND, workload=workload)) == rounds
-    assert plan_of(faulty, context, "127.0.0.1:1")["workload"]["measure_ms"] == ONLY_ROUND_MS
+    assert plan_of(faulty, context, CLUSTER)["workload"]["measure_ms"] == ONLY_ROUND_MS
 
 
 def after(*costs_us: float, compiler_us: float = 0.0) -> Warmth:

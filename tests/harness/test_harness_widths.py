@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness.cli import inspect, plan_text
+from harness.cli import doctor, inspect, plan_text
 from harness.cli.confirm import text as confirm_text
 from harness.cli.main import execute
 from harness.run import reporting
 from harness.run.progress import Progress
-from harness.run.terminal_tables import Column, table_lines, wrapped_line
+from harness.run.terminal_tables import Column, print_fitting, table_lines, wrapped_line
 from reports.figures.compare.confirm import confirm
 from runlog.records.codec import from_document
 from runlog.records.fault import FaultLine, FaultPhase
@@ -129,6 +129,15 @@ def test_a_table_that_cannot_fit_is_stacked_and_loses_nothing() -> None:
             assert word in text
 
 
+def test_a_table_that_fits_but_for_its_texts_has_a_line_for_each_row() -> None:
+    """At 120 columns each cell took two lines although its figures fitted beside its name."""
+    lines = reporting._summary_lines(_verdicts().cells, 120)
+    (at,) = [number for number, line in enumerate(lines) if line.startswith(LONG)]
+    for wanted in ("pass", "2,950", "1234.6", "2,034", "1,095", "1,224"):
+        assert wanted in lines[at]
+    assert lines[at + 1] == "    predicted: 2,034 = 2,034 lost, 2,034 = 2,034 reordered"
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reason = (
@@ -139,6 +148,8 @@ def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypa
     verdicts = _verdicts(
         limits=[{"subject": LONG, "reason": reason, "result": "inconclusive", "allowed": ""}],
         reading={
+            "damage": [f"leader loss, {LONG}: 2,034 lost = predicted. The next leader never had them."] * 2,
+            "safety_cost": ["capacity 9,155 records/s with acks=all, 11,492 with acks=1: -20 % (-29 to -11)"],
             "limits": [tally], "warnings": [warning] * 6, "recommendation": ["No recommendation: " + warning],
             "properties": "max.in.flight.requests.per.connection=5\n# measured on a topic with replication.factor=3",
         },
@@ -150,6 +161,8 @@ def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypa
     reporting.print_verdicts(verdicts, Path("/r/report.html"))
     assert max(map(len, out.getvalue().splitlines())) <= width
     words = " ".join(out.getvalue().split())
+    for wanted in ("what was damaged:", "never had them.", "what safety costs:", "-20 % (-29 to -11)"):
+        assert wanted in words
     for wanted in (reason, warning, "held 12, broken 3, undecided 4", "1.5 * baseline", "2 more are in the report"):
         assert wanted in words
     assert "…" not in words
@@ -164,3 +177,69 @@ def test_what_confirm_says_fits(width: int) -> None:
         parts = wrapped_line(line, width)
         assert max(map(len, parts)) <= width
         assert "".join(" ".join(parts).split()) == "".join(line.split())
+
+
+def _failing(check: doctor.Check) -> doctor.Check:
+    def probe() -> str:
+        raise doctor.CheckFailed(f"expected {check.name} to answer, and got nothing within the time that it had")
+
+    return replace(check, probe=probe)
+
+
+def _told(monkeypatch: pytest.MonkeyPatch, width: int | None, *arguments: str) -> list[str]:
+    """Lines on both streams: of a terminal of this width, or of a pipe."""
+    out = io.StringIO() if width is None else _Terminal()
+    monkeypatch.setenv("COLUMNS", str(width or 40))  # a pipe does not care
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", out)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    execute(list(arguments))
+    return out.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_doctor_finds_and_advises_fits(width: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "jars in a directory that has a name of several words and is found below the cache of the user"
+    checks = [_failing(one) if fails else replace(one, probe=lambda: long) for one in doctor._checks("auto")]
+    monkeypatch.setattr(doctor, "_checks", lambda choice: checks)
+    shown, piped = _told(monkeypatch, width, "doctor"), _told(monkeypatch, None, "doctor")
+    assert max(map(len, shown)) <= width
+    assert " ".join(" ".join(shown).split()) == " ".join(" ".join(piped).split()), "a word was lost"
+    assert len(piped) == len(checks) * (2 if fails else 1)
+    further = [line for line in shown if not line.startswith(("ok ", "FAIL ", "missing "))]
+    assert all(line.startswith(" " * len("missing  ")) for line in further)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("what", ["cluster", "init", "chaos"])
+def test_what_other_commands_say_fits(what: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    arguments = {
+        "cluster": ("cluster", "down", "--name", "a-name-of-fifty-characters-that-nobody-gave-to-any"),
+        "init": ("init", "suite", "a-suite-of-mine-with-a-name-that-is-rather-long.yaml"),
+        "chaos": ("chaos",),
+    }[what]
+    shown = _told(monkeypatch, width, *arguments)
+    (tmp_path / arguments[-1]).unlink(missing_ok=True)
+    piped = _told(monkeypatch, None, *arguments)
+    assert shown
+    assert max(map(len, shown)) <= width
+    assert " ".join(" ".join(shown).split()) == " ".join(" ".join(piped).split()), "a word was lost"
+    if what == "init":
+        assert [line.split()[0] for line in piped] == [arguments[-1], "next:"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_cluster_that_starts_and_is_asked_says_so_in_lines_that_fit(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = _Terminal()
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stderr", out)
+    path = "/a/directory/of/the/cache/" + "with-a-long-name/" * 6
+    print_fitting(f"starting 3 reference broker(s) in {path}", to_stderr=True)
+    lines = out.getvalue().splitlines()
+    assert path in lines, "a path stays whole, on a line of its own"
+    assert all(len(line) <= width for line in lines if line != path)

@@ -64,3 +64,16 @@ def test_a_process_that_says_nothing_is_given_up_in_bounded_time(start: Start) -
     process = start("import time; time.sleep(60)")
     with pytest.raises(CellError, match="not ready after"):
         process.wait_ready(0.3)
+
+
+def test_a_process_is_let_finish_what_it_was_told(start: Start, tmp_path: Path) -> None:
+    """The hub of load hosts was ended before they had heard that they may forget a run log."""
+    done = tmp_path / "done"
+    process = start(f"""import pathlib, sys, time
+print('{{"event":"ready"}}', flush=True)
+sys.stdin.read()
+time.sleep(1)
+pathlib.Path({str(done)!r}).touch()""")
+    process.wait_ready(BOUND_S)
+    assert process.finish(60.0) == 0
+    assert done.exists()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pandas as pd
 
-from reports.evidence.history import commit_limits, early_readers, transactions
+from reports.evidence.history import clock_errors, commit_limits, early_readers, transactions
 from reports.judge.anomalies import ANOMALIES
 from reports.read.cell import Run
 from runlog.streams.schema import STREAMS, Stream
@@ -16,6 +17,20 @@ from runlog.streams.schema import STREAMS, Stream
 Identity = tuple[int, int, int]
 ByRule = dict[str, dict[str, set[Identity]]]  # anomaly -> cell -> identities
 _TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "float64": "DOUBLE"}
+
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Small:
+    """What rules ask beside the streams, as rows of small tables; `copying` are ids of cells."""
+
+    limits: list[Row]
+    told: list[Row]
+    early: list[Row]
+    copying: list[str]
+    clocks: list[Row]
 
 
 def sets_by_rule(run: Run) -> ByRule:
@@ -31,23 +46,18 @@ def sets_by_rule(run: Run) -> ByRule:
             )
         else:
             connection.execute(f"CREATE TABLE {stream.name} ({_columns(stream)})")
-    _small_tables(
-        connection,
+    small = Small(
         limits=[(cell.cell_id, *limit) for cell in run.cells for limit in commit_limits(cell)],
         copying=[cell.cell_id for cell in run.cells if cell.record.workload.has_copiers],
         told=[row for cell in run.cells for row in transactions(cell)],
         early=[(cell.cell_id, *reader) for cell in run.cells for reader in early_readers(cell)],
+        clocks=[(cell.cell_id, *clock) for cell in run.cells for clock in clock_errors(cell)],
     )
+    _small_tables(connection, small)
     return _ask(connection)
 
 
-def sets_in_frames(
-    frames: Mapping[str, pd.DataFrame],
-    limits: Iterable[Sequence[object]],
-    copying: Iterable[str] = (),
-    told: Iterable[Sequence[object]] = (),
-    early: Iterable[Sequence[object]] = (),
-) -> ByRule:
+def sets_in_frames(frames: Mapping[str, pd.DataFrame], small: Small) -> ByRule:
     """The same over tables in memory."""
     connection = duckdb.connect()
     for stream in STREAMS.values():
@@ -57,7 +67,7 @@ def sets_in_frames(
             connection.register("given", frame)
             connection.execute(f"INSERT INTO {stream.name} SELECT * FROM given")
             connection.unregister("given")
-    _small_tables(connection, limits=limits, copying=copying, told=told, early=early)
+    _small_tables(connection, small)
     return _ask(connection)
 
 
@@ -66,29 +76,21 @@ def _columns(stream: Stream) -> str:
     return f"{columns}, cell VARCHAR"
 
 
-def _small_tables(
-    connection: duckdb.DuckDBPyConnection,
-    *,
-    limits: Iterable[Sequence[object]],
-    copying: Iterable[str],
-    told: Iterable[Sequence[object]],
-    early: Iterable[Sequence[object]],
-) -> None:
-    connection.execute("CREATE TABLE commit_limits (cell VARCHAR, reader BIGINT, limit_us BIGINT)")
-    connection.execute("CREATE TABLE early_readers (cell VARCHAR, reader BIGINT, end_partition BIGINT)")
-    connection.execute("CREATE TABLE copying (cell VARCHAR)")
-    for reader in early:
-        connection.execute("INSERT INTO early_readers VALUES (?, ?, ?)", list(reader))
-    connection.execute(
-        "CREATE TABLE transactions (cell VARCHAR, copier BIGINT, copier_incarnation BIGINT, txn BIGINT, "
-        "is_committed BIGINT, asked_us BIGINT)"
-    )
-    for limit in limits:
-        connection.execute("INSERT INTO commit_limits VALUES (?, ?, ?)", list(limit))
-    for cell in copying:
-        connection.execute("INSERT INTO copying VALUES (?)", [cell])
-    for row in told:
-        connection.execute("INSERT INTO transactions VALUES (?, ?, ?, ?, ?, ?)", list(row))
+def _small_tables(connection: duckdb.DuckDBPyConnection, small: Small) -> None:
+    tables: dict[str, tuple[str, Sequence[Row]]] = {
+        "commit_limits": ("reader BIGINT, limit_us BIGINT", small.limits),
+        "early_readers": ("reader BIGINT, end_partition BIGINT", small.early),
+        "clock_errors": ("producer BIGINT, host BIGINT, error_us BIGINT", small.clocks),
+        "copying": ("", [(cell,) for cell in small.copying]),
+        "transactions": (
+            "copier BIGINT, copier_incarnation BIGINT, txn BIGINT, is_committed BIGINT, asked_us BIGINT",
+            small.told,
+        ),
+    }
+    for name, (columns, rows) in tables.items():
+        connection.execute(f"CREATE TABLE {name} (cell VARCHAR{', ' * bool(columns)}{columns})")
+        for row in rows:
+            connection.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", list(row))
 
 
 def _ask(connection: duckdb.DuckDBPyConnection) -> ByRule:

@@ -108,6 +108,7 @@ class History:
     early: dict[int, int] = field(default_factory=dict)  # readers from the log's start -> end of their partitions
     ranges: list[Range] = field(default_factory=list)
     limits: dict[int, int] = field(default_factory=dict)  # reader -> after how long its commits are due, us
+    clocks: dict[int, tuple[int, int | None]] = field(default_factory=dict)  # producer -> its load host, its error
 
 
 def sets_of(history: History) -> dict[str, set[Identity]]:
@@ -215,7 +216,8 @@ def _copies(history: History) -> dict[str, set[Identity]]:
         },
         "torn_txn": torn,
         "copy_unexpected": {copy.identity for copy in committed if copy.crc_ok} - sent,
-        "copy_corrupt": {item.identity for item in (*history.copies, *history.audit) if not item.crc_ok},
+        "copy_corrupt": {copy.identity for copy in history.copies if not copy.crc_ok}
+        | {item.identity for item in history.audit if not item.crc_ok},
     }
 
 
@@ -252,9 +254,19 @@ def _realtime(history: History) -> set[Identity]:
         for later in known
         for earlier in known
         if earlier.partition == later.partition
-        and earlier.acked_us // BIN_US < later.sent_us // BIN_US
+        and _is_surely_before(history, earlier, later)
         and earlier.offset >= later.offset
     }
+
+
+def _is_surely_before(history: History, earlier: Send, later: Send) -> bool:
+    """Acknowledged before the other was sent, whatever the clocks of two load hosts may be off."""
+    one, other = (history.clocks.get(send.identity[0], (-1, None)) for send in (earlier, later))
+    if one[0] == other[0]:
+        return earlier.acked_us // BIN_US < later.sent_us // BIN_US
+    if one[1] is None or other[1] is None:
+        return False
+    return (earlier.acked_us + one[1]) // BIN_US < (later.sent_us - other[1]) // BIN_US
 
 
 def _reordered(history: History) -> set[Identity]:

@@ -46,9 +46,24 @@ def random_history(seed: int) -> History:
         _copy(rng, history)
     for _ in range(rng.choice((0, 0, 1, 3))):
         history.ranges.append(_range(rng, history))
+    if rng.random() < 0.4:
+        _spread(rng, history)
     for rows in (history.send, history.log, history.recv, history.copies, history.audit):
         rng.shuffle(rows)  # files hold rows in any order
     return history
+
+
+def _spread(rng: random.Random, history: History) -> None:
+    """Producers on three load hosts, whose clocks are off by what their bounds allow, or by more."""
+    skews_us = [rng.choice((0, 0, 5 * STEP_US, 10 * STEP_US)) for _ in range(3)]
+    errors_us = [rng.choice((0, 5 * STEP_US, 10 * STEP_US, None)) for _ in range(3)]
+    for producer in sorted({send.identity[0] for send in history.send}):
+        host = rng.randrange(3)
+        history.clocks[producer] = (host, errors_us[host])
+    for number, send in enumerate(history.send):
+        skew_us = skews_us[history.clocks[send.identity[0]][0]]
+        if send.sent_us >= 0:
+            history.send[number] = replace(send, sent_us=send.sent_us + skew_us, acked_us=send.acked_us + skew_us)
 
 
 def _write(rng: random.Random, history: History, partition: int) -> None:

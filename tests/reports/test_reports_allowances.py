@@ -64,11 +64,11 @@ def test_an_allowance_that_matches_nothing_is_told(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("allow: [{cell: a, invariant: b, because: c}]", "allow.0.until: Field required"),
+        ("allow: [{cell: a, invariant: b, because: c}]", "allow.0.until: this key is required"),
         ("allow: [{cell: a, invariant: b, because: c, untill: 2026-01-01}]", "allow.0"),
         ("allow: [{cell: a, invariant: b, because: c, until: someday}]", "allow.0.until"),
         ("allow: [", "expected"),
-        ("permit: []", "allow: Field required"),
+        ("permit: []", "allow: this key is required"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error_with_its_place(tmp_path: Path, text: str, words: str) -> None:

@@ -15,6 +15,7 @@ from reports.figures.measurements import measure
 from reports.figures.overview.forest import forest_of
 from reports.figures.overview.safety_cost import safety_cost
 from reports.figures.overview.table import cell_table
+from reports.figures.price import price_of_safety
 from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import sweep_figures
@@ -23,11 +24,14 @@ from reports.judge.checks import PASS
 from reports.judge.judged import Judged
 from reports.judge.run_limits import run_limits
 from reports.read.model import CellFacts
+from reports.render.chart_payload import charts_of, payload
+from reports.render.charts import specifications
 from reports.render.markdown import summary
+from reports.render.page import render
 from runlog.records.cell import CellKind
 from runlog.records.measurements import Measurement
 from runlog.records.run import RunLimitRecord
-from tests.reports.cells import make_run
+from tests.reports.cells import changed, make_run, stats_of
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
 CHANGES = {"batch.size": "131072", "linger.ms": "50", "compression.type": "gzip", "acks": "1", "retries": "7"}
@@ -124,6 +128,28 @@ def test_a_client_whose_processor_time_nobody_recorded_claims_no_capacity() -> N
     assert not item.values
 
 
+def test_a_ceiling_that_is_the_librarys_stays_a_capacity_and_says_so_beside_the_figure() -> None:
+    def with_confluent(made: CellFacts) -> CellFacts:
+        return replace(made, cell=replace(made.cell, record=replace(made.cell.record, client="confluent")))
+
+    words = "its capacity is the client library's"
+    found, items = analysed([with_confluent(made) for made in two_windows()])
+    forest = forest_of(found)
+    assert forest is not None
+    told = {row.label: row.warnings for row in forest.rows}
+    assert told == {label: () if label == "acks=1" else (words,) for label in told}, "acks=1 is without idempotence"
+    assert f"the baseline: {words}" in forest.warnings
+    assert any("10 of 12 ceilings" in warning and "one request in flight" in warning for warning in found.warnings)
+    assert "131072" in {effect.value for effect in found.effects[CAPACITY].effects}, "its users get no more"
+    reasons = [check.reason for item in items for check in item.verdict.checks if check.name == "generator kept up"]
+    assert sum("one request in flight" in reason for reason in reasons) == 10
+
+    reference, _ = analysed(two_windows())
+    other = forest_of(reference)
+    assert other is not None
+    assert words not in str(other)
+
+
 def test_the_front_shows_capacity_p99_and_cpu_and_says_what_more_repetitions_would_decide() -> None:
     found, _ = analysed(two_windows())
     forest = forest_of(found)
@@ -184,6 +210,25 @@ def test_tables_and_the_summary_hold_the_capacity() -> None:
     assert len(table) - 1 == len(items) // 2, "a ceiling that passed has no row of its own"
 
 
+def test_every_chart_of_a_sweep_with_ceilings_has_a_specification() -> None:
+    """A chart whose specification is missing stays an empty place on the page, without a message."""
+    _, items = analysed(two_windows())
+    own = figures_of(make_run(cells=[item.facts.cell for item in items]), items)
+    told = payload(own, charts_of(own))
+    named = {name: chart["spec"] for name, chart in told["charts"].items()}
+    assert "surface-capacity" in named
+    assert {name: spec for name, spec in named.items() if spec not in told["specs"]} == {}
+
+
+def test_the_axis_of_capacities_begins_at_nought_and_has_no_rates_below_it() -> None:
+    specs = specifications(p99_max_ms=1.0, throughput_max=1.0, records_per_batch_max=1.0)
+    scales = [
+        layer["encoding"]["x"]["scale"] for layer in specs["price_at_ceilings"]["layer"]
+        if "scale" in layer["encoding"]["x"]
+    ]  # fmt: skip
+    assert scales == [{"zero": True, "nice": True}]
+
+
 @pytest.mark.parametrize("limited", [[], ["131072", "50", "gzip", "1", "7", ""]])
 def test_without_any_capacity_nothing_is_drawn_of_it(limited: list[str]) -> None:
     found, _ = analysed(two_windows(limited=limited))
@@ -219,6 +264,41 @@ def test_a_limit_without_cells_is_not_about_ceilings() -> None:
         without = run_limits((RunLimitRecord(limit=text, cells=()),), items, None)
         assert with_ceilings != without, text
         assert not any("ceiling" in str(one) for one in without)
+
+
+def test_the_price_of_safety_is_capacity_with_its_interval_where_there_are_ceilings() -> None:
+    found, items = analysed(two_windows(limited=("gzip",)))
+    price = price_of_safety(items, found)
+    assert price.at_ceilings
+    assert len(price.points) == len(CHANGES), "one point a configuration, but for the one without a capacity"
+    assert [title for title in price.without if "gzip" in title] == list(price.without)
+    (loose,) = [one for one in price.points if one.safety == "may lose acknowledged records"]
+    (safe,) = [one for one in price.points if "linger.ms=50" in one.title]
+    assert loose.figure == safe.figure == CAPACITY
+    for one, factor in ((loose, 1.5), (safe, 1.0)):
+        assert one.rate_low is not None
+        assert one.rate_high is not None
+        assert one.rate_low < one.rate < one.rate_high
+        assert 0.7 < one.rate / (30_000 * factor) < 1.4, "the ceiling, and not the 3,000 records/s that all carried"
+    assert 30 < safe.p99 < 110, "milliseconds"
+    assert not safe.front, "batch.size=131072 carries more with less latency"
+    figures = figures_of(make_run("r", manifest={}, cells=tuple(item.facts.cell for item in items)), items)
+    drawn = charts_of(figures)["price"]
+    assert drawn.specification == "price_at_ceilings"
+    assert None not in drawn.data["price"]["rate_low"]
+    page = render(figures)
+    assert "Capacity against p99 at the common rate" in page
+    assert "a capacity or a p99 is missing: " in page
+
+
+def test_a_disturbed_ceiling_is_a_cell_of_the_sweep_and_is_counted_once() -> None:
+    noise = {"t_us": 5_000_000, "source": "host", "name": "resources", "values": {"foreign_share": 0.9}}
+    cells = [replace(own, cell=changed(own.cell, stats=(*stats_of(own.cell), noise))) for own in two_windows()]
+    items = judged(cells)
+    figures = figures_of(make_run("r", manifest={}, cells=tuple(item.facts.cell for item in items)), items)
+    told = [doubt.text for doubt in figures.overview.doubts if "disturbed by the host" in doubt.text]
+    assert len(told) == 1
+    assert told[0].startswith(f"{len(cells)} of {len(cells)} cells of the sweep were disturbed")
 
 
 def test_a_lone_contender_is_no_clear_choice() -> None:

@@ -37,7 +37,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def analysed_by(monkeypatch: pytest.MonkeyPatch, analyse: Callable[[Path], int]) -> None:
-    monkeypatch.setattr(job, "_analyse", lambda _request, _run, _allowances, into: analyse(into))
+    monkeypatch.setattr(job, "_analyse", lambda _request, _run, _allowances, into, _session: analyse(into))
 
 
 @pytest.mark.parametrize("code", [0, 1, 4])
@@ -93,7 +93,7 @@ import resource, signal, sys
 from reports import job
 from reports.__main__ import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-def analyse(request, run, allowances, into):
+def analyse(request, run, allowances, into, session):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     (into / "junit.xml").write_text("x" * 100_000)
 job._analyse = analyse

@@ -128,6 +128,32 @@ def test_on_hosts_that_were_not_equally_quiet_nothing_is_worse() -> None:
     assert whole.reason == "the hosts were not alike: steal_share 0.013 in BASE, 0.069 in NEW"
 
 
+@pytest.mark.parametrize(
+    ("of_base", "of_new", "lines"),
+    [
+        ({"foreign_share": 0.70}, {"foreign_share": 0.78}, ("others left 30% of the processors in BASE, 22% in NEW",)),
+        ({"foreign_share": 0.70}, {"foreign_share": 0.71}, ()),
+        ({"foreign_share": 0.03}, {"foreign_share": 0.06}, ()),
+        (
+            {"foreign_share": 0.3, "steal_share": 0.0}, {"foreign_share": 0.26, "steal_share": 0.1},
+            ("steal_share 0 in BASE, 0.1 in NEW",),
+        ),
+        (
+            {"foreign_share": 0.5, "steal_share": 0.10}, {"foreign_share": 0.5, "steal_share": 0.15},
+            ("others left 40% of the processors in BASE, 35% in NEW",),
+        ),
+        ({}, {"foreign_share": 0.8}, ()),
+    ],
+)  # fmt: skip
+def test_runs_to_which_others_left_unlike_parts_of_the_host_are_not_compared(
+    of_base: dict[str, float], of_new: dict[str, float], lines: tuple[str, ...]
+) -> None:
+    """Ten like runs while others took 67 to 82 %: capacity halved, and 7 of 45 pairs were called worse."""
+    base = [replace(cell, noise=of_base) for cell in made_run(1, cells=4, repetitions=2)]
+    new = [replace(cell, noise=of_new) for cell in made_run(2, cells=4, repetitions=2)]
+    assert compare_surroundings(run_on({}), run_on({}), list(pair_up(base, new).values())).unequal == lines
+
+
 def test_quiet_runs_are_the_same() -> None:
     assert trial(3, cells=4, repetitions=6, noise=0.004).result == SAME
 

@@ -20,6 +20,7 @@ from reports.analyse.tolerant import facts_of_all, unusable
 from reports.evidence.completeness import cell_files, missing_beside, missing_evidence
 from reports.figures.figures import figures_of
 from reports.job import _judged, _write
+from reports.judge.allowances import Allowances
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Verdict
 from reports.judge.judged import exit_code, overall
 from reports.judge.verdict import judge
@@ -227,7 +228,7 @@ def test_bad_files_and_odd_content_cost_their_cells_and_the_rest_is_reported(
 
     into = tmp_path / "written"
     into.mkdir()
-    judged = _write(run, [_judged(item) for item in facts_of_all(run.cells, of_cells)], into)
+    judged, _ = _write(run, [_judged(item) for item in facts_of_all(run.cells, of_cells)], (), into, Allowances())
     found = {item.facts.cell.cell_id: item for item in judged}
     assert found[SOUND].verdict.result == PASS, found[SOUND].verdict.reasons
     assert found[SOUND].facts.counts.acked_total == template.truth.acked, "named twice, and counted once"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -23,7 +22,7 @@ from reports.evidence.topic_events import Interval
 from reports.read.model import IdentitySet
 from reports.read.tables import LONG, TEXT, small_table, spark_schema
 from runlog.streams.schema import STREAMS
-from tests.reports.duck_rules import Identity, sets_in_frames
+from tests.reports.duck_rules import Identity, Small, sets_in_frames
 from tests.reports.naive_rules import History, sets_of
 from tests.reports.random_histories import random_history
 
@@ -73,39 +72,37 @@ def _row(cell: str, identity: Identity, **values: Any) -> dict[str, Any]:
     return {"cell": cell, "producer": producer, "incarnation": incarnation, "seq": seq, **values}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Small:
+def small_tables_of(histories: Mapping[str, History]) -> Small:
     """The small tables that go with the streams."""
-
-    limits: list[tuple[object, ...]]
-    told: list[tuple[object, ...]]
-    early: list[tuple[object, ...]]
-    copying: list[str]
-
-    @classmethod
-    def of(cls, histories: Mapping[str, History]) -> Small:
-        return cls(
-            limits=[(cell, *limit) for cell, history in histories.items() for limit in history.limits.items()],
-            told=[
-                (cell, *item.transaction, int(item.is_committed), item.asked_us)
-                for cell, history in histories.items()
-                for item in history.told
-            ],
-            early=[(cell, *reader) for cell, history in histories.items() for reader in history.early.items()],
-            copying=[cell for cell, history in histories.items() if history.has_copiers],
-        )
+    return Small(
+        limits=[(cell, *limit) for cell, history in histories.items() for limit in history.limits.items()],
+        told=[
+            (cell, *item.transaction, int(item.is_committed), item.asked_us)
+            for cell, history in histories.items()
+            for item in history.told
+        ],
+        early=[(cell, *reader) for cell, history in histories.items() for reader in history.early.items()],
+        copying=[cell for cell, history in histories.items() if history.has_copiers],
+        clocks=[
+            (cell, producer, *clock)
+            for cell, history in histories.items()
+            for producer, clock in history.clocks.items()
+        ],
+    )
 
 
 def by_spark(spark: SparkSession, histories: Mapping[str, History]) -> dict[str, dict[str, set[Identity]]]:
     """Cell -> anomaly -> identities, as the report computes them."""
     for name, frame in frames_of(histories).items():
         spark.createDataFrame(frame, spark_schema(STREAMS[name])).createOrReplaceTempView(name)
-    small = Small.of(histories)
+    small = small_tables_of(histories)
     small_table(spark, "commit_limits", {"cell": TEXT, "reader": LONG, "limit_us": LONG}, small.limits)
     columns = ("copier", "copier_incarnation", "txn", "is_committed", "asked_us")
     small_table(spark, "transactions", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.told)
     small_table(spark, "early_readers", {"cell": TEXT, "reader": LONG, "end_partition": LONG}, small.early)
     small_table(spark, "copying", {"cell": TEXT}, [(cell,) for cell in small.copying])
+    columns = ("producer", "host", "error_us")
+    small_table(spark, "clock_errors", {"cell": TEXT, **dict.fromkeys(columns, LONG)}, small.clocks)
     register_intervals(spark, _intervals(histories))
     kept = Kept(spark)
     try:
@@ -176,7 +173,7 @@ def test_what_spark_finds_is_what_plain_python_finds(spark: SparkSession) -> Non
 @pytest.mark.thorough
 def test_the_rules_as_they_are_written_say_what_plain_python_says(first: int) -> None:
     histories = {f"history-{first + number}": random_history(first + number) for number in range(DUCK_CELLS)}
-    small = Small.of(histories)
-    by_rule = sets_in_frames(frames_of(histories), small.limits, small.copying, small.told, small.early)
+    small = small_tables_of(histories)
+    by_rule = sets_in_frames(frames_of(histories), small)
     found = {cell: {name: by_cell.get(cell, set()) for name, by_cell in by_rule.items()} for cell in histories}
     assert differences(histories, found, left_out=NOT_A_RULE) == []

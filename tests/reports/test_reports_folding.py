@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import UNDECIDED, WHOLE_RUN, WORSE, compare, pair_up
 from reports.figures.compare.folding import fold
@@ -26,7 +28,7 @@ def test_what_is_worse_and_what_one_side_lacks_is_never_folded() -> None:
     new += [cell for cell in made_run(3, cells=14, repetitions=5) if cell.name == "cell-3"]
     lacking = [cell for cell in new if cell.name == "cell-5"]
     for cell in lacking:
-        del cell.values["p99"]
+        del cast("dict[str, float]", cell.values)["p99"]
     found = fold(compare(pair_up(base, new)).rows)
     assert ("cell-0", "p99", WORSE) in {(row.cell, row.measure, row.result) for row in found.shown}
     assert ("cell-5", "p99", UNDECIDED) in {(row.cell, row.measure, row.result) for row in found.shown}

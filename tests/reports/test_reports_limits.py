@@ -164,6 +164,47 @@ def test_a_limit_against_the_baseline_takes_that_of_the_same_repetition() -> Non
     assert outcomes(baseline(throughput=1000.0, stats=STOLEN), slower) == [LimitOutcome.UNDECIDED]
 
 
+def ceiling(*limits: str, cpu_share: float = 0.5, **how: Any) -> CellFacts:
+    """`cpu_share`: of the load generator."""
+    made = cell(*limits, kind="ceiling", cpu_share=cpu_share, **how)
+    return replace(made, counts=replace(made.counts, acks_in_window=10_000))
+
+
+def test_a_ceiling_is_held_against_the_ceiling_of_the_baseline() -> None:
+    at_rate, own = baseline(throughput=1000.0), ceiling(cell_id="b", document={"baseline": True}, throughput=20_000.0)
+    wanted = "throughput >= 0.9 * baseline"
+    assert outcomes(at_rate, own, ceiling(wanted, throughput=19_000.0)) == [LimitOutcome.HELD]
+    assert outcomes(at_rate, own, ceiling(wanted, throughput=17_000.0)) == [LimitOutcome.BROKEN]
+    assert held(at_rate, own, ceiling(wanted, throughput=17_000.0))[-1].verdict.limits[0].bound == 18_000
+    assert outcomes(ceiling("capacity >= 15_000", throughput=17_000.0)) == [LimitOutcome.HELD]
+    assert outcomes(ceiling("capacity >= 15_000", throughput=14_000.0)) == [LimitOutcome.BROKEN]
+
+
+def test_a_ceiling_of_the_load_generator_breaks_no_limit_and_is_nothing_to_compare_with() -> None:
+    full = 0.95
+    assert outcomes(ceiling("capacity >= 15_000", throughput=14_000.0, cpu_share=full)) == [LimitOutcome.UNDECIDED]
+    assert outcomes(ceiling("capacity >= 15_000", throughput=17_000.0, cpu_share=full)) == [LimitOutcome.HELD]
+    limited = ceiling(cell_id="b", document={"baseline": True}, throughput=20_000.0, cpu_share=full)
+    last = held(limited, ceiling("throughput >= 0.9 * baseline", throughput=19_000.0))[-1].verdict.limits[0]
+    assert last.outcome is LimitOutcome.UNDECIDED
+    assert "the baseline's cell: the load generator was the limit: no capacity is claimed" in last.reason
+
+
+def test_a_limit_of_a_ceiling_stands_in_junit_and_in_the_summary() -> None:
+    judged = held(
+        ceiling(cell_id="ceiling-baseline-r1", document={"baseline": True}, throughput=20_000.0),
+        ceiling("throughput >= 0.9 * baseline", cell_id="ceiling-x-r1", throughput=17_000.0),
+    )
+    figures = figures_of(make_run("r", manifest={"run_id": "r"}, cells=tuple(one.facts.cell for one in judged)), judged)
+    suites = {one.get("name"): one for one in ElementTree.fromstring(junit(figures))}
+    (own,) = [suite for name, suite in suites.items() if "ceiling-x-r1" in ElementTree.tostring(suite, "unicode")]
+    cases = {case.get("name"): [child.tag for child in case] for case in own}
+    assert cases["limit throughput >= 0.9 * baseline"] == ["failure"]
+    text = summary(figures)
+    assert "| throughput &gt;= 0.9 \\* baseline | 0 | 1 | 0 |" in text
+    assert "ceiling-x-r1" in text
+
+
 def test_a_text_of_another_version_is_undecided_and_says_so() -> None:
     (item,) = held(cell("p99_parsecs <= 50"))
     assert item.verdict.limits[0].outcome is LimitOutcome.UNDECIDED

@@ -16,7 +16,7 @@ from reports.judge.checks import INCONCLUSIVE
 from reports.read.cell import Json
 from reports.read.model import CellFacts
 from reports.render.page import render
-from tests.reports.cells import changed, document_of
+from tests.reports.cells import changed, document_of, stats_of
 from tests.reports.overview_runs import RECORDS, chaos, demo, every_kind, faulty, figures, swept
 from tests.reports.sweep_facts import BASELINE, cell_facts, judged
 
@@ -222,9 +222,36 @@ def test_a_warning_stands_beside_the_setting_that_it_concerns() -> None:
     forest = figures(judged(items)).overview.forest
     assert forest is not None
     assert {row.label: row.warnings for row in forest.rows} == {
-        "batch.size=1024": ("not sustained",),
+        "batch.size=1024": ("did not carry its load",),
         "batch.size=2048": (),
     }
+
+
+def test_many_cells_that_did_not_carry_their_load_are_one_doubt_and_hide_no_other() -> None:
+    """A reader of the demo on a full host saw six of twelve such lines, and not that the host was disturbed."""
+    noise = {"t_us": 5_000_000, "source": "host", "name": "resources", "values": {"foreign_share": 0.9}}
+    loose = {"enable.idempotence": "false"}
+    cells = []
+    for repetition in (1, 2):
+        values = (("linger.ms", "5"), ("linger.ms", "0"), ("linger.ms", "50"), ("acks", "1"))
+        for place, (name, value) in enumerate(values, start=1):
+            own = cell_facts(
+                {**BASELINE, name: value}, p99_us=4_000_000, throughput=400.0 * place, repetition=repetition,
+                baseline=value == "5", properties=loose if name == "acks" else None,
+            )  # fmt: skip
+            cells.append(replace(own, cell=changed(own.cell, stats=(*stats_of(own.cell), noise))))
+    front = figures(judged(cells)).overview
+    texts = [doubt.text for doubt in front.doubts]
+    (folded,) = [text for text in texts if "did not carry their load" in text]
+    assert folded.startswith("8 of 8 cells of the sweep did not carry their load (first ")
+    assert any("8 of 8 cells of the sweep were disturbed by the host" in text for text in texts[:6])
+    assert not any("other cells were disturbed" in text for text in texts)
+    assert front.safety is not None
+    assert front.safety.warnings == (
+        "each of acks=all and acks=1 did not carry its load", "each of acks=all and acks=1 was disturbed by the host",
+    )  # fmt: skip
+    assert front.forest is not None
+    assert any(warning.startswith("p99 is not drawn: ") for warning in front.forest.warnings)
 
 
 # --- head, choice, doubts, table ------------------------------------------------------------------------------------

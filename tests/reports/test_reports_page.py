@@ -13,6 +13,7 @@ import pytest
 
 from reports.figures.figures import figures_of
 from reports.figures.over_time import LATENCIES, LATENCIES_UNACKNOWLEDGED, OverTime, over_time
+from reports.figures.settings import settings_of
 from reports.figures.story import story_steps
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
@@ -20,6 +21,8 @@ from reports.read.model import Basis, Latency
 from reports.render.page import render
 from tests.reports.cells import changed, document_of
 from tests.reports.conftest import Planted
+from tests.reports.sweep_facts import cell_facts
+from tests.reports.sweep_facts import judged as judged_facts
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGE_BYTES_MAX = 5_000_000
@@ -214,5 +217,26 @@ def test_what_is_for_a_screen_alone_does_not_reach_paper() -> None:
     printed = style.partition("@media print{")[2]
     for rule in ("button:not(th button)", "table-layout:fixed", ".chart svg{max-width:100%", "tr,li,figure"):
         assert rule in printed
+    assert ".scroll thead th button{white-space:normal" in printed, "headings of narrow columns lay upon each other"
+    assert ".scroll thead th.words{width:" in printed, "a column of sentences as narrow as one of numbers took 13 pages"
+    assert ".multiples.wide{grid-template-columns:minmax(0,1fr)}" in printed, "two beside each other cannot be read"
     script = (Path(__file__).resolve().parents[2] / "reports" / "render" / "templates" / "page.js").read_text()
-    assert '"beforeprint", () => document.querySelectorAll("details.cell, .card details")' in script
+    assert '"beforeprint", () => document.querySelectorAll("details.on-paper, .card details")' in script
+    assert "details.cell[open]{break-before:page}" in printed
+
+
+@pytest.mark.spark
+def test_paper_has_the_cells_under_faults_and_each_setting_that_differs_in_a_line(page: str) -> None:
+    """A table with a column for each setting was broken letter by letter there, a page for each cell."""
+    opened = re.findall(r'<details class="cell( on-paper)?" id="cell-([^"]+)"', page)
+    assert {cell for paper, cell in opened if paper}
+    assert all(paper for paper, cell in opened if not cell.startswith("sweep"))
+    words = page.partition('<dl class="pairs paper">')[2].partition("</dl>")[0]
+    assert '<div class="scroll screen" tabindex="0"><table><thead><tr><th>cell</th>' in page
+    assert "<dt>workload: producers</dt>" in words
+
+
+def test_a_setting_that_differs_names_the_cells_of_its_rarer_values() -> None:
+    sweep = [cell_facts({"linger.ms": value}, p99_us=9_000, repetition=n) for n in (1, 2) for value in ("5", "50", "5")]
+    (one,) = [words for name, words in settings_of(judged_facts(sweep)).in_words if name == "client: linger.ms"]
+    assert one == "50 in linger.ms=50; 5 in the others"

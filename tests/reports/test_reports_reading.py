@@ -52,6 +52,25 @@ def test_the_summary_has_what_to_run_and_what_to_doubt() -> None:
     assert "## Before you read a figure\n\n- " in text
 
 
+def test_the_terminal_and_the_summary_say_what_was_damaged_and_why_and_what_kept_every_record() -> None:
+    figures = every_kind()["faults"]
+    told = reading_of(figures).damage
+    rows = figures.overview.damage.rows
+    struck = [(row.fault, cell) for row in rows for cell in (*row.permits, *row.does_not) if cell.is_damaged]
+    assert struck, "the run is one with damage"
+    for fault, cell in struck:
+        (line,) = [text for text in told if text.startswith(f"{fault}, {cell.setting}: ")]
+        assert cell.findings[0].text in line
+        assert line.endswith(cell.why)
+    assert any(text.startswith("kept every record here: ") for text in told)
+    lines = reading_lines(verdicts_record(figures).reading)
+    assert lines[: len(told) + 1] == ["what was damaged:", *(f"  - {text}" for text in told)]
+    text = summary(figures)
+    assert "## What was damaged\n\n" in text
+    for one in told:
+        assert text.count(markdown(one)) == 1
+
+
 @pytest.mark.parametrize("note", [(), ("an odd line was left out",)])
 def test_every_table_list_and_block_has_a_blank_line_before_it(note: tuple[str, ...]) -> None:
     """Without one a table is a part of the paragraph or the list above it."""

@@ -31,7 +31,7 @@ from runlog.records.run import RunLimitRecord
 from runlog.records.search import Clause, ContractRecord, SearchEnd, SearchProbe, SearchRecord
 from runlog.records.verdicts import LimitOutcome
 from tests.reports.cells import changed, document_of, make_run
-from tests.reports.test_reports_limits import STOLEN, cell, held
+from tests.reports.test_reports_limits import STOLEN, ceiling, cell, held
 from tests.reports.test_reports_verdict import comparison
 
 HELD, BROKEN, UNDECIDED = LimitOutcome.HELD, LimitOutcome.BROKEN, LimitOutcome.UNDECIDED
@@ -256,6 +256,37 @@ def test_a_text_of_another_version_is_undecided() -> None:
     (one,) = limits("mode(p99_ms) <= 50", repeated("a", 1))
     assert one.held.outcome is UNDECIDED
     assert math.isfinite(one.held.value or 0)
+
+
+def at_ceiling(name: str, *per_s: float, baseline: bool = False, cpu_share: float = 0.5) -> list[CellFacts]:
+    """The ceilings of one configuration."""
+    return [
+        ceiling(
+            cell_id=f"ceiling-{name}-r{number}", throughput=value, cpu_share=cpu_share,
+            document={"repetition": number, "baseline": baseline},
+        )
+        for number, value in enumerate(per_s, start=1)
+    ]  # fmt: skip
+
+
+def test_repetitions_at_the_ceiling_are_compared_with_those_of_the_baseline() -> None:
+    rates = [*repeated("baseline", 30, 31, baseline=True), *repeated("a", 30, 31)]
+    cells = [*rates, *at_ceiling("baseline", 20_000, 21_000, baseline=True), *at_ceiling("a", 17_000, 18_000)]
+    text = "mean(throughput) >= 0.9 * baseline"
+    assert outcomes(text, cells) == {"ceiling-a": BROKEN}
+    assert limits(text, cells)[0].held.bound == 18_450
+    assert outcomes(text, rates) == {"sweep-a": HELD}, "a sweep without ceilings has its rate alone"
+    assert outcomes(text, cells, "sweep-*") == {"sweep-a": HELD}
+    assert outcomes("max(capacity) >= 18_000", cells) == {"ceiling-baseline": HELD, "ceiling-a": HELD}
+    limited = [*rates, *at_ceiling("baseline", 20_000, 21_000, baseline=True, cpu_share=0.95), *at_ceiling("a", 17_000)]
+    assert outcomes(text, limited) == {"ceiling-a": UNDECIDED}
+
+
+def test_a_ceiling_that_left_nothing_leaves_its_configuration_undecided() -> None:
+    gone = cell(cell_id="ceiling-a-r3", kind="sweep")
+    absent = {**document_of(gone.cell), "repetition": None, "outcome": {"status": "absent", "reason": "no directory"}}
+    cells = [*at_ceiling("a", 17_000, 18_000), replace(gone, cell=changed(gone.cell, document=absent))]
+    assert outcomes("median(capacity) >= 15_000", cells) == {"ceiling-a": UNDECIDED}
 
 
 def test_a_planned_cell_that_left_nothing_leaves_its_configuration_undecided() -> None:

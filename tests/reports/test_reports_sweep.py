@@ -14,9 +14,10 @@ import pytest
 from reports.figures import generator
 from reports.figures.figures import figures_of
 from reports.figures.overview.forest import forest_of
+from reports.figures.statistics.variance import interval
 from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.choosing import choose
-from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME
+from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME, Effect, judgement
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.number_words import figure
 from reports.figures.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
@@ -351,6 +352,52 @@ def test_the_front_page_judges_the_price_of_safety_only_where_it_was_measured_ag
     assert forest is not None
     (row,) = forest.rows
     assert [value and value.judgement for value in row.values] == ["seen once" if repetitions == 1 else "better"]
+
+
+@pytest.mark.parametrize("carrying", [0, 1])
+def test_why_the_rate_decides_is_told_as_it_was(carrying: int) -> None:
+    """One of the demo's settings had carried its load on a full host, and the page said that none had."""
+    cells = []
+    for repetition in (1, 2):
+        for place, linger in enumerate(("5", "0", "50")):
+            rate = 2000.0 if place < carrying else 400.0 * (place + 1) + repetition
+            cells.append(
+                cell_facts(
+                    {**BASELINE, "linger.ms": linger}, p99_us=9_000, throughput=rate, repetition=repetition,
+                    baseline=linger == "5",
+                )
+            )  # fmt: skip
+    sentences = analysed(judged(cells)).recommendation.sentences
+    (told,) = [text for text in sentences if "ranked by the rate" in text]
+    assert told.startswith("Of the safe configurations only " if carrying else "No safe configuration carried")
+    assert ("linger.ms=5 " in told) == bool(carrying)
+
+
+@pytest.mark.parametrize(
+    ("factor", "judged_as"), [(1.001, "negligible"), (0.999, "negligible"), (1.05, "worse"), (0.95, "better")]
+)
+def test_a_clear_difference_too_small_to_count_is_neither_better_nor_worse(factor: float, judged_as: str) -> None:
+    """Bytes hardly scatter: 0.1 % more of them is certain, and decides nothing."""
+    cells = []
+    for repetition in range(1, 5):
+        base, other = 500 + 0.01 * repetition, 500 * factor - 0.01 * repetition
+        cells.append(cell_facts(BASELINE, p99_us=9_000, wire_bytes=base, repetition=repetition, baseline=True))
+        cells.append(cell_facts({**BASELINE, "linger.ms": "50"}, p99_us=9_000, wire_bytes=other, repetition=repetition))
+    found = analysed(judged(cells))
+    (effect,) = found.effects["wire_bytes"].effects
+    assert effect.clear
+    assert judgement(effect) == judged_as
+    header, rows = sweep_figures(found).tables["effects.csv"]
+    (row,) = [own for own in rows if own[header.index("measure")] == "wire_bytes"]
+    assert row[header.index("judgement")] == judged_as
+
+
+def test_what_lies_across_the_margin_is_not_clear() -> None:
+    """1 % that may be 3 %: neither too small to count nor large enough to be called worse."""
+    estimate = interval(math.log(1.012), 0.0045, 6)
+    effect = Effect(measure="p99", setting="a", reference="0", value="1", estimate=estimate, repeated=True)
+    assert effect.clear
+    assert judgement(effect) == "not clear"
 
 
 @pytest.mark.thorough

@@ -58,6 +58,8 @@ def test_throughput_is_drawn_as_soon_as_a_cell_fell_short() -> None:
     assert own.sweep is not None
     assert own.throughput_tells
     assert {"throughput", "p99"} <= set(own.sweep.effects)
+    assert charts_of(own)["price"].specification == "price"
+    assert {point.rate for point in own.price.points} >= {1_500.0 + repetition for repetition in (1, 2)}
     assert {"price", "effects-throughput", "surface-throughput", "sweep-throughput-linger.ms"} <= set(charts_of(own))
     assert not any("throughput says nothing" in line for line in own.sweep.analysis.warnings)
 

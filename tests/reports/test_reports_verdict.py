@@ -61,6 +61,7 @@ def facts(
     unknown: int = 0,
     basis: Basis = Basis.ACKNOWLEDGED,
     client: dict[str, str] | None = None,
+    load_hosts: tuple[dict[str, Any], ...] = (),
 ) -> CellFacts:
     outcome = {
         "status": status,
@@ -69,6 +70,7 @@ def facts(
         "final_read": {"complete": complete, "reason": "" if complete else "partition 2 has no leader"},
         "effective": {"client": client or {}},
         "health": {} if cpu_share is None else {"cpu_share": cpu_share},
+        "load_hosts": list(load_hosts),
     }
     document = {"kind": kind, "expect": expect or {}, "outcome": outcome, "workload": {"rate_per_s": rate}}
     slots = made_slots(5_000_000, 100_000, sent_per_slot)
@@ -107,6 +109,16 @@ CASES: list[tuple[str, CellFacts, str]] = [
     ("damage was to be shown and was not", facts(expect={"reordered": "predicted"}), INCONCLUSIVE),
     ("any number", facts(expect={"lost": "any"}, sets={"lost": comparison(only_observed=3)}), PASS),
     ("fault not proved", facts(faults=PROVED[:1]), INCONCLUSIVE),
+    (
+        "all load hosts held",
+        facts(load_hosts=({"name": "one", "state": "done"}, {"name": "two", "state": "done"})),
+        PASS,
+    ),
+    (
+        "a load host was lost",
+        facts(load_hosts=({"name": "one", "state": "done"}, {"name": "two", "state": "dead", "reason": "gone"})),
+        INCONCLUSIVE,
+    ),
     (
         # What a step waited for came. That proves nothing of its fault, which has the same id.
         "fault without effect after a wait that ended",
@@ -321,7 +333,8 @@ def test_every_exception_of_a_rule_and_every_check_stands_on_the_page() -> None:
         for case in cases:
             assert case.condition.text in page
             assert case.ruling.reason in page
-    evidence = {check.name for check in judge(facts()).checks[: len(EVIDENCE_CHECKS)]}
+    with_hosts = facts(load_hosts=({"name": "load-1", "state": "done"},))
+    evidence = {check.name for check in judge(with_hosts).checks[: len(EVIDENCE_CHECKS)]}
     assert evidence == set(EVIDENCE_CHECKS)
     assert f"at least {Criteria().records_min} records" in page
     assert "Two brokers are not compared" in page

@@ -33,7 +33,8 @@ SECRET_NAMES = [
 ]  # fmt: skip
 OPEN_NAMES = [
     "security.protocol", "sasl.mechanism", "acks", "linger.ms", "key_count", "keys", "key_hot_share", "passed",
-    "sasl.oauthbearer.token.endpoint.url", "delegation.token.max.lifetime.ms", "ssl.keystore.location",
+    "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.credentials.client.id",
+    "delegation.token.max.lifetime.ms", "ssl.keystore.location",
     "ssl.truststore.location", "password.encoder.iterations", "partition.assignment.strategy", "client.id",
 ]  # fmt: skip
 

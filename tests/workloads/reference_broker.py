@@ -18,16 +18,16 @@ PARTITIONS = 4
 class ReferenceBroker:
     """`stop` ends it. Topics have four partitions."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, *, host: str = "127.0.0.1") -> None:
         allocator = PortAllocator()
         ports = [allocator.take() for _ in range(3)]
-        self.address = f"127.0.0.1:{ports[0]}"
+        self.address = f"{host}:{ports[0]}"
         listeners = zip(("EXTERNAL", "INTERNAL", "CONTROLLER"), ports, strict=True)
         properties = {
             "node.id": "1",
             "process.roles": "broker,controller",
-            "controller.quorum.voters": f"1@127.0.0.1:{ports[2]}",
-            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners),
+            "controller.quorum.voters": f"1@{host}:{ports[2]}",
+            "listeners": ",".join(f"{name}://{host}:{port}" for name, port in listeners),
             "inter.broker.listener.name": "INTERNAL",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(directory / "log"),
@@ -42,7 +42,7 @@ class ReferenceBroker:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, cwd=os.getcwd(),
             )  # fmt: skip
         self._admin = Admin({"bootstrap.servers": self.address})
-        deadline_s = time.monotonic() + 30
+        deadline_s = time.monotonic() + 120
         while True:
             try:
                 assert len(self._admin.describe_cluster().brokers) == 1

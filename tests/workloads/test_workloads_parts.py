@@ -50,10 +50,10 @@ def test_key_distributions_have_their_shape() -> None:
 
 
 def test_numbers_of_users_are_claimed_once(tmp_path: Path) -> None:
-    assert [claim_number(tmp_path, "producer", 2) for _ in range(2)] == [0, 1]
-    assert claim_number(tmp_path, "consumer", 1) == 0
+    assert [claim_number(tmp_path, "producer", range(2)) for _ in range(2)] == [0, 1]
+    assert claim_number(tmp_path, "consumer", range(1)) == 0
     with pytest.raises(RuntimeError, match="all 2 numbers of producer are taken"):
-        claim_number(tmp_path, "producer", 2)
+        claim_number(tmp_path, "producer", range(2))
 
 
 def test_property_values_of_a_plan_become_text(tmp_path: Path) -> None:

@@ -1,0 +1,133 @@
+"""Three brokers and a client with a certificate, alice: what she may do is what the lists say, on every broker.
+
+The brokers, and who comes without a certificate, are User:ANONYMOUS, a super user here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster_helper import wait_until
+from security_helper import SecuredCluster, Wire, dial
+from wire_helper import ask
+
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.records import encode_batch
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+TOPIC, READ, WRITE, CREATE, DESCRIBE = 2, 3, 4, 5, 8
+DENIED = ErrorCode.topic_authorization_failed
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
+    with SecuredCluster(tmp_path_factory.mktemp("authorized"), brokers=3, settings=SETTINGS) as running:
+        running.wait_until_all_are_known()
+        yield running
+
+
+@pytest.fixture
+def alice(cluster: SecuredCluster) -> Iterator[list[Wire]]:
+    """A connection to each broker."""
+    wires = [dial(cluster.ports[each]["MTLS"], cluster.client_context(with_certificate=True)) for each in cluster.ids]
+    yield wires
+    for wire in wires:
+        wire.close()
+
+
+def allow(cluster: SecuredCluster, name: str, operation: int, *, pattern: int = 3) -> None:
+    rule = {"resource_type": TOPIC, "resource_name": name, "resource_pattern_type": pattern, "principal": "User:alice",
+            "host": "*", "operation": operation, "permission_type": 3}  # fmt: skip
+    (made,) = ask(cluster.ports[1]["DIRECT"], ApiKey.CREATE_ACLS, 3, creations=[rule]).results
+    assert made.error_code is ErrorCode.none
+
+
+def revoke(cluster: SecuredCluster, name: str) -> None:
+    chosen = {"resource_type_filter": TOPIC, "resource_name_filter": name, "pattern_type_filter": 1, "operation": 1,
+              "principal_filter": "User:alice", "host_filter": None, "permission_type": 1}  # fmt: skip
+    (gone,) = ask(cluster.ports[1]["DIRECT"], ApiKey.DELETE_ACLS, 3, filters=[chosen]).filter_results
+    assert gone.matching_acls
+
+
+def create(wire: Wire, *names: str) -> dict[str, ErrorCode]:
+    topics = [
+        {"name": name, "num_partitions": 1, "replication_factor": 3, "assignments": [], "configs": []} for name in names
+    ]
+    answer = wire.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout=30_000, validate_only=False)
+    return {topic.name: topic.error_code for topic in answer.topics}
+
+
+def seen(wire: Wire, names: list[str] | None, *, makes: bool = False) -> dict[str, ErrorCode]:
+    topics = None if names is None else [{"topic_id": None, "name": name} for name in names]
+    answer = wire.ask(ApiKey.METADATA, 12, topics=topics, allow_auto_topic_creation=makes)
+    return {topic.name: topic.error_code for topic in answer.topics}
+
+
+def produce(wire: Wire, topic: str, value: bytes = b"v") -> Any:
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": encode_batch([value], timestamps_ms=1)}]}]
+    answer = wire.ask(ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout=30_000, topic_data=data)
+    return answer, answer.responses[0].partition_responses[0].error_code
+
+
+def test_a_request_that_goes_on_to_the_controller_is_judged_where_it_came_in(
+    cluster: SecuredCluster, alice: list[Wire]
+) -> None:
+    assert create(alice[0], "made-1", "other-1") == {"made-1": DENIED, "other-1": DENIED}
+    allow(cluster, "made-", CREATE, pattern=4)
+    for number, wire in enumerate(alice, start=2):
+        ours, other = f"made-{number}", f"other-{number}"
+        wait_until(lambda wire=wire, ours=ours: create(wire, ours)[ours] is not DENIED, "the list counts here too")
+        assert create(wire, f"{ours}-b", other) == {f"{ours}-b": ErrorCode.none, other: DENIED}
+
+
+def test_topics_are_hidden_and_made_by_those_who_may(cluster: SecuredCluster, alice: list[Wire]) -> None:
+    nobody = dial(cluster.ports[1]["DIRECT"])
+    assert create(nobody, "hidden") == {"hidden": ErrorCode.none}
+    nobody.close()
+    wire = alice[0]
+    assert seen(wire, ["hidden", "nowhere"]) == {"hidden": DENIED, "nowhere": DENIED}
+    assert "hidden" not in seen(wire, None)
+    allow(cluster, "auto", DESCRIBE)
+    assert seen(wire, ["auto"], makes=True) == {"auto": DENIED}
+    allow(cluster, "auto", CREATE)
+    assert seen(wire, ["auto"], makes=True) == {"auto": ErrorCode.none}
+
+
+def test_a_right_that_is_given_back_counts_and_one_that_is_revoked_does_not(
+    cluster: SecuredCluster, alice: list[Wire]
+) -> None:
+    nobody = dial(cluster.ports[1]["DIRECT"])
+    create(nobody, "wanted")
+
+    def leader() -> int:
+        """0: none yet."""
+        named = [{"topic_id": None, "name": "wanted"}]
+        answer = nobody.ask(ApiKey.METADATA, 12, topics=named, allow_auto_topic_creation=False)
+        return max(0, *(each.leader_id for each in answer.topics[0].partitions), 0)
+
+    wire = alice[cluster.ids.index(wait_until(leader, "a leader"))]
+    nobody.close()
+    assert produce(wire, "wanted")[1] is DENIED
+    for _ in range(2):
+        allow(cluster, "wanted", WRITE)
+        wait_until(lambda: produce(wire, "wanted")[1] is ErrorCode.none, "she may write")
+        revoke(cluster, "wanted")
+        wait_until(lambda: produce(wire, "wanted")[1] is DENIED, "she may not write any more")
+    allow(cluster, "wanted", WRITE)
+    wait_until(lambda: produce(wire, "wanted")[1] is ErrorCode.none, "she may write")
+    entity = [{"entity_type": "user", "entity_name": "alice"}]
+    ops = [{"key": "producer_byte_rate", "value": 100.0, "remove": False}]
+    port = cluster.ports[1]["DIRECT"]
+    (changed,) = ask(
+        port, ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[{"entity": entity, "ops": ops}], validate_only=False
+    ).entries
+    assert changed.error_code is ErrorCode.none
+    told = wait_until(lambda: produce(wire, "wanted", b"x" * 3_000)[0].throttle_time, "she is slowed down", 120)
+    assert told.total_seconds() > 1

@@ -1,0 +1,81 @@
+"""`harness worker` on this machine, as many as a test wants, and `harness` as their master."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.workloads.load_hosts import free_port
+from workloads.hosts.keys import write_keys
+
+END_S = 120.0
+RUN_S = 1500.0
+
+
+class Workers:
+    """`close` ends them. Each has a state directory and a log of its own, all share one spool."""
+
+    def __init__(self, directory: Path, *names: str) -> None:
+        self.directory, self.names = directory, names
+        self.master_key, self._worker_key = write_keys(directory / "keys")
+        self.port = free_port()
+        self.spool = directory / "spool"
+        self._processes = {name: self._started(name) for name in names}
+
+    @property
+    def options(self) -> list[str]:
+        """Of the master's command."""
+        return [
+            "--load-hosts", str(len(self.names)), "--load-listen", f"127.0.0.1:{self.port}", "--load-key",
+            str(self.master_key),
+        ]  # fmt: skip
+
+    def _started(self, name: str) -> subprocess.Popen[bytes]:
+        with (self.directory / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [
+                    sys.executable, "-m", "harness", "worker", "--master", f"127.0.0.1:{self.port}", "--key",
+                    str(self._worker_key), "--name", name, "--spool", str(self.spool),
+                ],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment(self.directory, name),
+                start_new_session=True,
+            )  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        """All of its processes at once, as if the host lost its power."""
+        os.killpg(self._processes[name].pid, signal.SIGKILL)
+        self._processes[name].wait(timeout=END_S)
+
+    def start_again(self, name: str) -> None:
+        self._processes[name] = self._started(name)
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self._processes.values():
+            process.wait(timeout=END_S)
+
+
+def environment(directory: Path, name: str) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(directory / f"state-{name}")}
+
+
+def harness(directory: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        capture_output=True, text=True, timeout=RUN_S, env=environment(directory, "run"),
+    )  # fmt: skip
+
+
+def started_harness(directory: Path, arguments: Sequence[str]) -> subprocess.Popen[str]:
+    """In a session of its own; its stderr is the file `run.stderr`."""
+    with (directory / "run.stderr").open("w") as stderr:
+        return subprocess.Popen(
+            [sys.executable, "-m", "harness", *arguments],
+            stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment(directory, "run"),
+            start_new_session=True,
+        )  # fmt: skip

@@ -1,0 +1,142 @@
+"""cluster.security of a cluster of ours: secured listeners, secrets in one private directory, refusals."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from harness.cluster_security import ClusterSecurity, security_of_client
+from harness.clusters.access import MadeUpAccess, check_security
+from harness.clusters.base import ClusterLayout
+from harness.clusters.cluster_id import new_cluster_id
+from harness.clusters.kafka.layout import kafka_layout
+from harness.clusters.layout_reference import reference_layout
+from harness.clusters.ports import PortAllocator
+from harness.errors import UsageError
+from harness.plan import build_plan
+from harness.suite import Suite
+from runlog.files.redaction import secrets_in
+
+
+def reference(tmp_path: Path) -> ClusterLayout:
+    return reference_layout(
+        tmp_path,
+        brokers=2,
+        settings={},
+        proxied=True,
+        journal_appends=True,
+        ports=PortAllocator(),
+        cluster_id=new_cluster_id(),
+    )
+
+
+def kafka(tmp_path: Path) -> ClusterLayout:
+    return kafka_layout(
+        tmp_path, brokers=2, settings={}, proxied=True, java="java", jars=Path("/jars"), base_port=20_000,
+        cluster_id=new_cluster_id(),
+    )  # fmt: skip
+
+
+SECURED = [
+    ("ssl", ""), ("sasl_ssl", "OAUTHBEARER"),
+    ("sasl_plaintext", "PLAIN"), ("sasl_ssl", "PLAIN"), ("sasl_ssl", "SCRAM-SHA-512"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+@pytest.mark.parametrize(("protocol", "mechanism"), SECURED)
+def test_clients_meet_a_secured_listener_and_no_secret_leaves_its_directory(
+    make, protocol: str, mechanism: str, tmp_path: Path
+) -> None:  # type: ignore[no-untyped-def]
+    plain = make(tmp_path)
+    access = MadeUpAccess(tmp_path, ClusterSecurity(protocol=protocol, mechanism=mechanism))
+    layout = access.applied(plain)
+    properties = layout.client_properties
+    assert properties["security.protocol"] == protocol.upper()
+    secrets = list(secrets_in([dict(properties)]))
+    assert bool(secrets) == bool(mechanism)
+    for node in layout.nodes:
+        by_name = dict(
+            each.split(":") for each in node.properties["listener.security.protocol.map"].split(",")
+        )  # fmt: skip
+        assert by_name == {
+            "EXTERNAL": protocol.upper(), "DIRECT": protocol.upper(), "INTERNAL": "PLAINTEXT",
+            "CONTROLLER": "PLAINTEXT",
+        }  # fmt: skip
+        assert node.direct.security is access.security
+        words = [*node.command, *(word for command in node.prepare_commands for word in command)]
+        shown = "".join([*node.files.values(), *words, *node.properties.values()])
+        assert not any(secret in shown for secret in secrets)
+        read = Path(node.command[-1])
+        assert read.parent == access.directory
+        assert read.stat().st_mode & 0o777 == 0o600
+        if mechanism == "PLAIN":
+            assert {"user_harness=", "user_load="} <= set(re.findall(r"user_\w+=", read.read_text()))
+        if mechanism.startswith("SCRAM") and node.prepare_commands:
+            (command,) = node.prepare_commands
+            assert command[1].startswith("@")
+            for user in ("harness", "load"):
+                assert f"{mechanism}=[name={user}," in Path(command[1][1:]).read_text()
+    for link in layout.links:
+        ends = link.kind == "client" and protocol.endswith("ssl")
+        assert (link.listen_tls is not None, link.upstream_tls is not None) == (ends, ends)
+    access.remove()
+    assert not access.directory.exists()
+    assert list(tmp_path.rglob("*.pem")) == []
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "engine", "words"),
+    [("ssl", "", "external", "--client-config FILE"), ("sasl_ssl", "PLAIN", "docker", "not for docker"),
+     ("sasl_ssl", "SCRAM-SHA-256", "docker", "not for docker")],
+)  # fmt: skip
+def test_what_a_kind_of_cluster_cannot_do_is_refused(protocol: str, mechanism: str, engine: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_security(ClusterSecurity(protocol=protocol, mechanism=mechanism), engine)
+    check_security(ClusterSecurity(), engine)
+
+
+@pytest.mark.parametrize(
+    ("properties", "label"),
+    [({}, "plaintext"), ({"security.protocol": "SSL"}, "ssl"),
+     ({"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256"}, "sasl_ssl SCRAM-SHA-256"),
+     ({"security.protocol": "SASL_PLAINTEXT"}, "sasl_plaintext GSSAPI")],
+)  # fmt: skip
+def test_a_cell_tells_what_its_clients_spoke(properties: dict[str, str], label: str) -> None:
+    assert security_of_client(properties).label == label
+
+
+def suite(**sweep: object) -> Suite:
+    return Suite.model_validate({
+        "name": "s", "workload": {"rate_per_s": 100, "warmup_ms": 0, "measure_ms": 1000},
+        "cluster": {"security": "sasl_plaintext"}, "sweep": {"baseline": {"acks": "all"}, **sweep},
+    })  # fmt: skip
+
+
+def test_security_is_a_setting_of_a_sweep_and_each_value_has_a_cluster_of_its_own_in_each_round() -> None:
+    varied = {"cluster.security": ["plaintext", "ssl", "sasl_ssl"], "linger.ms": ["0", "50"]}
+    cells = build_plan(suite(vary=varied, repetitions=2, design="grid"), lambda entry: (), seed=7, client="reference")
+    assert len(cells) == 4 * 3 * 2  # with the baseline's own values
+    for number in (1, 2):
+        securities = [cell.security.label for cell in cells if cell.repetition == number]
+        changes = sum(one != other for one, other in pairwise(securities))
+        assert changes == 3, "one cluster for each, and not one for each cell"
+        assert set(securities) == {"plaintext", "ssl", "sasl_plaintext PLAIN", "sasl_ssl PLAIN"}
+    assert {cell.fork for cell in cells} == {1, 2}
+    for cell in cells:
+        assert cell.record.security == cell.security.label
+        assert cell.record.factors["cluster.security"] == cell.security.protocol
+        assert "cluster.security" not in cell.properties
+
+
+@pytest.mark.parametrize(
+    ("vary", "words"),
+    [({"cluster.security": ["tls"]}, "cluster.security.*'tls'"), ({"cluster.brokers": ["3"]}, "no such key"),
+     ({"cluster.sasl.mechanism": ["GSSAPI"]}, "mechanism.*'GSSAPI'")],
+)  # fmt: skip
+def test_other_values_and_other_parts_of_the_cluster_are_refused(vary: dict[str, list[str]], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        build_plan(suite(vary=vary), lambda entry: (), seed=1, client="reference")
