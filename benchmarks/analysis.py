@@ -47,7 +47,7 @@ class Document:
     generate_s: float = 0.0
     parquet_bytes: int = 0
     job_s: float = 0.0  # from the start of the process to the page
-    analysis_s: float = 0.0  # of which with the session, as the job says
+    analysis_s: float = 0.0  # the part with the session, as the job says
     peak_bytes: int = 0
     duckdb_s: float | None = None
     differences: list[str] = field(default_factory=list)

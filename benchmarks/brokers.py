@@ -246,7 +246,7 @@ class Bench:
             self.document.idle.append(IdleCpu(shape=subject.shape.name, engine=subject.engine, ms_per_s=used_ms_per_s))
 
     def _warm_up(self, subject: Subject) -> None:
-        """Load until the figure stops rising, at most so many loads and seconds; consuming warms its own code."""
+        """Load until the figure stops rising, within the limits of the effort. Consuming warms its own code."""
         series = WarmUp(shape=subject.shape.name, engine=subject.engine, load_bytes=self.effort.load_bytes)
         self.document.warm_ups.append(series)
         loads_max = self.effort.warm_up_loads_max

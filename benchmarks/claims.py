@@ -9,6 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from reports.figures.statistics.distributions import incomplete_beta
+
+_HALVINGS: Final = 60  # of [0, 1]: finer than a float
 TRIALS_MIN: Final = 10  # fewer cannot show that a claim holds: of two, even one wrong one may be chance
 
 
@@ -25,6 +28,16 @@ class Claim:
     @property
     def share(self) -> float:
         return self.count / self.total if self.total else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The exact 95 % interval of the share, if the trials are independent: Clopper and Pearson, "The use of
+        confidence or fiducial limits illustrated in the case of the binomial" (Biometrika 1934)."""
+        if not self.total:
+            return 0.0, 1.0
+        low = _share_at(0.025, self.count, self.total - self.count + 1) if self.count else 0.0
+        high = _share_at(0.975, self.count + 1, self.total - self.count) if self.count < self.total else 1.0
+        return low, high
 
     @property
     def holds(self) -> bool:
@@ -46,3 +59,15 @@ class Claim:
         if not self.is_told:
             return "too few to tell"
         return "holds" if self.holds else "**does not**"
+
+
+def _share_at(probability: float, a: float, b: float) -> float:
+    """Where the beta distribution has this probability below it, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if incomplete_beta(a, b, middle) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

@@ -5,7 +5,7 @@
 - round trips of 64 bytes
 - a stream of bytes in one direction
 - connecting
-- 1,000 proxies, and 500 connections at once (many_proxies.py)
+- 1,000 proxies, and 500 and 1,000 connections at once (many_proxies.py)
 
 Both ends of a connection are in one more process, so only the proxy differs. Exit code 0 if everything was measured,
 whatever the ratios are.
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.many_proxies import CONNECTIONS, crowd_samples, through_many
+from benchmarks.many_proxies import CROWDS, crowd_samples, through_many
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real
 from chaos.toxiproxy.server import allow_descriptors
 from chaos.toxiproxy.states import ProxySpec
@@ -159,7 +159,7 @@ def measure(
             if name in servers:
                 found = through_many(servers[name], upstream, ECHO, effort.crowd_trips)
             else:
-                found = crowd_samples([upstream] * CONNECTIONS, ECHO, effort.crowd_trips)
+                found = [each for size in CROWDS for each in crowd_samples([upstream] * size, ECHO, effort.crowd_trips)]
             for label, value in found:
                 samples[name].setdefault(label, []).append(value)
     return samples

@@ -19,7 +19,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_response, encode_request
@@ -27,6 +27,10 @@ from broker.wire.compression import codec_by_name
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 from broker.wire.records import BATCH_OVERHEAD_BYTES, LENGTH_OVERHEAD_BYTES, encode_batch, parse_batch_header
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.fetch import FetchPartitionFields
+    from broker.wire.shapes.produce import PartitionProduceDataFields, TopicProduceDataFields
 
 WINDOW: Final = 5  # requests in flight a connection: what an idempotent client may have
 FETCH_BYTES: Final = 1_048_576
@@ -135,7 +139,7 @@ def leaders(bootstrap: str, topic: str, *, timeout_s: float = DEADLINE_S) -> dic
 def can_write(bootstrap: str, topic: str) -> bool:
     """One record to partition 0, acks=all, each step within a second: whether it was acknowledged."""
     batch = encode_batch([b"fail-over"], timestamps_ms=time.time_ns() // 10**6)
-    topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
+    topics: list[TopicProduceDataFields] = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
     message = request(ApiKey.PRODUCE, PRODUCE_VERSION, acks=-1, timeout=1000, topic_data=topics)
     try:
         address = leaders(bootstrap, topic, timeout_s=1.0)[0]
@@ -191,7 +195,8 @@ class Produce:
 
     def _frame(self, partition: int, batch: bytes) -> list[bytes]:
         """Around the one batch, which all frames share."""
-        topics = [{"name": self.options.topic, "partition_data": [{"index": partition, "records": batch}]}]
+        data: PartitionProduceDataFields = {"index": partition, "records": batch}
+        topics: list[TopicProduceDataFields] = [{"name": self.options.topic, "partition_data": [data]}]
         acks = -1 if self.options.acks == "all" else 1
         message = request(ApiKey.PRODUCE, PRODUCE_VERSION, acks=acks, timeout=30_000, topic_data=topics)
         whole = b"".join(encode_request(ApiKey.PRODUCE, PRODUCE_VERSION, 1, "replay", message))
@@ -283,8 +288,14 @@ def consume(options: argparse.Namespace) -> tuple[int, float]:
     offset, expected = 0, options.bytes // options.record_bytes
     began_s = time.monotonic()
     while offset < expected:
-        partition = {"partition": 0, "current_leader_epoch": -1, "fetch_offset": offset, "last_fetched_epoch": -1,
-                     "log_start_offset": -1, "partition_max_bytes": FETCH_BYTES}  # fmt: skip
+        partition: FetchPartitionFields = {
+            "partition": 0,
+            "current_leader_epoch": -1,
+            "fetch_offset": offset,
+            "last_fetched_epoch": -1,
+            "log_start_offset": -1,
+            "partition_max_bytes": FETCH_BYTES,
+        }
         message = request(ApiKey.FETCH, FETCH_VERSION, max_wait=500, min_bytes=1, max_bytes=50 * FETCH_BYTES,
                           topics=[{"topic": options.topic, "partitions": [partition]}])  # fmt: skip
         link.send([b"".join(encode_request(ApiKey.FETCH, FETCH_VERSION, 1, "replay", message))])

@@ -52,7 +52,7 @@ SHAPES: Final = (ONE, THREE)
 class Load:
     """One kind of load. `is_light`: the prepared batches of replay.py, else librdkafka from Python.
 
-    `load_bytes`: at most so many of record values a load; None: as many as the run asks for.
+    `load_bytes`: the most bytes of record values in one load; None: what the run asks for.
     """
 
     name: str
@@ -141,8 +141,10 @@ class Comparison:
 
 @dataclass(slots=True, kw_only=True)
 class Paired:
-    """A figure of which less is better (`is_rate`: more), taken on both sides in turns. `aim`: of the ratio, ours to
-    theirs; `limit`: of our own median."""
+    """A figure, taken on both sides in turns. Less is better; with `is_rate` more is better.
+
+    `aim` is for the ratio of ours to theirs, `limit` for our own median.
+    """
 
     section: str
     name: str

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from benchmarks.known_server.plan import Times
 from benchmarks.known_server.relay import KnownServer
-from harness.suite import Contract, Search, Suite, Sweep, TopicSpec, Variant
+from harness.suite import Contract, Range, Search, Suite, Sweep, TopicSpec, Variant
 from runlog.records.documents import read_cell, read_run_record
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import SEND, SendStatus
@@ -37,7 +37,7 @@ _WORKLOAD: Final = Workload(
 
 def sweep_suite(name: str, *, repetitions: int, acks: Sequence[str] = ()) -> Suite:
     """The baseline, and one cell more for each other value of acks."""
-    vary = {"acks": [Variant(value=value) for value in acks]} if acks else {}
+    vary: dict[str, list[Variant] | Range] = {"acks": [Variant(value=value) for value in acks]} if acks else {}
     sweep = Sweep(baseline=_PROPERTIES, vary=vary, repetitions=repetitions)
     return Suite(name=name, topic=_TOPIC, workload=_WORKLOAD, sweep=sweep)
 
@@ -76,7 +76,9 @@ def cells_of(run: Path) -> list[str]:
 
 def latencies_of(run: Path, cell: str) -> tuple[Times, Times]:
     """Of the window's acknowledged records, from the rows alone: intended time (monotonic) and latency, in seconds."""
-    t0_s = read_run_record(run).t0_monotonic_ns / 1e9
+    t0_ns = read_run_record(run).t0_monotonic_ns
+    assert t0_ns is not None, f"{run}: the run has not begun"
+    t0_s = t0_ns / 1e9
     outcome = read_cell(run, cell).outcome
     rows = read_stream(run, SEND, cell)
     intended, acked, status = (rows[name].to_numpy() for name in ("intended_us", "acked_us", "status"))

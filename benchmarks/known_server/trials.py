@@ -137,7 +137,7 @@ def _observations(run: Path) -> list[Observation]:
         Observation(
             cell_id=item.cell_id, title=item.title, configuration=(("acks", item.properties["acks"]),),
             round=item.round, baseline="baseline" in item.name, state=item.state, reason=item.reason,
-            values=item.values,
+            values=dict(item.values),
             log_errors={"p99": errors[item.cell_id]}, safety=SAFE, contract=SAFE, asked_per_s=RATE_PER_S,
             behaviour=_NO_BEHAVIOUR,
         )
