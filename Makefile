@@ -89,8 +89,8 @@ pytest_in_parallel = $(BIN)/python -m pytest -n $(call workers,$(1)) --dist load
 
 .PHONY: test-fast
 test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
-	TEST_AMOUNT=fast $(call pytest_in_parallel,2) -m "$(ELSEWHERE) and not slow and not thorough and not spark and not kafka \
-	  and not chromium and not toxiproxy"
+	TEST_AMOUNT=fast $(call pytest_in_parallel,2) -m "$(ELSEWHERE) and not slow and not long and not thorough and not spark \
+	  and not kafka and not chromium and not toxiproxy"
 
 .PHONY: test
 test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true
@@ -151,6 +151,7 @@ lint: setup-dev  ## ruff, mypy strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/lint-imports
 
 .PHONY: docs
@@ -188,6 +189,7 @@ SEEDS ?= 1 2 3
 .PHONY: differential
 differential: setup-dev  ## generated requests of every API to us and to Apache Kafka; writes docs/reference/differences.md
 	$(BIN)/python -m tests.differential --seeds $(SEEDS)
+	$(BIN)/python -m tests.differential --seeds $(SEEDS) --guarded
 
 .PHONY: bench
 bench: setup-dev  ## reference broker beside Apache Kafka in one run; writes benchmarks/results
@@ -198,7 +200,7 @@ prove: setup-dev  ## the statistics on made data of known truth: A/A, planted ch
 	$(BIN)/python -m tests.reports.prove
 
 .PHONY: prove-same
-prove-same: setup-dev  ## the whole path on equals: what report, recommendation and compare call different; an hour, resumable
+prove-same: setup-dev  ## the whole path on equals (the demo's sweep too): what page and compare call different; 1.5 hours, resumable
 	$(BIN)/python -m benchmarks.same
 
 .PHONY: prove-engine
