@@ -32,8 +32,9 @@ _LATENCIES: Final = {
     "schedule_lag": ("send", "sent_us - intended_us", "sent_us >= 0"),
 }
 
-# What a run without groups and copiers has nothing of; the rules ask for it all the same.
+# What a run without groups, copiers and load hosts has nothing of; the rules ask for it all the same.
 _EMPTY: Final = {
+    "clock_errors": "producer host error_us",
     "commit_limits": "reader limit_us",
     "copying": "number",
     "early_readers": "reader end_partition",
