@@ -121,13 +121,13 @@ def test_a_closed_loop_keeps_its_bound_and_intends_no_earlier_than_it_sends(
     broker.create_topics("closed")
     workload = {
         "rate_per_s": 1_000_000, "schedule": {"kind": "closed", "outstanding": 8}, "consumers": 1,
-        "warmup_ms": 100, "measure_ms": 400, "drain_ms": 5_000,
+        "warmup_ms": 100, "measure_ms": 1_500, "drain_ms": 5_000,
     }  # fmt: skip
     load = Load(tmp_path, broker.address, workload, {"linger.ms": 0}, topic="closed")
     assert load.finish() == 0, load.events[-3:]
     compact_cell(tmp_path, "c1")
     sent = load.rows(SEND.name)
-    assert 50 < len(sent) < 500_000
+    assert 8 < len(sent) < 500_000, "more than a loop may have under way"
     assert all(row["intended_us"] == row["sent_us"] for row in sent)
     changes = sorted([(row["sent_us"], 1) for row in sent] + [(row["acked_us"], -1) for row in sent])
     under_way = most = 0
