@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import door_of, probe_load
+from chaos.faults.load_proof import prove_by_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
 PROBE_MS = 250  # how long the load of the proof should take at the asked rate
 SHARE_EXPECTED = 0.7  # the first piece goes at once
-TIMEOUT_MS = 3_000
 
 
 class Bandwidth:
@@ -32,20 +31,13 @@ class Bandwidth:
         self._toxics.remove()
 
     def prove(self) -> Proof:
-        detail: dict[str, object] = {}
-        is_effective = True
-        stream = self._streams[0]
-        for link in self._context.links:
-            load = probe_load(
-                door_of(self._context.port, link),
-                stream=stream,
-                size_bytes=self._rate * PROBE_MS,
-                timeout_ms=TIMEOUT_MS,
-            )
-            expected_us = load.size_bytes * 1000 // self._rate
-            detail[link] = {"bytes": load.size_bytes, "took_us": load.elapsed_us, "expected_us": expected_us}
-            is_effective &= load.is_answered and load.elapsed_us >= SHARE_EXPECTED * expected_us
-        return Proof(is_effective=is_effective, detail=detail)
+        return prove_by_load(
+            self._context,
+            self._streams[0],
+            size_bytes=self._rate * PROBE_MS,
+            expected_us=lambda size_bytes: size_bytes * 1000 // self._rate,
+            share=SHARE_EXPECTED,
+        )
 
 
 SPEC = FaultSpec(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import door_of, probe_link
+from chaos.faults.probes import LinkProbe, door_of, probe_link, quickest
 from chaos.faults.toxics import LinkToxics, streams_of
 
 SHARE_EXPECTED = 0.8  # of the asked delay: timers round
@@ -27,12 +28,16 @@ class Latency:
     def prove(self) -> Proof:
         expected_us = max(0, self._latency_ms - self._jitter_ms) * len(self._streams) * 1000
         timeout_ms = (self._latency_ms + self._jitter_ms) * len(self._streams) + 1000
+
+        def is_late(probe: LinkProbe) -> bool:
+            return probe.outcome == "answered" and probe.elapsed_us >= SHARE_EXPECTED * expected_us
+
         round_trips: dict[str, object] = {}
         is_effective = True
         for link in self._context.links:
-            probe = probe_link(door_of(self._context.port, link), timeout_ms=timeout_ms)
+            probe = quickest(partial(probe_link, door_of(self._context.port, link), timeout_ms=timeout_ms), is_late)
             round_trips[link] = probe.elapsed_us
-            is_effective &= probe.outcome == "answered" and probe.elapsed_us >= SHARE_EXPECTED * expected_us
+            is_effective &= is_late(probe)
         return Proof(is_effective=is_effective, detail={"round_trip_us": round_trips, "expected_us_min": expected_us})
 
 

@@ -7,7 +7,9 @@ import socket
 import ssl
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from broker.wire.addresses import parse_address
 from chaos.port import ClusterPort
@@ -15,6 +17,7 @@ from chaos.port import ClusterPort
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
 _CLIENT_ID = b"link-probe"
 _CLIENT_ID_BYTES_MAX = 30_000  # its length is an int16
+_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,3 +155,17 @@ def _read_answer(connection: socket.socket) -> int:
             raise ConnectionError("closed before the answer")
         data += more
     return len(data)
+
+
+AProbe = TypeVar("AProbe", LinkProbe, LoadProbe)
+
+
+def quickest(probe: Callable[[], AProbe], is_slow: Callable[[AProbe], bool]) -> AProbe:
+    """The quickest of three probes; or the first that is not slow, because it decides. On a busy host a probe may be
+    slow without any fault. That three in a row are slow for this reason is far less likely."""
+    found = []
+    for _ in range(_TRIES):
+        found.append(probe())
+        if not is_slow(found[-1]):
+            return found[-1]
+    return min(found, key=lambda each: each.elapsed_us)

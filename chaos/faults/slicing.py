@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import door_of, probe_load
+from chaos.faults.load_proof import prove_by_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
 PIECES = 50
 SHARE_EXPECTED = 0.7  # delays below a millisecond are saved up
-TIMEOUT_MS = 5_000
 
 
 class Slicing:
@@ -35,19 +34,14 @@ class Slicing:
         self._toxics.remove()
 
     def prove(self) -> Proof:
-        detail: dict[str, object] = {}
-        is_effective = True
-        for link in self._context.links:
-            load = probe_load(
-                door_of(self._context.port, link),
-                stream=self._streams[0],
-                size_bytes=PIECES * self._average,
-                timeout_ms=TIMEOUT_MS,
-            )
-            expected_us = load.size_bytes // (self._average + self._variation) * self._delay_us
-            detail[link] = {"bytes": load.size_bytes, "took_us": load.elapsed_us, "expected_us": expected_us}
-            is_effective &= load.is_answered and load.elapsed_us >= SHARE_EXPECTED * expected_us
-        return Proof(is_effective=is_effective, detail=detail)
+        piece_bytes = self._average + self._variation
+        return prove_by_load(
+            self._context,
+            self._streams[0],
+            size_bytes=PIECES * self._average,
+            expected_us=lambda size_bytes: size_bytes // piece_bytes * self._delay_us,
+            share=SHARE_EXPECTED,
+        )
 
 
 SPEC = FaultSpec(

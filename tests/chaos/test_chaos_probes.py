@@ -1,0 +1,27 @@
+"""A slow probe proves a delay only if no other one is quick (chaos/faults/probes.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.faults.probes import LinkProbe, quickest
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "asked", "found_ms"),
+    [
+        ((120, 90, 100), 3, 90),  # all late: the fault is there
+        ((120, 2, 100), 2, 2),  # the first was late because the host was busy
+        ((1, 90, 100), 1, 1),
+    ],
+)
+def test_a_slow_probe_proves_nothing_while_another_is_quick(
+    times_ms: tuple[int, ...], asked: int, found_ms: int
+) -> None:
+    left = list(times_ms)
+
+    def probe() -> LinkProbe:
+        return LinkProbe(outcome="answered", elapsed_us=left.pop(0) * 1000)
+
+    assert quickest(probe, lambda each: each.elapsed_us >= 80_000).elapsed_us == found_ms * 1000
+    assert len(times_ms) - len(left) == asked
