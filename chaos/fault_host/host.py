@@ -28,7 +28,8 @@ from chaos.process_identity import ProcessIdentity, is_alive, read_state
 
 KILL_S: Final = 30.0  # SIGKILL acts when the kernel gets to it: a process in the middle of a write may take a while
 STOPPED_S: Final = 5.0  # until all threads of a process stand still
-BUSY_S: Final = 200.0  # for the action before, on the same broker; a start may take two minutes
+BUSY_S: Final = 3.0  # for the action before, on the same broker: the harness does one after another
+END_S: Final = 200.0  # the same when everything is healed; a start may take two minutes
 SEEN_MAX: Final = 16  # processes of one broker whose state can be asked for
 TRIES_MAX: Final = 20  # to start a broker that does not come up
 RETRY_S: Final = 10.0
@@ -271,7 +272,7 @@ class FaultHost:
             if site is None:
                 self._say(f"broker {broker} was {held.what} by this worker, and is not on its list any more: see to it")
                 continue
-            with self._alone(site):
+            with self._alone(site, within_s=END_S):
                 self._heal(site, why)
 
     def _heal_and_release(self, site: _Site, why: str) -> None:
@@ -316,8 +317,8 @@ class FaultHost:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _alone(self, site: _Site) -> Iterator[None]:
-        if not site.lock.acquire(timeout=BUSY_S):
+    def _alone(self, site: _Site, within_s: float = BUSY_S) -> Iterator[None]:
+        if not site.lock.acquire(timeout=within_s):
             raise NotDone(f"the action before on broker {site.broker} still goes on")
         try:
             yield

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,22 +63,25 @@ class Journal:
             raise JournalError(f"another worker called {name} runs here: give this one its own --name") from error
         self._path = directory / f"{name}.json"
         self._held = {held.broker: held for held in self._read()}
+        self._changing = threading.Lock()  # brokers are healed at the same time
 
     def held(self) -> Mapping[int, Held]:
         return dict(self._held)
 
     def hold(self, held: Held) -> None:
         """On disk when this returns. OSError: it is not, and nothing may be done."""
-        self._write({**self._held, held.broker: held})
+        with self._changing:
+            self._write({**self._held, held.broker: held})
 
     def release(self, broker: int) -> None:
         """It is healed. Healing it once more does no harm, so a full disk is no error here."""
-        left = {key: held for key, held in self._held.items() if key != broker}
-        if len(left) < len(self._held):
-            try:
-                self._write(left)
-            except OSError:
-                self._held = left
+        with self._changing:
+            left = {key: held for key, held in self._held.items() if key != broker}
+            if len(left) < len(self._held):
+                try:
+                    self._write(left)
+                except OSError:
+                    self._held = left
 
     def close(self) -> None:
         os.close(self._lock)

@@ -130,6 +130,13 @@ class FaultAgent:
             return
         if ask.run_id != self._run_id:
             return  # it has not welcomed this host yet, or is another one than the one that has
+        if time.monotonic_ns() > ask.begin_until_ns:
+            # It lay in a queue while the link was cut. Whoever asked has given up, and nobody would undo it.
+            late = fault_wire.Answer(
+                number=ask.number, run_id=ask.run_id, is_done=False, problem="it came too late, and was not begun"
+            )
+            self._tell(fault_wire.ANSWER, late)
+            return
         self._answers[key] = None
         while len(self._answers) > ASKS_MAX:
             self._answers.popitem(last=False)

@@ -29,6 +29,7 @@ from workloads.hosts.registry import ALIVE_S, PENDING_MAX, REFUSED_MAX, SAMPLES_
 CLOCK_S: Final = 0.25
 TICK_S: Final = 0.005
 AGAIN_S: Final = 1.0
+BEGIN_S: Final = 5.0  # an ask that comes later is not begun: its harness has given up by then
 ASKS_MAX: Final = 256  # under way
 MESSAGES_PER_S_MAX: Final = 500  # of one host; what is beyond is left out
 
@@ -95,14 +96,28 @@ class FaultHub:
             case "hosts":
                 _tell(self._present())
             case "ask":
-                ask = fault_wire.Ask.model_validate(command["ask"])
-                if len(self._asked) >= ASKS_MAX:  # those that nobody waits for any more
-                    del self._asked[min(self._asked)]
-                self._asked[ask.number] = _Asked(host=command["host"], ask=ask)
+                self._ask(command["host"], fault_wire.Wanted.model_validate(command["ask"]))
             case "drop":
                 self._asked.pop(command["number"], None)
             case "end":
                 self._is_over = True
+
+    def _ask(self, name: str, wanted: fault_wire.Wanted) -> None:
+        host = self._hosts.get(name)
+        try:
+            if host is None:
+                raise ClockBoundError("it is not there")
+            bound = ClockBound(tuple(host.samples)).at(time.monotonic_ns())
+        except ClockBoundError as error:
+            problem = f"fault host {name}: {error}"
+            answer = fault_wire.Answer(number=wanted.number, run_id=self._config.run_id, is_done=False, problem=problem)
+            _tell(fault_wire.Told(host=name, answer=answer, clock_problem=str(error)))
+            return
+        until_ns = time.monotonic_ns() + round(bound.offset_ns + bound.error_ns + BEGIN_S * 1e9)
+        ask = fault_wire.Ask(run_id=self._config.run_id, begin_until_ns=until_ns, **wanted.model_dump())
+        if len(self._asked) >= ASKS_MAX:  # those that nobody waits for any more
+            del self._asked[min(self._asked)]
+        self._asked[ask.number] = _Asked(host=name, ask=ask)
 
     def _say_again(self, now_s: float) -> None:
         for asked in self._asked.values():

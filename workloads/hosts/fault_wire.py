@@ -60,6 +60,7 @@ class Ask(_Message):
     broker: _Broker
     topic: str = Field(default="", pattern=r"^([A-Za-z0-9._-]{1,249})?$")  # of logs
     partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
+    begin_until_ns: _Nanoseconds  # by the clock of the fault host: what comes later is not begun
 
 
 class ProcessSeen(_Message):
@@ -101,6 +102,16 @@ class FaultHubConfig(_Message):
     version: str
     run_id: Place
     t0_monotonic_ns: int
+
+
+class Wanted(_Message):
+    """What the harness tells its hub to ask. The hub knows the host's clock, and adds until when it may be begun."""
+
+    number: int = Field(ge=1, le=2**53)
+    action: Action
+    broker: _Broker
+    topic: str = Field(default="", pattern=r"^([A-Za-z0-9._-]{1,249})?$")
+    partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
 
 
 class HostThere(_Message):
