@@ -96,7 +96,7 @@ def read_permits(path: Path) -> Permits:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise PermitsError(f"{path}: cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise PermitsError(f"{path}: is no plain file")
@@ -104,7 +104,10 @@ def read_permits(path: Path) -> Permits:
             raise PermitsError(f"{path}: belongs to user {found.st_uid}: it must be yours or root's")
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise PermitsError(f"{path}: others can write it (mode {stat.S_IMODE(found.st_mode):o}): chmod go-w {path}")
-        data = file.read(FILE_BYTES_MAX + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > FILE_BYTES_MAX:
         raise PermitsError(f"{path}: is larger than {FILE_BYTES_MAX} bytes")
     try:

@@ -76,6 +76,7 @@ class Operator:
             parse_permits(text or self.list()), self._journal, output=self.directory,
             read_epochs=lambda path: [(3, 0, len(path.name))], say=self.said.append,
         )  # fmt: skip
+        self._host.heal_left()
         self._host.begin_run("run-1")
         return self._host
 
@@ -273,7 +274,6 @@ def test_a_worker_that_was_killed_heals_at_its_next_start(operator: Operator) ->
     worker.act("kill", 1)
     worker.act("pause", 2)
     again = operator.worker()
-    again.heal_left()
     assert not operator.leases()
     wait_until(lambda: read_state(paused.pid) != "T", "it goes on")
     assert operator.broker(1) != killed
