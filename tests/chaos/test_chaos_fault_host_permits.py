@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from chaos.fault_host.permits import PermitsError, parse_permits, read_permits
 
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "load-hosts.md"
 GOOD = """
 lost_after: 5s
 brokers:
@@ -24,6 +26,13 @@ brokers:
       command_has: kafka.Kafka
     allow: [pause]
 """
+
+
+def test_the_example_of_the_guide_is_one_that_is_read() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    example = re.search(r"```yaml title=permits.yaml\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    assert set(parse_permits(example[1]).brokers) == {1}
 
 
 def test_a_whole_file_is_read() -> None:

@@ -127,7 +127,7 @@ def test_a_pause_ends_by_itself_when_the_link_is_cut(linked: Linked, strangers: 
     linked.link.cut(CUT_S)
     wait_until(lambda: strangers.state(2) != "T", "the worker lets it go on", CUT_S)
     linked.link.cut(0)
-    with pytest.raises(HostFaultError, match="host-2: broker 2 is not paused .*the harness was silent for 3 s"):
+    with pytest.raises(HostFaultError, match=r"host-2: broker 2 is not paused .*the harness was silent for 3 s"):
         resume_when_linked(linked)
 
 
@@ -145,7 +145,7 @@ def test_a_killed_broker_is_started_by_itself_when_the_link_is_cut(linked: Linke
     assert strangers.identity(3) != killed
     linked.link.cut(0)
     wait_until(lambda: all(host.silent_s < 1 for host in linked.hosts.look().hosts), "the link is back")
-    with pytest.raises(HostFaultError, match="host-3: broker 3 is not down .*the harness was silent for 3 s"):
+    with pytest.raises(HostFaultError, match=r"host-3: broker 3 is not down .*the harness was silent for 3 s"):
         linked.cluster.is_running(3)
 
 
@@ -349,15 +349,17 @@ def test_options_that_do_not_fit_together_are_refused(tmp_path: Path, capsys: py
     list_file = tmp_path / "list.yaml"
     list_file.write_text("brokers: {}")
     worker = ["worker", "--master", "x:1", "--key", str(workers / "worker.key"), "--allow-faults", str(list_file)]
+    kill = ["chaos", "leader-kill", "--dry-run"]
+    hosts = ["--fault-hosts", "3"]
     for arguments, words in (
-        (["chaos", "leader-kill", "--dry-run", "--fault-hosts", "3", *key], "--fault-hosts belongs to --cluster external"),
-        (["chaos", "leader-kill", "--dry-run", "--fault-hosts", "3", *external], "--fault-hosts needs --load-key"),
-        (["chaos", "leader-kill", "--dry-run", *external], "needs --fault-hosts"),
-        (["chaos", "isolated-leader", "--dry-run", "--fault-hosts", "3", *key, *external], "acts on more than"),
-        (["chaos", "leader-kill", "--dry-run", "--fault-hosts", "3", "--fault-listen", "x", *key, *external], "--fault-listen"),
+        ([*kill, *hosts, *key], "--fault-hosts belongs to --cluster external"),
+        ([*kill, *hosts, *external], "--fault-hosts needs --load-key"),
+        ([*kill, *external], "needs --fault-hosts"),
+        (["chaos", "isolated-leader", "--dry-run", *hosts, *key, *external], "acts on more than"),
+        ([*kill, *hosts, "--fault-listen", "x", *key, *external], "--fault-listen"),
         (worker, "--allow-faults"),
         ([*worker, "--spool", str(tmp_path)], "sends no load"),
     ):  # fmt: skip
         assert execute(arguments) == 2, arguments
         assert words in capsys.readouterr().err
-    assert execute(["chaos", "leader-kill", "--dry-run", "--fault-hosts", "3", *key, *external]) == 0
+    assert execute([*kill, *hosts, *key, *external]) == 0
