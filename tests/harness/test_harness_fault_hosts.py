@@ -305,8 +305,25 @@ def test_a_hostile_master_gets_no_further_than_the_list(tmp_path: Path, stranger
     assert strangers.are_well(), "what it may do is healed when it goes"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_leader_loss_on_somebody_elses_cluster_has_the_exact_verdict(tmp_path: Path, strangers: Strangers) -> None:
+    check_leader_loss(tmp_path, strangers)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_leader_loss_on_somebody_elses_apache_kafka_has_the_exact_verdict(tmp_path: Path) -> None:
+    kafka = Strangers(tmp_path / "cluster", engine="kafka")
+    try:
+        kafka.start()
+        check_leader_loss(tmp_path, kafka)
+    finally:
+        kafka.stop()
+
+
+def check_leader_loss(tmp_path: Path, strangers: Strangers) -> None:
     workers = FaultWorkers(tmp_path, strangers)
     run_dir = tmp_path / "run"
     try:

@@ -24,13 +24,15 @@ from runlog.records.stats import ClockSample
 from workloads.hosts import fault_wire, wire
 from workloads.hosts.keys import key_of
 from workloads.hosts.link import HubRunner, LinkError, use_curve
-from workloads.hosts.registry import ALIVE_S, PENDING_MAX, REFUSED_MAX, SAMPLES_MAX
+from workloads.hosts.registry import ALIVE_S, PENDING_MAX, REFUSED_MAX
 
 CLOCK_S: Final = 0.25
 TICK_S: Final = 0.005
 AGAIN_S: Final = 1.0
 BEGIN_S: Final = 5.0  # an ask that comes later is not begun: its harness has given up by then
 ASKS_MAX: Final = 256  # under way
+NEVER_NS: Final = 2**62
+SAMPLES_MAX: Final = 4_000  # a quarter of an hour; the oldest go first
 MESSAGES_PER_S_MAX: Final = 500  # of one host; what is beyond is left out
 
 
@@ -61,6 +63,7 @@ class FaultHub:
         self._hosts: dict[str, _Host] = {}  # by name
         self._refused: dict[str, str] = {}
         self._asked: dict[int, _Asked] = {}
+        self._postponed: deque[tuple[float, str, fault_wire.Wanted]] = deque(maxlen=ASKS_MAX)  # until when, host, what
         self._commands: deque[dict[str, Any]] = deque()
         self._number = 0
         self._is_over = False
@@ -82,6 +85,8 @@ class FaultHub:
             if now_s >= next_clock_s:
                 next_clock_s = now_s + CLOCK_S
                 self._ask_clocks()
+            for _ in range(len(self._postponed)):
+                self._ask(*self._postponed.popleft())
             self._say_again(now_s)
             gevent.sleep(TICK_S)
         self._runner.quit()
@@ -96,25 +101,29 @@ class FaultHub:
             case "hosts":
                 _tell(self._present())
             case "ask":
-                self._ask(command["host"], fault_wire.Wanted.model_validate(command["ask"]))
+                wanted = fault_wire.Wanted.model_validate(command["ask"])
+                self._ask(time.monotonic() + BEGIN_S, command["host"], wanted)
             case "drop":
                 self._asked.pop(command["number"], None)
             case "end":
                 self._is_over = True
 
-    def _ask(self, name: str, wanted: fault_wire.Wanted) -> None:
+    def _ask(self, until_s: float, name: str, wanted: fault_wire.Wanted) -> None:
+        """A host that is not there, or has just come and has no clock yet, is waited for until `until_s`."""
         host = self._hosts.get(name)
+        if (host is None or not host.samples) and time.monotonic() < until_s:
+            self._postponed.append((until_s, name, wanted))
+            return
         try:
             if host is None:
                 raise ClockBoundError("it is not there")
-            bound = ClockBound(tuple(host.samples)).at(time.monotonic_ns())
+            begin_until_ns = _begin_until_ns(host, wanted.action)
         except ClockBoundError as error:
             problem = f"fault host {name}: {error}"
             answer = fault_wire.Answer(number=wanted.number, run_id=self._config.run_id, is_done=False, problem=problem)
             _tell(fault_wire.Told(host=name, answer=answer, clock_problem=str(error)))
             return
-        until_ns = time.monotonic_ns() + round(bound.offset_ns + bound.error_ns + BEGIN_S * 1e9)
-        ask = fault_wire.Ask(run_id=self._config.run_id, begin_until_ns=until_ns, **wanted.model_dump())
+        ask = fault_wire.Ask(run_id=self._config.run_id, begin_until_ns=begin_until_ns, **wanted.model_dump())
         if len(self._asked) >= ASKS_MAX:  # those that nobody waits for any more
             del self._asked[min(self._asked)]
         self._asked[ask.number] = _Asked(host=name, ask=ask)
@@ -238,6 +247,18 @@ class FaultHub:
             "clock_error_us": round(bound.error_ns / 1e3, 3) + 1.0,  # times are whole microseconds
         }  # fmt: skip
         _tell(told.model_copy(update=times))
+
+
+def _begin_until_ns(host: _Host, action: fault_wire.Action) -> int:
+    """By the host's clock. ClockBoundError for what breaks something, if that clock cannot be held against ours (it was
+    set, or the host was suspended). What mends may always come late."""
+    try:
+        bound = ClockBound(tuple(host.samples)).at(time.monotonic_ns())
+    except ClockBoundError:
+        if action in ("kill", "terminate", "pause"):
+            raise
+        return NEVER_NS
+    return time.monotonic_ns() + round(bound.offset_ns + bound.error_ns + BEGIN_S * 1e9)
 
 
 def _is_flooding(host: _Host, now_ns: int) -> bool:
