@@ -34,7 +34,7 @@ SEEN_MAX: Final = 16  # processes of one broker whose state can be asked for
 TRIES_MAX: Final = 20  # to start a broker that does not come up
 RETRY_S: Final = 10.0
 TOPIC: Final = re.compile(r"harness-[A-Za-z0-9._-]{1,240}")  # of a run; nobody reads other topics here
-_LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.1
 _STOPPED: Final = "T"
 
 Epochs = Sequence[tuple[int, int, int]]  # (leader epoch, start offset, end offset)
@@ -45,7 +45,11 @@ class Refused(Exception):
 
 
 class NotDone(Exception):
-    """It was tried, or cannot be done now; says why, and whether something happened."""
+    """It was tried, or cannot be done now; says why. `is_unknown`: it may still take effect."""
+
+    def __init__(self, message: str, *, is_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.is_unknown = is_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +193,8 @@ class FaultHost:
             # It may still end. So the lease stays, and healing it looks first whether the broker runs.
             raise NotDone(
                 f"broker {site.broker} (pid {identity.pid}) did not end within {within_s:g} s of {number.name}; "
-                "it may still do"
+                "it may still do",
+                is_unknown=True,
             )
         return Done(from_ns=from_ns, to_ns=time.monotonic_ns(), processes=self._states(site))
 
@@ -288,7 +293,11 @@ class FaultHost:
         site.healed_because = why
         site.next_try_s = time.monotonic() + RETRY_S
         if held.what == "paused":
-            went_on = send_signal(held.identity, signal.SIGCONT)
+            try:
+                went_on = send_signal(held.identity, signal.SIGCONT)
+            except PermissionError:
+                self._say(f"broker {site.broker} (pid {held.pid}) stays paused: the worker may not send it a signal")
+                return
             self._release(site)
             self._say(f"broker {site.broker} {'goes on' if went_on else 'is gone'}: {why}")
             return

@@ -128,9 +128,10 @@ class _FaultWorker:
             _say(f"refused: {error}")
             answer = _not_done(ask, f"fault host {self._name} refuses {error}", is_refused=True)
         except NotDone as error:
-            answer = _not_done(ask, f"fault host {self._name}: {error}")
+            answer = _not_done(ask, f"fault host {self._name}: {error}", is_unknown=error.is_unknown)
         except Exception as error:  # of one ask: the harness must hear of it, and the next one can still be done
-            answer = _not_done(ask, f"fault host {self._name}: {type(error).__name__}: {error}")
+            problem = f"fault host {self._name}: {type(error).__name__}: {error}"
+            answer = _not_done(ask, problem, is_unknown=True)
         if ask.action not in ("look", "logs"):
             _say(f"{ask.action} of broker {ask.broker}: {'done' if answer.is_done else answer.problem}")
         self._write(answer.model_dump(mode="json"))
@@ -163,8 +164,15 @@ def _seen(identity: ProcessIdentity, state: str) -> ProcessSeen:
     return ProcessSeen(pid=identity.pid, start_ticks=identity.start_ticks, state=state)
 
 
-def _not_done(ask: Ask, problem: str, *, is_refused: bool = False) -> Answer:
-    return Answer(number=ask.number, run_id=ask.run_id, is_done=False, is_refused=is_refused, problem=problem[:1_900])
+def _not_done(ask: Ask, problem: str, *, is_refused: bool = False, is_unknown: bool = False) -> Answer:
+    return Answer(
+        number=ask.number,
+        run_id=ask.run_id,
+        is_done=False,
+        is_refused=is_refused,
+        is_unknown=is_unknown,
+        problem=problem[:1_900],
+    )
 
 
 def _say(text: str) -> None:

@@ -138,17 +138,20 @@ class HostFaultCluster(ExternalCluster):
         return taken
 
     def ensure_all_running(self) -> None:
-        """Mends what we have broken. What somebody else has broken stays."""
+        """Mends what we have broken. What somebody else has broken stays. If a host cannot be reached, it heals by
+        itself; whether the cluster is well, whoever calls this asks next."""
         for broker in sorted(self._paused):
-            with suppress(HostFaultError):  # it has gone on by itself
+            with suppress(HarnessError):
                 self.resume(broker)
         for broker in sorted(self._down):
-            with suppress(HostFaultError):
+            with suppress(HarnessError):
                 self.restart(broker)
 
     def stop(self) -> None:
-        self.ensure_all_running()
-        super().stop()
+        try:
+            self.ensure_all_running()
+        finally:
+            super().stop()
 
     # --- looking ----------------------------------------------------------------------------------------------------
 

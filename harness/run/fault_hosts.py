@@ -134,7 +134,8 @@ class FaultHosts:
                 self._wanted.discard(number)
                 self._told.pop(number, None)
         if not told.answer.is_done:
-            raise HostFaultError(told.answer.problem or f"fault host {name} did not do it", is_certain=True)
+            problem = told.answer.problem or f"fault host {name} did not do it"
+            raise HostFaultError(problem, is_certain=not told.answer.is_unknown)
         return _host_answer(told, asked_ns - self._t0_ns, time.monotonic_ns() - self._t0_ns)
 
     def _await_answer(self, number: int, name: str, what: str, within_s: float) -> None:

@@ -366,3 +366,18 @@ def test_leases_that_cannot_be_read_are_not_thrown_away(tmp_path: Path, text: st
     with pytest.raises(JournalError, match=r"x\.json cannot be read"):
         Journal(tmp_path / "leases", "x")
     assert path.read_text() == text
+
+
+def test_a_stop_that_takes_too_long_may_still_come(operator: Operator) -> None:
+    """A broker that ignores SIGTERM. Its lease stays, and whoever mends it finds that it never ended."""
+    operator.script.write_text(operator.script.read_text().replace(NAME, f"trap '' TERM; {NAME}"))
+    stubborn = operator.start(1)
+    worker = operator.worker(operator.list(more="    stop_within: 200ms\n"))
+    with pytest.raises(NotDone, match=r"did not end within 0\.2 s of SIGTERM") as caught:
+        worker.act("terminate", 1)
+    assert caught.value.is_unknown
+    assert operator.leases()
+    with pytest.raises(NotDone, match="did not end"):
+        worker.act("start", 1)
+    assert not operator.leases()
+    assert is_alive(stubborn)

@@ -74,6 +74,7 @@ class Answer(_Message):
     run_id: Place
     is_done: bool
     is_refused: bool = False  # it is not on the list of that host
+    is_unknown: bool = False  # not done, but it may still take effect
     problem: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
     from_ns: _Nanoseconds = 0  # by the clock there
     to_ns: _Nanoseconds = 0
