@@ -174,7 +174,8 @@ def test_a_worker_that_was_killed_heals_when_it_starts_again(linked: Linked, str
     linked.workers.start(2)
     wait_until(lambda: strangers.state(2) != "T", "the next worker lets it go on")
     wait_until(lambda: '"paused"' not in linked.workers.leases(2), "its lease is gone")
-    assert "broker 2 goes on: the worker was ended and started again" in linked.workers.log(2).read_text()
+    told = "broker 2 goes on: the worker was ended and started again"
+    wait_until(lambda: told in linked.workers.log(2).read_text(), "the operator is told")
 
     def is_back() -> bool:
         return all(host.silent_s < 1 for host in linked.hosts.look().hosts)
