@@ -340,12 +340,12 @@ def check_leader_loss(tmp_path: Path, strangers: Strangers) -> None:
         workers.close()
     cells = {cell["case"]: cell for cell in json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]}
     assert {case: cell["verdict"] for case, cell in cells.items()} == {"acks-1": "pass", "acks-all": "pass"}
-    cluster_lines = (run_dir / "cells").glob("*acks-1*/events/cluster.jsonl")
+    cluster_lines = (run_dir / "cells").glob("*acks-1*/cluster.jsonl")
     truncated = [
         json.loads(line) for path in cluster_lines for line in path.read_text().splitlines() if '"truncated"' in line
     ]
     assert [line["source"] for line in truncated] == ["log_dump"]
-    for path in (run_dir / "cells").glob("*/events/faults.jsonl"):
+    for path in (run_dir / "cells").glob("*/faults.jsonl"):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:
             if line["kind"] in ("kill", "pause") and line["phase"] in ("applied", "healed"):
