@@ -184,7 +184,7 @@ class FaultHost:
         from_ns = time.monotonic_ns()
         try:
             if number is signal.SIGTERM:  # a stopped process would not see it
-                send_signal(identity, signal.SIGCONT)
+                self._send(site, identity, signal.SIGCONT)
             self._send(site, identity, number)
         except NotDone:
             self._release(site)

@@ -147,7 +147,10 @@ class Run:
         """UsageError if their operators do not permit what the plan needs, before anything is measured."""
         wanted, context = self._request.fault_hosts, self._context
         cells = [cell for cell in self._request.cells if cell.kind == "chaos"]
-        if wanted is None or not cells:
+        if wanted is None:
+            return
+        if not cells:
+            self._progress.say("fault hosts are not waited for: no cell of this plan has a scenario")
             return
         self._fault_hosts = FaultHosts(
             wanted, context.mark, context.run_dir / "faults.stderr.log", context.clock.t0_monotonic_ns
