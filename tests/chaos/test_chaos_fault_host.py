@@ -58,7 +58,9 @@ class Operator:
         assert found is not None
         return found
 
-    def list(self, *, allow: str = "kill, terminate, pause", more: str = "", brokers: tuple[int, ...] = (1, 2)) -> str:
+    def permits(
+        self, *, allow: str = "kill, terminate, pause", more: str = "", brokers: tuple[int, ...] = (1, 2)
+    ) -> str:
         return "lost_after: 2s\nbrokers:\n" + "".join(
             f"  {broker}:\n"
             f"    process: {{pid_file: {self.directory}/pid-{broker}, command_has: {NAME}}}\n"
@@ -73,7 +75,7 @@ class Operator:
             self._journal.close()
         self._journal = Journal(self.directory / "leases", "here")
         self._host = FaultHost(
-            parse_permits(text or self.list()), self._journal, output=self.directory,
+            parse_permits(text or self.permits()), self._journal, output=self.directory,
             read_epochs=lambda path: [(3, 0, len(path.name))], say=self.said.append,
         )  # fmt: skip
         self._host.heal_left()
@@ -152,7 +154,7 @@ def test_a_clean_stop_also_ends_a_paused_broker(operator: Operator) -> None:
     ],
 )
 def test_what_is_not_on_the_list_is_refused_by_name(operator: Operator, action: str, broker: int, words: str) -> None:
-    worker, before = operator.worker(operator.list(allow="pause")), [operator.broker(1), operator.broker(2)]
+    worker, before = operator.worker(operator.permits(allow="pause")), [operator.broker(1), operator.broker(2)]
     with pytest.raises(Refused, match=words):
         worker.act(action, broker)
     assert [operator.broker(1), operator.broker(2)] == before
@@ -201,14 +203,14 @@ def test_a_pid_file_that_was_left_over_names_nobody(operator: Operator) -> None:
 
 
 def test_a_process_of_another_user_is_no_broker(operator: Operator) -> None:
-    text = operator.list().replace("command_has", "user: nobody-of-this-name, command_has")
+    text = operator.permits().replace("command_has", "user: nobody-of-this-name, command_has")
     with pytest.raises(NotDone, match="expected nobody-of-this-name"):
         operator.worker(text).act("kill", 1)
     assert is_alive(operator.broker(1))
 
 
 def test_the_pid_may_come_from_a_command(operator: Operator) -> None:
-    text = operator.list().replace(
+    text = operator.permits().replace(
         f"pid_file: {operator.directory}/pid-1", f"pid_command: [/bin/cat, {operator.directory}/pid-1]"
     )
     worker, before = operator.worker(text), operator.broker(1)
@@ -253,7 +255,7 @@ def test_when_the_harness_is_lost_everything_is_healed(operator: Operator) -> No
 
 def test_a_fault_ends_at_the_operators_bound(operator: Operator) -> None:
     """Of both brokers at the same time, so the two leases end at the same time too."""
-    worker = operator.worker(operator.list(more="    paused_at_most: 300ms\n    down_at_most: 300ms\n"))
+    worker = operator.worker(operator.permits(more="    paused_at_most: 300ms\n    down_at_most: 300ms\n"))
     worker.act("kill", 1)
     paused = operator.broker(2)
     worker.act("pause", 2)
@@ -292,7 +294,7 @@ def test_another_run_finds_nothing_broken(operator: Operator) -> None:
 
 
 def test_an_operator_may_want_a_broker_left_down(operator: Operator) -> None:
-    worker = operator.worker(operator.list(more="    start_when_lost: false\n"))
+    worker = operator.worker(operator.permits(more="    start_when_lost: false\n"))
     worker.act("kill", 1)
 
     def is_told() -> bool:
@@ -336,7 +338,7 @@ def test_logs_are_read_only_of_a_dead_broker_and_of_a_topic_of_a_run(operator: O
     for name in ("harness-1-c-0", "harness-1-c-1", "theirs-0"):
         (logs / name).mkdir(parents=True)
     (logs / "harness-1-c-2").symlink_to(logs / "theirs-0")
-    worker = operator.worker(operator.list(more=f"    log_dirs: [{logs}]\n"))
+    worker = operator.worker(operator.permits(more=f"    log_dirs: [{logs}]\n"))
     with pytest.raises(NotDone, match="not down by this worker"):
         worker.act("logs", 1, topic="harness-1-c", partitions=3)
     worker.act("kill", 1)
@@ -372,7 +374,7 @@ def test_a_stop_that_takes_too_long_may_still_come(operator: Operator) -> None:
     """A broker that ignores SIGTERM. Its lease stays, and whoever mends it finds that it never ended."""
     operator.script.write_text(operator.script.read_text().replace(NAME, f"trap '' TERM; {NAME}"))
     stubborn = operator.start(1)
-    worker = operator.worker(operator.list(more="    stop_within: 200ms\n"))
+    worker = operator.worker(operator.permits(more="    stop_within: 200ms\n"))
     with pytest.raises(NotDone, match=r"did not end within 0\.2 s of SIGTERM") as caught:
         worker.act("terminate", 1)
     assert caught.value.is_unknown

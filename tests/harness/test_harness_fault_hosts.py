@@ -308,12 +308,14 @@ def test_a_hostile_master_gets_no_further_than_the_list(tmp_path: Path, stranger
 
 @pytest.mark.long
 @pytest.mark.spark
+@pytest.mark.timeout(1_800)
 def test_leader_loss_on_somebody_elses_cluster_has_the_exact_verdict(tmp_path: Path, strangers: Strangers) -> None:
     check_leader_loss(tmp_path, strangers)
 
 
 @pytest.mark.long
 @pytest.mark.spark
+@pytest.mark.timeout(1_800)
 @pytest.mark.kafka
 def test_leader_loss_on_somebody_elses_apache_kafka_has_the_exact_verdict(tmp_path: Path) -> None:
     kafka = Strangers(tmp_path / "cluster", engine="kafka")
