@@ -150,6 +150,11 @@ _BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple
 }
 
 
+def is_of_files(text: str) -> bool:
+    """True if only somebody who can read the brokers' files can answer it."""
+    return bool(_LAG.fullmatch(text))
+
+
 def is_seen_by_clients(text: str) -> bool:
     """True if Metadata and the load alone can answer it. The others look at processes and their files, or at the
     quorum."""

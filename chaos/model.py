@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from io import StringIO
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 from ruamel.yaml import YAML
@@ -21,6 +21,13 @@ from chaos.fields import Settings, StrictModel
 from chaos.step import Step
 from chaos.swarm import Swarm, draw
 from chaos.targets import TargetError, check_link_target
+
+# What `harness worker --allow-faults` does on the hosts of somebody else's brokers, and what each fault needs there.
+HOST_ACTIONS: Final[Mapping[str, str]] = {
+    "kill": "kill", "terminate": "terminate", "pause": "pause", "restart": "terminate",
+}  # fmt: skip
+
+ANY_BROKER: Final = -1
 
 Expectation = Literal["none", "predicted", "exact", "any"]
 Engine = Literal["reference", "kafka", "docker"]
@@ -186,6 +193,32 @@ class Scenario(StrictModel):
             or self.security
             or not {"reference", "kafka"} & set(self.engines)
         )
+
+    @property
+    def is_for_fault_hosts(self) -> bool:
+        """Needs only the clients' links and, on the brokers' hosts, workers that may end, pause and start brokers.
+        Settings of the brokers are the operator's to set: they are compared before a run."""
+        steps = self._all_steps()
+        return not (
+            any(step.fault and step.fault not in HOST_ACTIONS and not _is_on_client_links(step) for step in steps)
+            or any(step.when and conditions.is_of_files(step.when) for step in steps)
+            or self.security
+            or not {"reference", "kafka"} & set(self.engines)
+        )
+
+    def host_actions(self) -> dict[str, frozenset[int]]:
+        """What workers on the brokers' hosts must be permitted, by action: with which brokers; none: with any."""
+        found: dict[str, set[int]] = {}
+        for step in self._all_steps():
+            if step.fault is None or step.fault not in HOST_ACTIONS:
+                continue
+            action = HOST_ACTIONS[step.fault]
+            if step.fault == "restart" and step.with_.get("how") == "kill":
+                action = "kill"
+            role, _, number = (step.target or step.spec.default_target).partition(":")
+            brokers = found.setdefault(action, set())
+            brokers |= {int(number)} if role == "broker" else {ANY_BROKER}
+        return {action: frozenset(() if ANY_BROKER in brokers else brokers) for action, brokers in found.items()}
 
     @property
     def has_faults(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from broker.client.core.sasl import Credentials
+from chaos.process_identity import ProcessIdentity
 from chaos.security_port import SecurityChanges
 from chaos.toxiproxy.client import ToxiproxyClient
 
@@ -29,6 +30,20 @@ class Containers(Protocol):
 
     def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
         """None gives the host's memory back."""
+
+
+@runtime_checkable
+class HostProcesses(Protocol):
+    """Brokers whose processes are on other hosts, which break and mend them there and keep the leases."""
+
+    def identity(self, broker_id: int) -> ProcessIdentity | None:
+        """Of the process that runs there; None if there is none."""
+
+    def state_of(self, broker_id: int, identity: ProcessIdentity) -> str | None:
+        """The letter of its state there, as in /proc; None if it is gone."""
+
+    def take_times(self) -> list[dict[str, object]]:
+        """When what was done since the last call took effect, with the bound of that host's clock."""
 
 
 class Topics(Protocol):
@@ -153,6 +168,9 @@ class ClusterPort(Protocol):
         """
 
     def containers(self) -> Containers | None:
+        """None for brokers that are processes of this host."""
+
+    def host_processes(self) -> HostProcesses | None:
         """None for brokers that are processes of this host."""
 
     def topics(self) -> Topics: ...

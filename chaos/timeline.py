@@ -173,7 +173,7 @@ class _Executor:
     def _wait_condition(self, step: Step, condition: conditions.Condition) -> None:
         started_us = self._clock.now_us()
         self._observed.acked_at_start_of_wait = self._port.acked()
-        self._observed.running = frozenset(self._port.pids())
+        self._observed.running = self._running()
         while True:
             is_met, seen = condition.holds(self._port, self._of, self._observed)
             waited_us = self._clock.now_us() - started_us
@@ -186,6 +186,11 @@ class _Executor:
                 )
                 raise StepFailed(f"step {step.id}: {condition.text!r} did not come within {step.within} ms, saw {seen}")
             self._pause(POLL_MS)
+
+    def _running(self) -> frozenset[int]:
+        if self._port.host_processes() is None:
+            return frozenset(self._port.pids())
+        return frozenset(broker for broker in self._port.broker_ids if self._port.is_running(broker))
 
     def _await_timed_heals(self) -> None:
         while due := [item.heal_due_us for item in self._state.applied if item.heal_due_us is not None]:
@@ -222,7 +227,8 @@ class _Executor:
         if step.for_ is not None:
             applied.heal_due_us = self._clock.now_us() + step.for_ * 1000
         # Its effect may show from the moment when it begins, so this is its time.
-        self._record_fault(applied, FaultPhase.APPLIED, {"took_us": self._clock.now_us() - started_us}, t_us=started_us)
+        detail = {"took_us": self._clock.now_us() - started_us, **self._times_at_hosts()}
+        self._record_fault(applied, FaultPhase.APPLIED, detail, t_us=started_us)
         if not spec.is_proved_at_heal:
             self._prove(applied, PROVE_WITHIN_MS)
 
@@ -264,7 +270,7 @@ class _Executor:
             self._prove(applied, 0)
         applied.run.heal()
         self._state.applied.remove(applied)
-        self._record_fault(applied, FaultPhase.HEALED, {})
+        self._record_fault(applied, FaultPhase.HEALED, self._times_at_hosts())
 
     def _heal_all(self) -> list[str]:
         """The last first. Goes on after a failure and returns what failed."""
@@ -277,6 +283,12 @@ class _Executor:
         return problems
 
     # --- records ---
+
+    def _times_at_hosts(self) -> dict[str, object]:
+        """When what was done on other hosts took effect, with the bounds of their clocks."""
+        there = self._port.host_processes()
+        times = [] if there is None else there.take_times()
+        return {"at_hosts": times} if times else {}
 
     def _record_fault(
         self, applied: _Applied, phase: FaultPhase, detail: dict[str, object], *, t_us: int | None = None

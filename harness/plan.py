@@ -263,6 +263,7 @@ def _chaos_cell(
         workload=suite.workload.model_validate({**suite.workload.model_dump(), **scenario.workload_of(name)}),
         brokers=max(scenario.brokers, scenario.topic.replication_factor),
         engines=(*scenario.engines, *(("external",) if scenario.is_client_side else ())),
+        is_for_fault_hosts=scenario.is_for_fault_hosts,
         clients=scenario.clients,
         scenario_reference=chosen.reference,
         until_done=scenario.until_done,

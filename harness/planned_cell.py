@@ -40,6 +40,7 @@ class PlannedCell:
     workload: Workload
     brokers: int | None = None  # None: as many as the suite's cluster has
     engines: Sequence[str] = ("reference", "kafka", "external")
+    is_for_fault_hosts: bool = False  # an external cluster will do, if workers may break its brokers
     clients: Sequence[str] = ()  # empty: all
     scenario_reference: str = ""
     until_done: bool = False  # the load ends with the timeline; measure_ms is the longest

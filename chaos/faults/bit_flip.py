@@ -47,7 +47,7 @@ class BitFlip:
                 self._context.port.restart(broker)
 
     def prove(self) -> Proof:
-        gone = prove_gone(self._before)
+        gone = prove_gone(self._context.port, self._before)
         is_effective = gone.is_effective and len(self._flipped) == len(self._context.brokers)
         return Proof(is_effective=is_effective, detail=gone.detail | {"flipped": self._flipped})
 

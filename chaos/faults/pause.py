@@ -18,7 +18,7 @@ class Pause:
     def inject(self) -> None:
         self._before = identities(self._context.port, self._context.brokers)
         for broker, identity in self._before.items():
-            if self._context.lease:
+            if self._context.lease and self._context.port.host_processes() is None:  # else its own host has the lease
                 self._entries.append(self._context.lease.add_stopped_process(identity.pid))
             self._context.port.pause(broker)
 
@@ -30,7 +30,7 @@ class Pause:
             self._context.lease.remove(self._entries.pop())
 
     def prove(self) -> Proof:
-        return prove_stopped(self._before)
+        return prove_stopped(self._context.port, self._before)
 
 
 SPEC = FaultSpec(

@@ -40,7 +40,7 @@ class PowerLoss:
                 self._context.port.restart(broker)
 
     def prove(self) -> Proof:
-        gone = prove_gone(self._before)
+        gone = prove_gone(self._context.port, self._before)
         return Proof(
             # If everything was synced, nothing is dropped. Then the notes of the disk about its files are the proof.
             is_effective=gone.is_effective and self._accounted_files > 0,

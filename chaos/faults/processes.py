@@ -12,8 +12,12 @@ from chaos.port import ClusterPort
 
 def identities(port: ClusterPort, brokers: Sequence[int]) -> dict[int, ProcessIdentity]:
     """Of those that run."""
-    pids = port.pids()
-    found = {broker: read_identity(pids[broker]) for broker in brokers if broker in pids}
+    there = port.host_processes()
+    if there is not None:
+        found = {broker: there.identity(broker) for broker in brokers}
+    else:
+        pids = port.pids()
+        found = {broker: read_identity(pids[broker]) for broker in brokers if broker in pids}
     return {broker: identity for broker, identity in found.items() if identity}
 
 
@@ -35,26 +39,38 @@ class BrokersEnd:
                 self._context.port.restart(broker)
 
     def prove(self) -> Proof:
-        return prove_gone(self._before)
+        return prove_gone(self._context.port, self._before)
 
 
-def prove_gone(before: dict[int, ProcessIdentity]) -> Proof:
+def prove_gone(port: ClusterPort, before: dict[int, ProcessIdentity]) -> Proof:
+    alive = {broker: _is_alive(port, broker, identity) for broker, identity in before.items()}
     states: dict[str, object] = {
-        f"broker {broker}": {"pid": identity.pid, "state": "alive" if is_alive(identity) else "gone"}
+        f"broker {broker}": {"pid": identity.pid, "state": "alive" if alive[broker] else "gone"}
         for broker, identity in before.items()
     }
-    return Proof(is_effective=bool(before) and not any(map(is_alive, before.values())), detail=states)
+    return Proof(is_effective=bool(before) and not any(alive.values()), detail=states)
 
 
-def prove_stopped(before: dict[int, ProcessIdentity]) -> Proof:
+def _is_alive(port: ClusterPort, broker: int, identity: ProcessIdentity) -> bool:
+    there = port.host_processes()
+    return is_alive(identity) if there is None else there.state_of(broker, identity) is not None
+
+
+def prove_stopped(port: ClusterPort, before: dict[int, ProcessIdentity]) -> Proof:
     """Stopped by a signal (state T), or frozen with its container."""
+    there = port.host_processes()
     states = {
-        broker: "frozen" if is_frozen(identity.pid) else read_state(identity.pid) for broker, identity in before.items()
+        broker: _state_here(identity) if there is None else there.state_of(broker, identity)
+        for broker, identity in before.items()
     }
     return Proof(
         is_effective=bool(before) and all(state in ("T", "frozen") for state in states.values()),
         detail={f"broker {broker}": {"pid": before[broker].pid, "state": state} for broker, state in states.items()},
     )
+
+
+def _state_here(identity: ProcessIdentity) -> str | None:
+    return "frozen" if is_frozen(identity.pid) else read_state(identity.pid)
 
 
 def is_frozen(pid: int) -> bool:

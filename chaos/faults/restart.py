@@ -31,7 +31,7 @@ class Restart:
                 self._context.port.restart(broker)
 
     def prove(self) -> Proof:
-        return prove_gone(self._before)
+        return prove_gone(self._context.port, self._before)
 
 
 SPEC = FaultSpec(

@@ -24,6 +24,8 @@ from harness.cli.parameters import (
     ClientConfig,
     Cluster,
     DryRun,
+    FaultHosts,
+    FaultListen,
     LoadHosts,
     LoadKey,
     LoadListen,
@@ -78,6 +80,8 @@ def run(
     load_hosts: LoadHosts = None,
     load_listen: LoadListen = "127.0.0.1:5557",
     load_key: LoadKey = None,
+    fault_hosts: FaultHosts = None,
+    fault_listen: FaultListen = "127.0.0.1:5558",
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
     if not (dry_run or no_report):
@@ -91,7 +95,9 @@ def run(
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report, strict=strict,
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
-        client_config=client_config, load_hosts=_load_hosts(load_hosts, load_listen, load_key, web=web),
+        client_config=client_config,
+        load_hosts=_load_hosts(load_hosts, load_listen, load_key, web=web, of_faults=fault_hosts),
+        fault_hosts=_fault_hosts(fault_hosts, fault_listen, load_key),
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 
@@ -172,6 +178,8 @@ def chaos(
     load_hosts: LoadHosts = None,
     load_listen: LoadListen = "127.0.0.1:5557",
     load_key: LoadKey = None,
+    fault_hosts: FaultHosts = None,
+    fault_listen: FaultListen = "127.0.0.1:5558",
 ) -> None:
     """Run chaos scenarios: all their cases, or those named.
 
@@ -187,7 +195,8 @@ def chaos(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
         argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
-        client_config=client_config, load_hosts=_load_hosts(load_hosts, load_listen, load_key),
+        client_config=client_config, load_hosts=_load_hosts(load_hosts, load_listen, load_key, of_faults=fault_hosts),
+        fault_hosts=_fault_hosts(fault_hosts, fault_listen, load_key),
     )  # fmt: skip
     if not (scenarios or smoke or yes or cell or case or dry_run):
         from harness.cli.all_scenarios import agreed_to_all
@@ -314,11 +323,19 @@ def doctor(
     load_hosts: LoadHosts = None,
     load_listen: LoadListen = "127.0.0.1:5557",
     load_key: LoadKey = None,
+    fault_hosts: FaultHosts = None,
+    fault_listen: FaultListen = "127.0.0.1:5558",
 ) -> None:
     """Try each part of the set-up for real, and name the fix for what does not work.
 
-    With --load-hosts: only the load hosts, their versions, cores and clocks.
+    With --load-hosts: only the load hosts, their versions, cores and clocks. With --fault-hosts: only the fault hosts,
+    and what may be done there.
     """
+    faults = _fault_hosts(fault_hosts, fault_listen, load_key)
+    if faults is not None:
+        from harness.cli.load_hosts import show_fault_hosts
+
+        raise typer.Exit(show_fault_hosts(faults))
     wanted = _load_hosts(load_hosts, load_listen, load_key)
     if wanted is not None:
         from harness.cli.load_hosts import show_load_hosts
@@ -338,11 +355,20 @@ def worker(
     spool: Annotated[
         Path | None, typer.Option("--spool", metavar="DIR", help="where run logs lie until they are gathered")
     ] = None,
+    allow_faults: Annotated[
+        Path | None,
+        typer.Option(
+            "--allow-faults", metavar="FILE", help="be a fault host: what may be done to the brokers here (YAML)"
+        ),
+    ] = None,
 ) -> None:
-    """Be a load host: send and read for runs that are driven from another host, until Ctrl-C."""
+    """Be a load host: send and read for runs that are driven from another host, until Ctrl-C.
+
+    With --allow-faults: be a fault host, that ends, pauses and starts brokers for such runs, as far as FILE allows it.
+    """
     from harness.cli.load_hosts import run_worker
 
-    raise typer.Exit(run_worker(master, key, name, client_config, spool))
+    raise typer.Exit(run_worker(master, key, name, client_config, spool, allow_faults))
 
 
 @app.command("load-keys")
@@ -361,17 +387,29 @@ def clean(client_config: ClientConfig = None) -> None:
     clean_up(client_config)
 
 
-def _load_hosts(count: int | None, listen: str, key: Path | None, *, web: bool = False) -> LoadHostsRequest | None:
-    """None: the load runs here. UsageError for options that do not fit together."""
+def _load_hosts(
+    count: int | None, listen: str, key: Path | None, *, web: bool = False, of_faults: int | None = None
+) -> LoadHostsRequest | None:
+    """None: the load runs here. UsageError for options that do not fit together. `of_faults`: hosts that need the key
+    too."""
     if count is None:
-        if key is not None:
-            raise UsageError("--load-key needs --load-hosts N")
+        if key is not None and of_faults is None:
+            raise UsageError("--load-key needs --load-hosts N or --fault-hosts N")
         return None
     if web:
         raise UsageError("--web shows the load of one host: leave it out with --load-hosts")
     from harness.run.load_hosts import load_hosts_request
 
     return load_hosts_request(count, listen, key)
+
+
+def _fault_hosts(count: int | None, listen: str, key: Path | None) -> LoadHostsRequest | None:
+    """None: processes of somebody else's cluster are left alone."""
+    if count is None:
+        return None
+    from harness.run.load_hosts import load_hosts_request
+
+    return load_hosts_request(count, listen, key, option="--fault")
 
 
 def _show_version(asked: bool) -> None:

@@ -19,7 +19,7 @@ _FORETOLD: Final = ("predicted", "exact")
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 
 
-def fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...]:
+def fitting(cells: Sequence[PlannedCell], engine: str, *, has_fault_hosts: bool = False) -> tuple[PlannedCell, ...]:
     """Leaves out scenarios that need another kind of cluster (a broken disk, a broken broker) or of client. Cells of a
     sweep are never changed or left out, because without one of them the sweep would answer another question."""
     kept: list[PlannedCell] = []
@@ -27,7 +27,7 @@ def fitting(cells: Sequence[PlannedCell], engine: str) -> tuple[PlannedCell, ...
     changed: list[tuple[str, str]] = []
     for planned in cells:
         cell, change = _with_nearest(planned) if planned.kind == "chaos" else (planned, "")
-        reason = _why_not(cell, engine) if cell.kind == "chaos" else ""
+        reason = _why_not(cell, engine, has_fault_hosts=has_fault_hosts) if cell.kind == "chaos" else ""
         if reason:
             left_out.append((reason, cell.record.scenario or ""))
             continue
@@ -57,10 +57,14 @@ def _by_reason(found: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{', '.join(names)} ({reason})" for reason, names in scenarios.items()]
 
 
-def _why_not(cell: PlannedCell, engine: str) -> str:
+def _why_not(cell: PlannedCell, engine: str, *, has_fault_hosts: bool) -> str:
     """Why the cell cannot run; empty if it can."""
     kinds = {"reference", "docker"} if engine == "docker" else {engine}  # the same brokers, in containers
-    if kinds.isdisjoint(cell.engines):
+    if kinds.isdisjoint(cell.engines) and not (has_fault_hosts and cell.is_for_fault_hosts):
+        if has_fault_hosts:
+            return "needs a cluster of our own: it acts on more than clients' links and brokers' processes"
+        if cell.is_for_fault_hosts and engine == "external":
+            return "needs --fault-hosts, or a cluster of our own: it acts on the brokers' processes"
         if engine == "external":
             return "needs a cluster of our own: it acts on more than the clients' links, or sets brokers up"
         return f"needs --cluster {' or '.join(cell.engines)}"

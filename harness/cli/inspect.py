@@ -29,7 +29,7 @@ CLUSTERS = {
     "reference": "broker processes of this project, started and stopped by the harness",
     "docker": "the same brokers, each in a container on a network of its own",
     "kafka": "Apache Kafka 4.3.1 nodes, jars by Maven, no Docker",
-    "external": "somebody else's cluster by --bootstrap-server; faults on the links of its clients only",
+    "external": "somebody else's cluster by --bootstrap-server; faults on its clients' links, or with --fault-hosts",
 }
 
 _TEXTS: Final = ("cases", "title", "description", "parameters", "what")

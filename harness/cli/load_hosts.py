@@ -27,6 +27,7 @@ from harness import VERSION
 from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.client_runtime import client_runtime
+from harness.run.fault_hosts import FaultHosts, fault_host_line
 from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
 from harness.run.null_broker import NullBroker
 from harness.run.stop import StopFlag, signals_set
@@ -49,7 +50,12 @@ def make_keys(directory: Path) -> None:
 
 
 def run_worker(
-    master: str, key_file: Path, name: str | None, client_config: Path | None, spool: Path | None
+    master: str,
+    key_file: Path,
+    name: str | None,
+    client_config: Path | None,
+    spool: Path | None,
+    allow_faults: Path | None = None,
 ) -> ExitCode:
     """Until Ctrl-C or SIGTERM, or until its master refuses it."""
     try:
@@ -66,6 +72,14 @@ def run_worker(
     if not _NAME.fullmatch(own_name):
         raise UsageError(f"--name: letters, digits, dot, dash and underscore, got {own_name!r}")
     root = default_root(os.environ)
+    if allow_faults is not None:
+        if client_config is not None or spool is not None:
+            raise UsageError(
+                "--allow-faults makes a fault host, which sends no load: leave --client-config, --spool out"
+            )
+        from harness.cli.fault_worker import run_fault_worker
+
+        return run_fault_worker(host, port, key, own_name, allow_faults, root.parent / "fault-leases")
     config = {
         "master_host": host,
         "master_port": port,
@@ -92,6 +106,23 @@ def show_load_hosts(request: LoadHostsRequest) -> ExitCode:
                 print(f"ok       load host {host_line(host)}")
         except HarnessError as error:
             print(f"FAIL     load hosts: {error}")
+            return ExitCode.ENVIRONMENT
+        finally:
+            hosts.stop()
+    return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.PASS
+
+
+def show_fault_hosts(request: LoadHostsRequest) -> ExitCode:
+    """For `harness doctor`: waits for the fault hosts and prints a line for each."""
+    stop = StopFlag()
+    with tempfile.TemporaryDirectory() as directory, signals_set(stop):
+        hosts = FaultHosts(request, f"doctor-{os.getpid()}", Path(directory) / "hub.stderr", time.monotonic_ns())
+        try:
+            hosts.start(stop.is_set, lambda line: print(line, file=sys.stderr))
+            for host in hosts.look().hosts:
+                print(f"ok       fault host {fault_host_line(host)}")
+        except HarnessError as error:
+            print(f"FAIL     fault hosts: {error}")
             return ExitCode.ENVIRONMENT
         finally:
             hosts.stop()

@@ -29,6 +29,7 @@ class RunOptions:
     certify: bool = True
     client_config: Path | None = None
     load_hosts: LoadHostsRequest | None = None
+    fault_hosts: LoadHostsRequest | None = None
 
     def seed_of(self, suite: Suite) -> int:
         return suite.seed if self.seed is None else self.seed

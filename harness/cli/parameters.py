@@ -49,6 +49,22 @@ LoadListen = Annotated[
     str, typer.Option("--load-listen", metavar="HOST:PORT", help="where load hosts are waited for, with --load-hosts")
 ]
 LoadKey = Annotated[
-    Path | None, typer.Option("--load-key", metavar="FILE", help="master.key of `harness load-keys`, with --load-hosts")
+    Path | None,
+    typer.Option(
+        "--load-key", metavar="FILE", help="master.key of `harness load-keys`, with --load-hosts or --fault-hosts"
+    ),
+]
+FaultHosts = Annotated[
+    int | None,
+    typer.Option(
+        "--fault-hosts",
+        min=1,
+        max=64,
+        help="break brokers of an external cluster through so many hosts with `harness worker --allow-faults`",
+    ),
+]
+FaultListen = Annotated[
+    str,
+    typer.Option("--fault-listen", metavar="HOST:PORT", help="where fault hosts are waited for, with --fault-hosts"),
 ]
 NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]

@@ -46,7 +46,9 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     cells = build_plan(suite, cases_of, seed=options.seed_of(suite), client=client, sweep_client=sweep_client)
     _check_settings(suite, (client, sweep_client), cells, options.engine)
     _check_place(suite, options)
-    wanted = _wanted(fitting(_on_clusters(suite, cells, options.engine), options.engine), options.cells)
+    on_clusters = _on_clusters(suite, cells, options.engine)
+    has_fault_hosts = options.fault_hosts is not None
+    wanted = _wanted(fitting(on_clusters, options.engine, has_fault_hosts=has_fault_hosts), options.cells)
     for cell in wanted:
         check_security(cell.security, options.engine)
         _check_cell(suite, cell, options.engine)
@@ -63,6 +65,8 @@ def _check_place(suite: Suite, options: RunOptions) -> None:
         if suite.cluster.settings:
             names = ", ".join(suite.cluster.settings)
             print(f"without effect on an external cluster: the suite's cluster.settings ({names})", file=sys.stderr)
+    elif options.fault_hosts is not None:
+        raise UsageError(f"--fault-hosts belongs to --cluster external, not to {options.engine}")
     elif options.bootstrap_server:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
     elif options.client_config:

@@ -142,6 +142,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         web_port=options.web_port,
         certify=options.certify,
         load_hosts=options.load_hosts,
+        fault_hosts=options.fault_hosts,
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")

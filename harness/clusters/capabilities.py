@@ -8,7 +8,7 @@ chaos.port.Containers too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -30,6 +30,15 @@ class Processes(Protocol):
 
     def describe(self) -> str:
         """The state of each broker, for finding out why the cluster is not as it should be."""
+
+
+@runtime_checkable
+class DeadEpochs(Protocol):
+    """The logs of its dead brokers are read on other hosts."""
+
+    def dead_epochs(self, broker_id: int, topic: str, partitions: int) -> Mapping[int, Sequence[tuple[int, int, int]]]:
+        """What the log of a broker that is down holds: (leader epoch, start offset, end offset), by partition.
+        HarnessError if it cannot be read."""
 
 
 @runtime_checkable

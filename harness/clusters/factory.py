@@ -10,6 +10,7 @@ from chaos.interposer import build
 from chaos.lease import Lease
 from harness.clusters.access import MadeUpAccess, check_security
 from harness.clusters.base import ClusterKey, ClusterLayout
+from harness.clusters.broker_hosts import BrokerHosts, HostFaultCluster
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.external import ExternalCluster
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
@@ -112,9 +113,10 @@ def external_cluster(
     proxy_choice: str,
     lease: Lease | None,
     seed: int,
+    hosts: BrokerHosts | None = None,
 ) -> ExternalCluster:
-    """Not connected yet. `directory` gets converted certificates and the proxies' logs. UsageError if the client
-    configuration cannot be read."""
+    """Not connected yet. With `hosts` its brokers can be paused and ended. `directory` gets converted certificates and
+    the proxies' logs. UsageError if the client configuration cannot be read."""
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
     proxies = (
@@ -130,4 +132,6 @@ def external_cluster(
         else None
     )
     security = None if client_config is None else read_security(client_config, directory)
+    if hosts is not None:
+        return HostFaultCluster(bootstrap_servers, hosts, security=security, proxies=proxies)
     return ExternalCluster(bootstrap_servers, security=security, proxies=proxies)

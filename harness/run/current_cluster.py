@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from harness.clusters.base import ClusterKey
+from harness.clusters.broker_hosts import BrokerHosts
 from harness.clusters.capabilities import LogFiles
 from harness.clusters.cluster import Cluster
 from harness.clusters.factory import build_cluster, external_cluster
@@ -40,6 +41,7 @@ class CurrentCluster:
         self._cluster: Cluster | None = None
         self.key: ClusterKey | None = None  # of the cluster that runs
         self._number = 0
+        self.fault_hosts: BrokerHosts | None = None  # may break an external cluster's brokers
 
     def of(self, planned: PlannedCell) -> Cluster:
         """The running cluster if it fits the cell, else a new one, warmed up where it is on a JVM."""
@@ -82,6 +84,7 @@ class CurrentCluster:
                     proxy_choice=self._request.proxy_choice,
                     lease=self._context.lease,
                     seed=self._request.seed,
+                    hosts=self.fault_hosts,
                 )
             else:
                 cluster = build_cluster(

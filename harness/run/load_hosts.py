@@ -42,16 +42,16 @@ class LoadHostsRequest:
     key: LinkKey
 
 
-def load_hosts_request(count: int, listen: str, key_file: Path | None) -> LoadHostsRequest:
-    """UsageError for an address or a key that cannot be used."""
+def load_hosts_request(count: int, listen: str, key_file: Path | None, *, option: str = "--load") -> LoadHostsRequest:
+    """UsageError for an address or a key that cannot be used. `option`: the beginning of the options' names."""
     try:
         host, port = parse_address(listen)
     except AddressError as error:
-        raise UsageError(f"--load-listen: {error}") from error
+        raise UsageError(f"{option}-listen: {error}") from error
     if not host:
-        raise UsageError(f"--load-listen: expected host:port, got {listen!r}")
+        raise UsageError(f"{option}-listen: expected host:port, got {listen!r}")
     if key_file is None:
-        raise UsageError("--load-hosts needs --load-key master.key: `harness load-keys DIR` makes a pair of keys")
+        raise UsageError(f"{option}-hosts needs --load-key master.key: `harness load-keys DIR` makes a pair of keys")
     try:
         key = read_key(key_file, "master")
     except KeyFileError as error:

@@ -26,6 +26,7 @@ from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext, new_mark
 from harness.run.current_cluster import CurrentCluster
+from harness.run.fault_hosts import FaultHosts, check_fault_hosts
 from harness.run.host_ceilings import HostCeilings
 from harness.run.load_hosts import LoadHosts
 from harness.run.progress import Progress
@@ -90,6 +91,7 @@ class Run:
         )
         self._repeats = repeats_of(request.suite, request.cells)
         self._hosts: LoadHosts | None = None
+        self._fault_hosts: FaultHosts | None = None
         self._ceilings: HostCeilings | None = None
 
     def execute(self) -> ExitCode:
@@ -100,6 +102,7 @@ class Run:
         try:
             client_runtime(self._request.client)  # what is missing is reported before anything is started
             self._start_load_hosts()
+            self._start_fault_hosts()
             self._loads.fill()
             self._certify()
             self._run_cells(statuses)
@@ -139,6 +142,24 @@ class Run:
         )
         self._hosts.start(self._stop.is_set, self._progress.say)
         self._ceilings = HostCeilings(context, self._hosts)
+
+    def _start_fault_hosts(self) -> None:
+        """UsageError if their operators do not permit what the plan needs, before anything is measured."""
+        wanted, context = self._request.fault_hosts, self._context
+        cells = [cell for cell in self._request.cells if cell.kind == "chaos"]
+        if wanted is None:
+            return
+        if not cells:
+            self._progress.say("fault hosts are not waited for: no cell of this plan has a scenario")
+            return
+        self._fault_hosts = FaultHosts(
+            wanted, context.mark, context.run_dir / "faults.stderr.log", context.clock.t0_monotonic_ns
+        )
+        self._fault_hosts.start(self._stop.is_set, self._progress.say)
+        if self._stop.is_set():
+            return
+        self._cluster.fault_hosts = self._fault_hosts
+        check_fault_hosts(cells, self._cluster.of(cells[0]), self._fault_hosts)
 
     def _certify(self) -> None:
         """What the generator itself can do, measured before anything is asked of a cluster."""
@@ -299,6 +320,7 @@ class Run:
             *self._loads.stops(),
             *([] if self._hosts is None else [self._hosts.stop]),
             self._cluster.drop,
+            *([] if self._fault_hosts is None else [self._fault_hosts.stop]),
             self._context.lease.close,
             clean_texts,
         ]

@@ -27,3 +27,4 @@ class RunRequest:
     web_port: int | None = None
     certify: bool = True
     load_hosts: LoadHostsRequest | None = None  # none: the load runs here
+    fault_hosts: LoadHostsRequest | None = None  # none: processes of an external cluster are left alone

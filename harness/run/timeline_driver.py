@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from chaos import timeline
-from chaos.port import Containers
+from chaos.port import Containers, HostProcesses
 from chaos.security_port import SecurityChanges
 from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address
@@ -242,6 +242,9 @@ class CellPort:
 
     def containers(self) -> Containers | None:
         return self._cluster if isinstance(self._cluster, Containers) else None
+
+    def host_processes(self) -> HostProcesses | None:
+        return self._cluster if isinstance(self._cluster, HostProcesses) else None
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         control = self.disk_control(broker_id)

@@ -16,7 +16,9 @@ from typing import Protocol
 
 from broker.wire.batch import BatchHeader, iter_batches
 from broker.wire.errors import CorruptBatchError
+from harness.clusters.capabilities import DeadEpochs
 from harness.clusters.probe import BrokerProbe
+from harness.errors import HarnessError
 from runlog.records.cluster_kinds import Source
 from runlog.records.partition import Truncated
 
@@ -133,6 +135,9 @@ class DeadLogs:
         self.problems: list[str] = []
 
     def dump(self, cluster: LogSource, broker: int) -> None:
+        if isinstance(cluster, DeadEpochs):
+            self._dump_there(cluster, broker)
+            return
         for partition in range(self._partitions):
             directory = cluster.partition_directory(broker, self._topic, partition)
             if directory is None:
@@ -142,6 +147,18 @@ class DeadLogs:
             except OSError as error:
                 self.problems.append(f"log of broker {broker}, {self._topic}-{partition} could not be read: {error}")
                 continue
+            self._dumped.append(DumpedLog(broker=broker, topic=self._topic, partition=partition, epochs=epochs))
+
+    def _dump_there(self, cluster: DeadEpochs, broker: int) -> None:
+        try:
+            found = cluster.dead_epochs(broker, self._topic, self._partitions)
+        except HarnessError as error:
+            self.problems.append(f"log of broker {broker}, {self._topic} was not read: {error}")
+            return
+        for partition, told in sorted(found.items()):
+            epochs = tuple(
+                EpochRange(leader_epoch=epoch, start_offset=start, end_offset=end) for epoch, start, end in told
+            )
             self._dumped.append(DumpedLog(broker=broker, topic=self._topic, partition=partition, epochs=epochs))
 
     def truncated_events(self, cluster: LogSource, t_us: int) -> list[Truncated]:

@@ -68,6 +68,9 @@ class SmallCluster:
     def is_running(self, broker):
         return self.processes[broker].poll() is None
 
+    def host_processes(self):
+        return None
+
     def pids(self):
         return {broker: process.pid for broker, process in self.processes.items() if self.is_running(broker)}
 

@@ -79,6 +79,9 @@ class FakePort:
     def transaction_coordinator(self):
         return 3
 
+    def host_processes(self):
+        return None
+
     def pids(self):
         return dict.fromkeys(self.running, 1)
 

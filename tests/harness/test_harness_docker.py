@@ -114,10 +114,11 @@ def test_records_pass_and_journals_are_read_from_outside(cluster: DockerCluster)
 def test_a_killed_leader_is_replaced_and_comes_back(cluster: DockerCluster) -> None:
     leader = cluster.leader(TOPIC, 0)
     assert leader is not None
-    before = identities(cluster, [leader])
+    port = CellPort(cluster, NoLoad())
+    before = identities(port, [leader])
     offset = produce(cluster)
     cluster.kill(leader)
-    assert prove_gone(before).is_effective
+    assert prove_gone(port, before).is_effective
     await_that(lambda: cluster.leader(TOPIC, 0) not in (None, leader), "another leader")
     assert produce(cluster) > offset
 
@@ -125,10 +126,11 @@ def test_a_killed_leader_is_replaced_and_comes_back(cluster: DockerCluster) -> N
 def test_a_paused_follower_is_proved_and_leaves_the_isr(cluster: DockerCluster) -> None:
     leader = cluster.leader(TOPIC, 0)
     follower = next(broker for broker in cluster.broker_ids if broker != leader)
-    before = identities(cluster, [follower])
-    assert not prove_stopped(before).is_effective
+    port = CellPort(cluster, NoLoad())
+    before = identities(port, [follower])
+    assert not prove_stopped(port, before).is_effective
     cluster.pause(follower)
-    await_that(lambda: prove_stopped(before).is_effective, "the freezer has stopped it", 2)
+    await_that(lambda: prove_stopped(port, before).is_effective, "the freezer has stopped it", 2)
     await_that(lambda: follower not in cluster.isr(TOPIC, 0), "an ISR without it")
     cluster.resume(follower)
     await_that(lambda: follower in cluster.isr(TOPIC, 0), "it is back")
@@ -137,7 +139,8 @@ def test_a_paused_follower_is_proved_and_leaves_the_isr(cluster: DockerCluster) 
 def test_a_disconnected_leader_is_unreachable_but_alive(cluster: DockerCluster) -> None:
     leader = cluster.leader(TOPIC, 0)
     assert leader is not None
-    before = identities(cluster, [leader])
+    port = CellPort(cluster, NoLoad())
+    before = identities(port, [leader])
     cluster.disconnect(leader)
     try:
         assert cluster.state_seen_by(leader, TOPIC) is None

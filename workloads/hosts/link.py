@@ -10,7 +10,7 @@ pass. Shown by tests/workloads/test_workloads_hosts_link.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import locust.runners
@@ -165,17 +165,20 @@ def use_curve(key: LinkKey) -> None:
 
 
 class HubRunner(MasterRunner):
-    """Locust's master, which starts no users: the shares of the load hosts do. `listener` gets what hosts say."""
+    """Locust's master, which starts no users: the shares of the load hosts do. `listener` gets what hosts say, if it is
+    of these `kinds`."""
 
-    def __init__(self, environment: Any, host: str, port: int, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(
+        self, environment: Any, host: str, port: int, listener: Listener, *, kinds: Collection[str] = FROM_HOST
+    ) -> None:
+        self._listener, self._kinds = listener, kinds
         super().__init__(environment, host, port)
 
     def handle_message(self, client_id: str, msg: Any) -> None:
         if msg.node_id != client_id or len(client_id) > _ID_CHARACTERS_MAX:
             return  # nobody speaks for another
         try:
-            if msg.type in FROM_HOST:
+            if msg.type in self._kinds:
                 self._listener(client_id, msg.type, msg.data)
             elif msg.type in _LOCUST_FROM_WORKER:
                 super().handle_message(client_id, msg)
@@ -191,15 +194,18 @@ class HubRunner(MasterRunner):
 
 
 class AgentRunner(WorkerRunner):
-    """Locust's worker, which takes no users, classes or options from its master. `listener` gets the rest."""
+    """Locust's worker, which takes no users, classes or options from its master. `listener` gets messages of these
+    `kinds`."""
 
-    def __init__(self, environment: Any, host: str, port: int, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(
+        self, environment: Any, host: str, port: int, listener: Listener, *, kinds: Collection[str] = FROM_MASTER
+    ) -> None:
+        self._listener, self._kinds = listener, kinds
         super().__init__(environment, host, port)
 
     def handle_message(self, msg: Any) -> None:
         try:
-            if msg.type in FROM_MASTER:
+            if msg.type in self._kinds:
                 self._listener(self.client_id, msg.type, msg.data)
             elif msg.type in _LOCUST_FROM_MASTER:
                 super().handle_message(msg)

@@ -215,12 +215,12 @@ def words_of(error: ValidationError) -> str:
     return f"{where}: {first['msg']}"[:PROBLEM_CHARACTERS_MAX]
 
 
-def version_problem(name: str, theirs: str, ours: str) -> str:
+def version_problem(name: str, theirs: str, ours: str, *, kind: str = "load host") -> str:
     """Why a load host of another version is refused; empty if it is the same."""
     if theirs == ours:
         return ""
     return (
-        f"load host {name} has version {theirs[:64]} of the harness, its master has {ours}: "
+        f"{kind} {name} has version {theirs[:64]} of the harness, its master has {ours}: "
         "both need the same; install one of them on the other"
     )
 

@@ -1,0 +1,114 @@
+"""What this worker has broken and not healed yet: on disk before it is done, so that its next start heals it.
+
+One file for each worker, locked while the worker runs. Memory moves after the disk. Shown by
+tests/chaos/test_chaos_fault_host.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from chaos.lease_file import LeaseProblem, own_directory, read_own_file
+from chaos.process_identity import ProcessIdentity
+from runlog.files.documents import write_json
+
+FORMAT: Final = 1
+_PID_MAX: Final = 1 << 22
+_TICKS_MAX: Final = 1 << 62
+
+What = Literal["paused", "down"]
+
+
+class JournalError(Exception):
+    """The leases of this worker cannot be kept; the message is for the operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """One broker that this worker has paused or ended. The process is the one before the fault."""
+
+    broker: int
+    what: What
+    pid: int
+    start_ticks: int
+    run_id: str
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(pid=self.pid, start_ticks=self.start_ticks)
+
+
+class Journal:
+    """Open one for each worker's name. JournalError if another worker has it, or if it cannot be trusted."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        try:
+            directory = own_directory(root)
+            self._lock = os.open(
+                directory / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
+        except OSError as error:
+            raise JournalError(f"no leases can be kept in {root}: {error}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise JournalError(f"another worker called {name} runs here: give this one its own --name") from error
+        self._path = directory / f"{name}.json"
+        self._held = {held.broker: held for held in self._read()}
+        self._changing = threading.Lock()  # brokers are healed at the same time
+
+    def held(self) -> Mapping[int, Held]:
+        return dict(self._held)
+
+    def hold(self, held: Held) -> None:
+        """On disk when this returns. OSError: it is not, and nothing may be done."""
+        with self._changing:
+            self._write({**self._held, held.broker: held})
+
+    def release(self, broker: int) -> None:
+        """It is healed. Healing it once more does no harm, so a full disk is no error here."""
+        with self._changing:
+            left = {key: held for key, held in self._held.items() if key != broker}
+            if len(left) < len(self._held):
+                try:
+                    self._write(left)
+                except OSError:
+                    self._held = left
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def _write(self, held: dict[int, Held]) -> None:
+        write_json(self._path, {"format": FORMAT, "held": [asdict(each) for each in held.values()]})
+        self._held = held
+
+    def _read(self) -> list[Held]:
+        try:
+            document = json.loads(read_own_file(self._path))
+            if document["format"] != FORMAT:
+                raise ValueError(f"format {str(document['format'])[:20]}, expected {FORMAT}")
+            return [_held(fields) for fields in document["held"]]
+        except FileNotFoundError:
+            return []
+        except (LeaseProblem, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise JournalError(
+                f"{self._path} cannot be read ({error}): see whether a broker of this host is stopped or down, then "
+                "remove the file"
+            ) from error
+
+
+def _held(fields: Any) -> Held:
+    numbers = [(fields["broker"], 2**31), (fields["pid"], _PID_MAX), (fields["start_ticks"], _TICKS_MAX)]
+    if any(type(value) is not int or not 0 <= value <= limit for value, limit in numbers):
+        raise ValueError("a number of an entry is wrong")
+    if fields["what"] not in ("paused", "down") or not isinstance(fields["run_id"], str):
+        raise ValueError("an entry is wrong")
+    return Held(**{name: fields[name] for name in ("broker", "what", "pid", "start_ticks", "run_id")})

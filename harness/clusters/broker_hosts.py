@@ -1,0 +1,245 @@
+"""Somebody else's cluster whose operator lets us break its brokers: an ExternalCluster that can kill, pause and start.
+
+What is done is done on the brokers' own hosts, by `harness worker --allow-faults` there. This class knows what the
+harness itself has paused or ended, and mends nothing else. Shown by tests/harness/test_harness_fault_hosts.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from chaos.process_identity import ProcessIdentity
+from harness.clusters.base import Address, ClusterState
+from harness.clusters.capabilities import ignore_process_event
+from harness.clusters.external import ExternalCluster
+from harness.clusters.observer import Observer
+from harness.clusters.proxies import LinkProxies
+from harness.clusters.security import Security
+from harness.errors import HarnessError
+
+TIMES_MAX: Final = 1_000  # of actions that no line of the run has told yet
+
+
+class HostFaultError(HarnessError):
+    """`is_certain`: it was not done. Else nobody knows."""
+
+    def __init__(self, message: str, *, is_certain: bool) -> None:
+        super().__init__(message)
+        self.is_certain = is_certain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAnswer:
+    """Times are of the run. It took effect from `from_us` to `to_us`, each within `clock_error_us`; and certainly
+    between `asked_us` and `answered_us`, by our own clock."""
+
+    host: str
+    asked_us: int
+    answered_us: int
+    from_us: int | None
+    to_us: int | None
+    clock_error_us: float | None
+    clock_problem: str = ""
+    running: ProcessIdentity | None = None
+    states: Mapping[ProcessIdentity, str] = field(default_factory=dict)  # empty: it is gone
+    epochs: Mapping[int, Sequence[tuple[int, int, int]]] = field(default_factory=dict)
+
+    def times(self, action: str, broker_id: int) -> dict[str, object]:
+        """For a line of faults.jsonl."""
+        known = {
+            "from_us": self.from_us, "to_us": self.to_us, "clock_error_us": self.clock_error_us,
+        } if self.from_us is not None else {"clock_problem": self.clock_problem}  # fmt: skip
+        return {
+            "host": self.host, "broker": broker_id, "action": action, "asked_us": self.asked_us,
+            "answered_us": self.answered_us, **known,
+        }  # fmt: skip
+
+
+class BrokerHosts(Protocol):
+    """What asks the workers on the brokers' hosts."""
+
+    def act(self, action: str, broker_id: int, *, topic: str = "", partitions: int = 0) -> HostAnswer:
+        """HostFaultError: it was not done, or nobody knows."""
+
+    def host_of(self, broker_id: int) -> str: ...
+
+
+class HostFaultCluster(ExternalCluster):
+    """Thread-safe as far as the timeline, which breaks and mends, is one thread."""
+
+    def __init__(
+        self, bootstrap_servers: str, hosts: BrokerHosts, *, security: Security | None, proxies: LinkProxies | None
+    ) -> None:
+        super().__init__(bootstrap_servers, security=security, proxies=proxies)
+        self._hosts = hosts
+        self._down: frozenset[int] = frozenset()
+        self._paused: frozenset[int] = frozenset()
+        self._times: list[dict[str, object]] = []
+        self.on_process_event: Callable[[str, int], None] = ignore_process_event
+
+    # --- breaking and mending ---------------------------------------------------------------------------------------
+
+    def kill(self, broker_id: int) -> None:
+        self._end("kill", "killed", broker_id)
+
+    def terminate(self, broker_id: int) -> None:
+        self._end("terminate", "stopped", broker_id)
+
+    def _end(self, action: str, event: str, broker_id: int) -> None:
+        self._down |= {broker_id}  # also if nobody knows: then it is mended too
+        try:
+            self._act(action, broker_id)
+        except HostFaultError as error:
+            if error.is_certain:
+                self._down -= {broker_id}
+            raise
+        self._paused -= {broker_id}
+        self.on_process_event(event, broker_id)
+
+    def pause(self, broker_id: int) -> None:
+        self._paused |= {broker_id}
+        try:
+            self._act("pause", broker_id)
+        except HostFaultError as error:
+            if error.is_certain:
+                self._paused -= {broker_id}
+            raise
+        self.on_process_event("paused", broker_id)
+
+    def resume(self, broker_id: int) -> None:
+        """HostFaultError also if the host has resumed it by itself before: then the fault was not what it should be."""
+        if broker_id not in self._paused:
+            return
+        self._paused -= {broker_id}
+        self._act("resume", broker_id)
+        self.on_process_event("resumed", broker_id)
+
+    def restart(self, broker_id: int) -> None:
+        """Start a broker that we have ended. Does not wait for it to answer."""
+        if broker_id not in self._down:
+            return
+        self._down -= {broker_id}
+        self._act("start", broker_id)
+        self.on_process_event("started", broker_id)
+
+    def _act(self, action: str, broker_id: int) -> HostAnswer:
+        answer = self._hosts.act(action, broker_id)
+        if len(self._times) < TIMES_MAX:
+            self._times.append(answer.times(action, broker_id))
+        return answer
+
+    def take_times(self) -> list[dict[str, object]]:
+        """When what was done since the last call took effect."""
+        taken, self._times = self._times, []
+        return taken
+
+    def ensure_all_running(self) -> None:
+        """Mends what we have broken. What somebody else has broken stays. If a host cannot be reached, it heals by
+        itself; whether the cluster is well, whoever calls this asks next."""
+        for broker in sorted(self._paused):
+            with suppress(HarnessError):
+                self.resume(broker)
+        for broker in sorted(self._down):
+            with suppress(HarnessError):
+                self.restart(broker)
+
+    def stop(self) -> None:
+        try:
+            self.ensure_all_running()
+        finally:
+            super().stop()
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def is_running(self, broker_id: int) -> bool:
+        """HostFaultError if a broker that we have ended runs again, or if its host does not answer."""
+        if broker_id not in self._brokers:
+            return False
+        is_there = self._hosts.act("look", broker_id).running is not None
+        if is_there and broker_id in self._down:
+            # Its host has started it by itself. It says why when it is asked to start it: the fault was cut short.
+            self.restart(broker_id)
+        return is_there
+
+    def identity(self, broker_id: int) -> ProcessIdentity | None:
+        return self._hosts.act("look", broker_id).running
+
+    def state_of(self, broker_id: int, identity: ProcessIdentity) -> str | None:
+        """The letter of /proc there; None if it is gone, or if that host has not told us of such a process."""
+        return self._hosts.act("look", broker_id).states.get(identity) or None
+
+    def dead_epochs(self, broker_id: int, topic: str, partitions: int) -> Mapping[int, Sequence[tuple[int, int, int]]]:
+        """What the log of a broker that is down holds: (leader epoch, start offset, end offset), by partition."""
+        return self._hosts.act("logs", broker_id, topic=topic, partitions=partitions).epochs
+
+    def _askable(self) -> list[int]:
+        return [broker for broker in self._brokers if broker not in self._paused | self._down]
+
+    def direct_addresses(self) -> Sequence[Address]:
+        return tuple(self._brokers[broker] for broker in self._askable()) or self._bootstrap
+
+    def observer(self, topic: str) -> Observer:
+        return Observer(topic, self.broker_addresses(), self._askable)
+
+    def state(self, topic: str | None) -> ClusterState | None:
+        """Preferably of a broker that knows the newest leader epochs."""
+        best: ClusterState | None = None
+        for broker in self._askable():
+            answer = self._state_seen_by(broker, topic)
+            if answer is not None and (best is None or _newest_epoch(answer) > _newest_epoch(best)):
+                best = answer
+        return best
+
+    def _state_seen_by(self, broker_id: int, topic: str | None) -> ClusterState | None:
+        with self.probe(broker_id) as probe:
+            return probe.metadata(topic)
+
+    def wait_healthy(self, topic: str | None, *, timeout_s: float, replication_factor: int = 3) -> bool:
+        """True once every broker agrees: all brokers there, each partition led and fully in sync."""
+        deadline_s = time.monotonic() + timeout_s
+        while time.monotonic() < deadline_s:
+            states = [self._state_seen_by(broker, topic) for broker in self._brokers]
+            if all(state is not None and state.is_healthy(len(self._brokers), replication_factor) for state in states):
+                return True
+            time.sleep(0.2)
+        return False
+
+    def controller(self) -> int | None:
+        """The active controller of the newest epoch that any broker knows of."""
+        newest: tuple[int, int] | None = None
+        for broker in self._askable():
+            with self.probe(broker) as probe:
+                answer = probe.quorum_leader()
+            if answer is not None and answer[1] >= 0:
+                newest = answer if newest is None else max(newest, answer)
+        return None if newest is None else newest[1]
+
+    # --- capabilities.Processes -------------------------------------------------------------------------------------
+
+    def exits(self) -> Mapping[int, tuple[int, int]]:
+        """How a process there ended is not known here."""
+        return {}
+
+    def end_offset(self, topic: str, partition: int) -> tuple[int, int] | None:
+        leader = self.leader(topic, partition)
+        if leader is None or leader not in self._brokers:
+            return None
+        with self.probe(leader) as probe:
+            offset = probe.end_offset(topic, partition)
+        return None if offset is None else (leader, offset)
+
+    def describe(self) -> str:
+        lines = []
+        for broker in self._brokers:
+            state = self._state_seen_by(broker, None)
+            seen = "does not answer Metadata" if state is None else f"sees brokers {list(state.brokers)}"
+            lines.append(f"broker {broker} on fault host {self._hosts.host_of(broker)} {seen}")
+        return "\n".join(lines)
+
+
+def _newest_epoch(state: ClusterState) -> int:
+    return max((partition.leader_epoch for partition in state.partitions.values()), default=-1)

@@ -1,0 +1,385 @@
+"""A fault host: what is not on its list is refused, nobody else's process is hit, and whatever it breaks is mended.
+
+The brokers are `sleep` processes, started by an operator's script that writes a pid file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos.fault_host.host import FaultHost, NotDone, Refused
+from chaos.fault_host.journal import Journal, JournalError
+from chaos.fault_host.permits import parse_permits
+from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
+
+WAIT_S = 60.0
+NAME = "sleep 86321"  # in the command line of each
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < deadline_s, f"not within {WAIT_S:.0f} s: {what}"
+        time.sleep(0.02)
+
+
+class Operator:
+    """Whoever runs the brokers of this host, and wrote its list."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.said: list[str] = []
+        self.script = directory / "start.sh"
+        self.script.write_text(
+            f"#!/bin/sh\n{NAME} >/dev/null 2>&1 &\n"
+            f'echo $! > {directory}/pid.new\nmv {directory}/pid.new {directory}/pid-"$1"\n'
+        )
+        self.script.chmod(0o755)
+        self._seen: set[int] = set()
+        self._host: FaultHost | None = None
+        self._journal: Journal | None = None
+
+    def start(self, broker: int) -> ProcessIdentity:
+        subprocess.run([self.script, str(broker)], check=True, timeout=WAIT_S)
+        return self.broker(broker)
+
+    def broker(self, broker: int) -> ProcessIdentity:
+        pid = int((self.directory / f"pid-{broker}").read_text())
+        self._seen.add(pid)
+        found = read_identity(pid)
+        assert found is not None
+        return found
+
+    def permits(
+        self, *, allow: str = "kill, terminate, pause", more: str = "", brokers: tuple[int, ...] = (1, 2)
+    ) -> str:
+        return "lost_after: 2s\nbrokers:\n" + "".join(
+            f"  {broker}:\n"
+            f"    process: {{pid_file: {self.directory}/pid-{broker}, command_has: {NAME}}}\n"
+            f"    allow: [{allow}]\n"
+            f"    start: [{self.script}, '{broker}']\n{more}"
+            for broker in brokers
+        )
+
+    def worker(self, text: str | None = None) -> FaultHost:
+        """As it is after its start. The one before is gone, as after SIGKILL."""
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = Journal(self.directory / "leases", "here")
+        self._host = FaultHost(
+            parse_permits(text or self.permits()), self._journal, output=self.directory,
+            read_epochs=lambda path: [(3, 0, len(path.name))], say=self.said.append,
+        )  # fmt: skip
+        self._host.heal_left()
+        self._host.begin_run("run-1")
+        return self._host
+
+    def leases(self) -> list[dict[str, object]]:
+        path = self.directory / "leases" / "here.json"
+        found: list[dict[str, object]] = json.loads(path.read_text())["held"] if path.exists() else []
+        return found
+
+    def clean(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+        for path in self.directory.glob("pid-*"):
+            self._seen.add(int(path.read_text()))
+        for pid in self._seen:
+            command = Path(f"/proc/{pid}/cmdline")
+            if command.exists() and command.read_bytes().replace(b"\0", b" ").startswith(NAME.encode()):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Iterator[Operator]:
+    found = Operator(tmp_path)
+    found.start(1)
+    found.start(2)
+    yield found
+    found.clean()
+
+
+def test_a_killed_broker_is_gone_and_is_started_by_the_operators_command(operator: Operator) -> None:
+    worker, before = operator.worker(), operator.broker(1)
+    assert worker.act("look", 1).running == before
+    done = worker.act("kill", 1)
+    assert done.from_ns <= done.to_ns
+    assert dict(done.processes) == {before: ""}
+    assert not is_alive(before)
+    assert [(held["broker"], held["what"], held["pid"]) for held in operator.leases()] == [(1, "down", before.pid)]
+    assert worker.act("look", 1).running is None
+    after = worker.act("start", 1).running
+    assert after == operator.broker(1) != before
+    assert not operator.leases()
+    assert worker.act("look", 2).running == operator.broker(2), "nobody else was touched"
+
+
+def test_a_paused_broker_stands_still_until_it_is_resumed(operator: Operator) -> None:
+    worker, broker = operator.worker(), operator.broker(2)
+    assert dict(worker.act("pause", 2).processes)[broker] == "T"
+    assert read_state(broker.pid) == "T"
+    assert [held["what"] for held in operator.leases()] == ["paused"]
+    with pytest.raises(NotDone, match="paused or down by this worker already"):
+        worker.act("pause", 2)
+    assert worker.act("resume", 2).running == broker
+    wait_until(lambda: read_state(broker.pid) != "T", "it goes on")
+    assert not operator.leases()
+
+
+def test_a_clean_stop_also_ends_a_paused_broker(operator: Operator) -> None:
+    worker, broker = operator.worker(), operator.broker(1)
+    worker.act("pause", 1)
+    worker.act("terminate", 1)
+    assert not is_alive(broker)
+    worker.act("start", 1)
+    assert not operator.leases()
+
+
+@pytest.mark.parametrize(
+    ("action", "broker", "words"),
+    [
+        ("kill", 1, "kill of broker 1: this host's list allows pause for it"),
+        ("terminate", 2, "terminate of broker 2: this host's list allows pause for it"),
+        ("pause", 3, "pause of broker 3: this host has only broker 1, 2 on its list"),
+        ("look", 3, "look of broker 3"),
+        ("rm -rf /", 1, "no action 'rm -rf /'"),
+    ],
+)
+def test_what_is_not_on_the_list_is_refused_by_name(operator: Operator, action: str, broker: int, words: str) -> None:
+    worker, before = operator.worker(operator.permits(allow="pause")), [operator.broker(1), operator.broker(2)]
+    with pytest.raises(Refused, match=words):
+        worker.act(action, broker)
+    assert [operator.broker(1), operator.broker(2)] == before
+    assert not operator.leases()
+
+
+def test_what_this_worker_has_not_done_it_does_not_undo(operator: Operator) -> None:
+    worker = operator.worker()
+    os.kill(operator.broker(1).pid, signal.SIGSTOP)
+    with pytest.raises(NotDone, match="broker 1 is not paused by this worker"):
+        worker.act("resume", 1)
+    assert read_state(operator.broker(1).pid) == "T"
+    with pytest.raises(NotDone, match="broker 2 is not down by this worker"):
+        worker.act("start", 2)
+
+
+def test_a_process_that_is_not_the_broker_is_left_alone(operator: Operator) -> None:
+    worker = operator.worker()
+    stranger = subprocess.Popen(["sleep", "7200"])
+    try:
+        (operator.directory / "pid-1").write_text(f"{stranger.pid}\n")
+        for action in ("kill", "pause", "terminate"):
+            with pytest.raises(NotDone, match=f"pid {stranger.pid} is 'sleep 7200', expected '{NAME}'"):
+                worker.act(action, 1)
+        (operator.directory / "pid-1").write_text(f"{os.getpid()}\n")
+        with pytest.raises(NotDone, match="the worker itself"):
+            worker.act("kill", 1)
+        (operator.directory / "pid-1").write_text("1\n")
+        with pytest.raises(NotDone, match="holds no pid"):
+            worker.act("kill", 1)
+        assert stranger.poll() is None
+        assert read_state(stranger.pid) != "T"
+        assert not operator.leases()
+    finally:
+        stranger.kill()
+        stranger.wait(timeout=WAIT_S)
+
+
+def test_a_pid_file_that_was_left_over_names_nobody(operator: Operator) -> None:
+    """Another process of the same command line got the pid later."""
+    worker, broker = operator.worker(), operator.broker(1)
+    os.utime(operator.directory / "pid-1", (time.time() - 3_600, time.time() - 3_600))
+    with pytest.raises(NotDone, match="is left over"):
+        worker.act("kill", 1)
+    assert is_alive(broker)
+
+
+def test_a_process_of_another_user_is_no_broker(operator: Operator) -> None:
+    text = operator.permits().replace("command_has", "user: nobody-of-this-name, command_has")
+    with pytest.raises(NotDone, match="expected nobody-of-this-name"):
+        operator.worker(text).act("kill", 1)
+    assert is_alive(operator.broker(1))
+
+
+def test_the_pid_may_come_from_a_command(operator: Operator) -> None:
+    text = operator.permits().replace(
+        f"pid_file: {operator.directory}/pid-1", f"pid_command: [/bin/cat, {operator.directory}/pid-1]"
+    )
+    worker, before = operator.worker(text), operator.broker(1)
+    worker.act("kill", 1)
+    assert worker.act("start", 1).running == operator.broker(1) != before
+    (operator.directory / "pid-1").rename(operator.directory / "away")
+    assert worker.act("look", 1).running is None, "no word: it does not run"
+    (operator.directory / "away").rename(operator.directory / "pid-1")
+
+
+def test_without_a_lease_nothing_is_broken(operator: Operator) -> None:
+    worker, broker = operator.worker(), operator.broker(1)
+    (operator.directory / "leases" / "here.json").mkdir()  # whatever keeps a file from being written
+    for action in ("kill", "pause", "terminate"):
+        with pytest.raises(NotDone, match="left alone, because no lease can be written"):
+            worker.act(action, 1)
+    assert read_state(broker.pid) not in ("T", None)
+    (operator.directory / "leases" / "here.json").rmdir()
+
+
+def test_when_the_harness_is_lost_everything_is_healed(operator: Operator) -> None:
+    worker, killed, paused = operator.worker(), operator.broker(1), operator.broker(2)
+    worker.act("kill", 1)
+    worker.act("pause", 2)
+    worker.heard()
+    began_s = time.monotonic()
+    worker.step()
+    assert read_state(paused.pid) == "T", "it was heard of just now"
+
+    def is_healed() -> bool:
+        worker.step()
+        return not operator.leases()
+
+    wait_until(is_healed, "healed without being asked")
+    assert time.monotonic() - began_s >= 2.0
+    wait_until(lambda: read_state(paused.pid) != "T", "it goes on")
+    assert operator.broker(1) != killed
+    for action, broker in (("start", 1), ("resume", 2)):
+        with pytest.raises(NotDone, match="healed before, because the harness was silent for 2 s"):
+            worker.act(action, broker)
+
+
+def test_a_fault_ends_at_the_operators_bound(operator: Operator) -> None:
+    """Of both brokers at the same time, so the two leases end at the same time too."""
+    worker = operator.worker(operator.permits(more="    paused_at_most: 300ms\n    down_at_most: 300ms\n"))
+    worker.act("kill", 1)
+    paused = operator.broker(2)
+    worker.act("pause", 2)
+
+    def is_healed() -> bool:
+        worker.heard()
+        worker.step()
+        return not operator.leases()
+
+    wait_until(is_healed, "healed at its bound")
+    wait_until(lambda: read_state(paused.pid) != "T", "it goes on")
+    with pytest.raises(NotDone, match=r"because it lasted 0\.3 s"):
+        worker.act("resume", 2)
+
+
+def test_a_worker_that_was_killed_heals_at_its_next_start(operator: Operator) -> None:
+    worker, killed, paused = operator.worker(), operator.broker(1), operator.broker(2)
+    worker.act("kill", 1)
+    worker.act("pause", 2)
+    again = operator.worker()
+    assert not operator.leases()
+    wait_until(lambda: read_state(paused.pid) != "T", "it goes on")
+    assert operator.broker(1) != killed
+    assert any("broker 1 was started" in line and "started again" in line for line in operator.said)
+    with pytest.raises(NotDone, match="healed before"):
+        again.act("resume", 2)
+
+
+def test_another_run_finds_nothing_broken(operator: Operator) -> None:
+    worker, paused = operator.worker(), operator.broker(2)
+    worker.act("pause", 2)
+    worker.begin_run("run-1")
+    assert read_state(paused.pid) == "T", "it is the same run"
+    worker.begin_run("run-2")
+    wait_until(lambda: read_state(paused.pid) != "T", "it goes on")
+
+
+def test_an_operator_may_want_a_broker_left_down(operator: Operator) -> None:
+    worker = operator.worker(operator.permits(more="    start_when_lost: false\n"))
+    worker.act("kill", 1)
+
+    def is_told() -> bool:
+        worker.step()
+        return any("left down, because start_when_lost is false" in line for line in operator.said)
+
+    wait_until(is_told, "it is told")
+    assert worker.act("look", 1).running is None
+    worker.act("start", 1)
+    assert not operator.leases()
+
+
+def test_a_broker_that_somebody_else_started_is_told(operator: Operator) -> None:
+    """An init system that restarts what was killed would cut the fault short, and nobody would see it."""
+    worker = operator.worker()
+    worker.act("kill", 1)
+    operator.start(1)
+    with pytest.raises(NotDone, match="runs again, and this worker did not start it"):
+        worker.act("look", 1)
+    with pytest.raises(NotDone, match="runs again, and this worker did not start it"):
+        worker.act("start", 1)
+    assert worker.act("look", 1).running == operator.broker(1)
+
+
+def test_a_start_that_fails_says_where_to_look(operator: Operator) -> None:
+    worker = operator.worker()
+    worker.act("kill", 1)
+    good = operator.script.read_text()
+    operator.script.write_text("#!/bin/sh\necho no disk\nexit 7\n")
+    with pytest.raises(NotDone, match=r"start of broker 1 ended with 7, see .*start-1\.log"):
+        worker.act("start", 1)
+    assert (operator.directory / "start-1.log").read_text() == "no disk\n"
+    assert operator.leases(), "it stays down, and the worker knows it"
+    operator.script.write_text(good)
+    worker.act("start", 1)
+    assert not operator.leases()
+
+
+def test_logs_are_read_only_of_a_dead_broker_and_of_a_topic_of_a_run(operator: Operator, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    for name in ("harness-1-c-0", "harness-1-c-1", "theirs-0"):
+        (logs / name).mkdir(parents=True)
+    (logs / "harness-1-c-2").symlink_to(logs / "theirs-0")
+    worker = operator.worker(operator.permits(more=f"    log_dirs: [{logs}]\n"))
+    with pytest.raises(NotDone, match="not down by this worker"):
+        worker.act("logs", 1, topic="harness-1-c", partitions=3)
+    worker.act("kill", 1)
+    assert dict(worker.act("logs", 1, topic="harness-1-c", partitions=3).epochs) == {
+        0: ((3, 0, 13),), 1: ((3, 0, 13),),
+    }  # fmt: skip
+    for topic in ("theirs", "../logs/theirs", "harness-/../theirs", ""):
+        with pytest.raises(Refused, match="only topics of a run"):
+            worker.act("logs", 1, topic=topic, partitions=1)
+    worker.act("start", 1)
+
+
+def test_two_workers_of_one_name_would_spoil_each_others_leases(operator: Operator) -> None:
+    operator.worker()
+    with pytest.raises(JournalError, match="another worker called here"):
+        Journal(operator.directory / "leases", "here")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"format": 9, "held": []}', '{"format": 1, "held": [{"broker": "1"}]}', "[" * 100_000]
+)
+def test_leases_that_cannot_be_read_are_not_thrown_away(tmp_path: Path, text: str) -> None:
+    Journal(tmp_path / "leases", "x").close()
+    path = tmp_path / "leases" / "x.json"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(JournalError, match=r"x\.json cannot be read"):
+        Journal(tmp_path / "leases", "x")
+    assert path.read_text() == text
+
+
+def test_a_stop_that_takes_too_long_may_still_come(operator: Operator) -> None:
+    """A broker that ignores SIGTERM. Its lease stays, and whoever mends it finds that it never ended."""
+    operator.script.write_text(operator.script.read_text().replace(NAME, f"trap '' TERM; {NAME}"))
+    stubborn = operator.start(1)
+    worker = operator.worker(operator.permits(more="    stop_within: 200ms\n"))
+    with pytest.raises(NotDone, match=r"did not end within 0\.2 s of SIGTERM") as caught:
+        worker.act("terminate", 1)
+    assert caught.value.is_unknown
+    assert operator.leases()
+    with pytest.raises(NotDone, match="did not end"):
+        worker.act("start", 1)
+    assert not operator.leases()
+    assert is_alive(stubborn)

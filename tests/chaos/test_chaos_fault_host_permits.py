@@ -1,0 +1,94 @@
+"""Permits: what an operator can write, what is refused, and whose file is trusted."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from chaos.fault_host.permits import PermitsError, parse_permits, read_permits
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "load-hosts.md"
+GOOD = """
+lost_after: 5s
+brokers:
+  1:
+    process: {pid_file: /run/kafka.pid, command_has: kafka.Kafka, user: kafka}
+    allow: [kill, terminate, pause]
+    start: [/opt/kafka/bin/kafka-server-start.sh, -daemon, /etc/kafka/server.properties]
+    log_dirs: [/var/lib/kafka]
+    paused_at_most: 30s
+  2:
+    process:
+      pid_command: [/usr/bin/systemctl, show, --property=MainPID, --value, kafka.service]
+      command_has: kafka.Kafka
+    allow: [pause]
+"""
+
+
+def test_the_example_of_the_guide_is_one_that_is_read() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    example = re.search(r"```yaml title=permits.yaml\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    assert set(parse_permits(example[1]).brokers) == {1}
+
+
+def test_a_whole_file_is_read() -> None:
+    permits = parse_permits(GOOD)
+    assert permits.lost_after == 5_000
+    one, two = permits.brokers[1], permits.brokers[2]
+    assert (one.allow, two.allow) == (("kill", "terminate", "pause"), ("pause",))
+    assert one.paused_at_most == 30_000
+    assert one.log_dirs == (Path("/var/lib/kafka"),)
+    assert two.start is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("allow: [pause]", "allow: [kill]"), "give `start`"),
+        (("allow: [pause]", "allow: [reboot]"), "brokers.2.allow"),
+        (("start: [/opt", "start: [opt"), "absolute path"),
+        (("pid_file: /run", "pid_file: run"), "absolute path"),
+        (("log_dirs: [/var", "log_dirs: [var"), "absolute path"),
+        ((", command_has: kafka.Kafka, user: kafka", ""), "command_has"),
+        (("command_has: kafka.Kafka, user: kafka", "command_has: ka"), "command_has"),
+        (("pid_file: /run/kafka.pid, ", ""), "either pid_file or pid_command"),
+        (("lost_after: 5s", "lost_after: 1s"), "lost_after"),
+        (("lost_after: 5s", "lost_afer: 5s"), "lost_afer"),
+        (("lost_after: 5s", "lost_after: 5"), "give a unit"),
+        (("  1:", "  one:"), "brokers"),
+        (("brokers:", "brokers: ["), "is no YAML"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_its_place(change: tuple[str, str], words: str) -> None:
+    assert change[0] in GOOD
+    with pytest.raises(PermitsError, match=words.replace(".", r"\.")):
+        parse_permits(GOOD.replace(*change, 1))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "brokers: {}", "7"])
+def test_a_file_without_brokers_is_refused(text: str) -> None:
+    with pytest.raises(PermitsError):
+        parse_permits(text)
+
+
+def test_only_a_file_that_nobody_else_can_write_is_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "permits.yaml"
+    path.write_text(GOOD)
+    path.chmod(0o644)
+    assert set(read_permits(path).brokers) == {1, 2}
+    path.chmod(0o664)
+    with pytest.raises(PermitsError, match="others can write it"):
+        read_permits(path)
+    with pytest.raises(PermitsError, match="cannot be read"):
+        read_permits(tmp_path / "none.yaml")
+    with pytest.raises(PermitsError, match="no plain file"):
+        read_permits(tmp_path)
+    if os.geteuid() == 0:
+        path.chmod(0o644)
+        os.chown(path, 12_345, 12_345)
+        with pytest.raises(PermitsError, match="belongs to user 12345"):
+            read_permits(path)

@@ -1,0 +1,192 @@
+"""Three brokers of somebody else, and a fault worker for each: what an operator starts, and allows.
+
+The operator starts his brokers by scripts that write pid files. No process of the harness is a parent of a broker.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
+from harness.clusters.base import ClusterKey
+from harness.clusters.factory import build_layout
+from harness.clusters.ports import PortAllocator
+from harness.clusters.probe import BrokerProbe
+from tests.workloads.load_hosts import free_port
+from workloads.hosts.keys import write_keys
+
+START_S = 240.0
+WAIT_S = 120.0
+
+
+def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = WAIT_S) -> None:
+    deadline_s = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < deadline_s, f"not within {timeout_s:.0f} s: {what}"
+        time.sleep(0.05)
+
+
+class Strangers:
+    """`start` returns when each broker sees all. Brokers are 1, 2, 3."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        engine: Literal["reference", "kafka"] = "reference",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True)
+        key = ClusterKey(engine=engine, proxied=False, brokers=3, settings=tuple((settings or {}).items()))
+        self._layout = build_layout(key, directory, PortAllocator())
+        self.nodes = {int(node.broker_id): node for node in self._layout.nodes}
+        self.bootstrap_servers = self._layout.bootstrap_servers
+        self.word = "kafka.Kafka" if engine == "kafka" else "broker.node"
+        self._seen: set[ProcessIdentity] = set()
+        for broker, node in self.nodes.items():
+            node.directory.mkdir(parents=True, exist_ok=True)
+            for path, text in node.files.items():
+                path.write_text(text)
+            exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in node.environment.items())
+            command = " ".join(map(shlex.quote, node.command))
+            pid_file = self.pid_file(broker)
+            self.script(broker).write_text(
+                f"#!/bin/sh\n{exports}{command} >>{node.stderr_path} 2>&1 </dev/null &\n"
+                f"echo $! >{pid_file}.new\nmv {pid_file}.new {pid_file}\n"
+            )
+            self.script(broker).chmod(0o755)
+
+    def script(self, broker: int) -> Path:
+        return self.directory / f"start-{broker}.sh"
+
+    def pid_file(self, broker: int) -> Path:
+        return self.directory / f"broker-{broker}.pid"
+
+    def start(self) -> None:
+        for node in self.nodes.values():
+            for command in node.prepare_commands:
+                subprocess.run(command, check=True, capture_output=True, timeout=START_S)
+        for broker in self.nodes:
+            subprocess.run([self.script(broker)], check=True, timeout=WAIT_S, start_new_session=True)
+            assert self.identity(broker) is not None
+        wait_until(self._are_all_seen, f"three brokers in {self.directory}", START_S)
+
+    def _are_all_seen(self) -> bool:
+        for node in self.nodes.values():
+            with BrokerProbe(node.direct) as probe:
+                state = probe.metadata(None)
+            if state is None or len(state.brokers) < len(self.nodes):
+                return False
+        return True
+
+    def identity(self, broker: int) -> ProcessIdentity | None:
+        """None if it does not run."""
+        found = read_identity(int(self.pid_file(broker).read_text()))
+        if found is not None:
+            self._seen.add(found)
+        return found
+
+    def state(self, broker: int) -> str | None:
+        return read_state(int(self.pid_file(broker).read_text()))
+
+    def are_well(self) -> bool:
+        """All run and none is paused."""
+        return all(self.identity(broker) is not None and self.state(broker) != "T" for broker in self.nodes)
+
+    def stop(self) -> None:
+        for broker in self.nodes:
+            if self.pid_file(broker).exists():
+                self.identity(broker)
+        for identity in self._seen:
+            if is_alive(identity):
+                os.kill(identity.pid, signal.SIGKILL)
+        wait_until(lambda: not any(map(is_alive, self._seen)), "the strangers are gone")
+
+    def permits(self, broker: int, *, allow: str = "kill, terminate, pause", lost_after: str = "10s") -> str:
+        node = self.nodes[broker]
+        return (
+            f"lost_after: {lost_after}\nbrokers:\n  {broker}:\n"
+            f"    process: {{pid_file: {self.pid_file(broker)}, command_has: {self.word}}}\n"
+            f"    allow: [{allow}]\n    start: [{self.script(broker)}]\n    log_dirs: [{node.log_dir}]\n"
+        )
+
+
+class FaultWorkers:
+    """`harness worker --allow-faults` for each broker, called host-1 and so on. `close` ends them."""
+
+    def __init__(
+        self,
+        directory: Path,
+        strangers: Strangers,
+        *,
+        allow: str = "kill, terminate, pause",
+        lost_after: str = "10s",
+        port: int = 0,
+        through: int = 0,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        """`port`: where the master listens. `through`: where the workers connect to, if not there."""
+        self.directory = directory
+        self.master_key, self._worker_key = write_keys(directory / "keys")
+        self.port = port or free_port()
+        self._through, self._prefix = through or self.port, prefix
+        for broker in strangers.nodes:
+            path = self._permits(broker)
+            path.write_text(strangers.permits(broker, allow=allow, lost_after=lost_after))
+            path.chmod(0o600)
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        for broker in strangers.nodes:
+            self.start(broker)
+
+    def _permits(self, broker: int) -> Path:
+        return self.directory / f"permits-{broker}.yaml"
+
+    def _environment(self, broker: int) -> dict[str, str]:
+        return {**os.environ, "XDG_STATE_HOME": str(self.directory / f"state-{broker}")}
+
+    @property
+    def options(self) -> list[str]:
+        """Of the master's command."""
+        return [
+            "--fault-hosts", str(len(self._processes)), "--fault-listen", f"127.0.0.1:{self.port}", "--load-key",
+            str(self.master_key),
+        ]  # fmt: skip
+
+    def start(self, broker: int) -> None:
+        with self.log(broker).open("ab") as log:
+            self._processes[broker] = subprocess.Popen(
+                [
+                    *self._prefix, sys.executable, "-m", "harness", "worker", "--master", f"127.0.0.1:{self._through}",
+                    "--key", str(self._worker_key), "--name", f"host-{broker}", "--allow-faults",
+                    str(self._permits(broker)),
+                ],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment(broker), start_new_session=True,
+            )  # fmt: skip
+
+    def log(self, broker: int) -> Path:
+        return self.directory / f"worker-{broker}.log"
+
+    def kill(self, broker: int) -> None:
+        """All of its processes at once. What it has started has a session of its own, and stays."""
+        os.killpg(self._processes[broker].pid, signal.SIGKILL)
+        self._processes[broker].wait(timeout=WAIT_S)
+
+    def leases(self, broker: int) -> str:
+        path = self.directory / f"state-{broker}" / "kafka-harness" / "fault-leases" / f"host-{broker}.json"
+        return path.read_text() if path.exists() else ""
+
+    def close(self) -> None:
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self._processes.values():
+            process.wait(timeout=WAIT_S)
