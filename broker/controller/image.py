@@ -87,7 +87,7 @@ class MetadataImage:
     topic_names: Mapping[UUID | None, str] = field(default_factory=dict)  # None, the id of no topic, is never in it
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by topic name
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by broker id as string, "" default
-    features: Mapping[str, int] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)  # level by name; level 0 has no entry
     next_producer_id: int = 0
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     acls: Mapping[UUID, AclBinding] = field(default_factory=dict)  # no binding twice
@@ -183,7 +183,7 @@ class _Draft:
     def apply(self, record: MetadataRecord) -> None:
         match record:
             case FeatureLevelRecord():
-                self._features[record.name] = record.level
+                self._set_feature(record)
             case RegisterBrokerRecord():
                 self._register(record)
             case BrokerRegistrationChangeRecord():
@@ -281,6 +281,12 @@ class _Draft:
         if not 0 <= record.partition < len(partitions):
             raise ValueError(f"partition {record.partition} of {record.topic_id}: there are {len(partitions)}")
         partitions[record.partition] = apply_change(partitions[record.partition], record)
+
+    def _set_feature(self, record: FeatureLevelRecord) -> None:
+        if record.level:
+            self._features[record.name] = record.level
+        else:
+            self._features.pop(record.name, None)
 
     def _set_config(self, record: ConfigRecord) -> None:
         configs = self._topic_configs if record.resource_type == TOPIC_RESOURCE else self._broker_configs

@@ -348,5 +348,6 @@ class Broker:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
         self._groups.image_changed(new)
+        self._transactions.image_changed(new)
         self._tell_coordinators()
         self._image_moves.moved()

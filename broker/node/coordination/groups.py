@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from broker.controller.features import GROUP_VERSION, level_of
 from broker.controller.image import MetadataImage
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import CompleteTransaction, ExpireOffsets, Topic, TopicsChanged
@@ -62,7 +63,7 @@ class Groups:
         spawn: Callable[..., object],
         rng: random.Random,
     ) -> None:
-        self.config = group_config(config)
+        self.config, self._image = group_config(config), image
         self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
         self._topics: Mapping[str, Topic] = {}
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
@@ -89,6 +90,11 @@ class Groups:
             perform=_no_effects,
             first_event=lambda: TopicsChanged(topics=self._topics),
         )
+
+    @property
+    def is_consumer_protocol_on(self) -> bool:
+        """By this broker's settings, and by the level of `group.version` that the cluster is at."""
+        return self.config.is_consumer_protocol_on and level_of(self._image(), GROUP_VERSION) >= 1
 
     def _make_shard(self, index: int) -> GroupShard:
         rng = random.Random(self._rng.getrandbits(64))

@@ -35,8 +35,8 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatReq
     def refused(error: ErrorCode, text: str | None = None) -> None:
         done(ConsumerHeartbeatResult(error_code=error, error_message=text))
 
-    if not config.is_consumer_protocol_on:
-        refused(ErrorCode.unsupported_version, "group.coordinator.rebalance.protocols does not list consumer")
+    if not services.groups.is_consumer_protocol_on:
+        refused(ErrorCode.unsupported_version)
         return
     problem = _problem(request.version, message, request.client_id)
     if problem is not None:

@@ -71,6 +71,7 @@ from broker.wire.shapes import (
     sync_group,
     txn_offset_commit,
     unregister_broker,
+    update_features,
     vote,
     write_txn_markers,
 )
@@ -344,6 +345,13 @@ def request(
     /,
     **values: Unpack[alter_partition.AlterPartitionRequestFields],
 ) -> alter_partition.AlterPartitionRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.UPDATE_FEATURES],
+    version: int,
+    /,
+    **values: Unpack[update_features.UpdateFeaturesRequestFields],
+) -> update_features.UpdateFeaturesRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeRequestFields]
@@ -706,6 +714,13 @@ def response(
     /,
     **values: Unpack[alter_partition.AlterPartitionResponseFields],
 ) -> alter_partition.AlterPartitionResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.UPDATE_FEATURES],
+    version: int,
+    /,
+    **values: Unpack[update_features.UpdateFeaturesResponseFields],
+) -> update_features.UpdateFeaturesResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeResponseFields]
@@ -1596,6 +1611,22 @@ def field_or(
 def field_or(
     message: alter_partition.AskedPartitionData, name: Literal["new_isr_with_epochs"], default: Default, /
 ) -> tuple[alter_partition.BrokerState, ...] | Default: ...
+@overload
+def field_or(
+    message: update_features.FeatureUpdateKey, name: Literal["allow_downgrade"], default: Default, /
+) -> bool | Default: ...
+@overload
+def field_or(
+    message: update_features.FeatureUpdateKey, name: Literal["upgrade_type"], default: Default, /
+) -> int | Default: ...
+@overload
+def field_or(
+    message: update_features.UpdateFeaturesRequest, name: Literal["validate_only"], default: Default, /
+) -> bool | Default: ...
+@overload
+def field_or(
+    message: update_features.UpdateFeaturesResponse, name: Literal["results"], default: Default, /
+) -> tuple[update_features.UpdatableFeatureResult, ...] | Default: ...
 @overload
 def field_or(
     message: fetch_snapshot.AskedPartitionSnapshot, name: Literal["replica_directory_id"], default: None, /
