@@ -1,7 +1,7 @@
 """The same requests of administration to a real Apache Kafka and to our broker get the same answers.
 
-Features here (UpdateFeatures, ApiVersions, what `group.version` turns off). The tools that send such requests are in
-test_node_admin_tools.py.
+Features (UpdateFeatures, ApiVersions, what `group.version` turns off), and settings of groups, of subscriptions of
+clients' metrics, and of brokers under unknown names. The tools that send such requests are in test_node_admin_tools.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster
+from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
 from wire_helper import ask
 
@@ -148,3 +148,188 @@ def test_without_its_feature_the_consumer_protocol_is_refused_alike(ports: tuple
         assert _answers_none(ports, updates(2, ("group.version", 1, UPGRADE)))
     answer = ask(ports[1], ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **joining)
     assert answer.error_code.name != "unsupported_version"
+
+
+def altered(kind: int, name: str, *operations: tuple[str, int, str | None], validate_only: bool = True) -> Request:
+    configs = [{"name": key, "config_operation": operation, "value": value} for key, operation, value in operations]
+    resource = {"resource_type": kind, "resource_name": name, "configs": configs}
+    return ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"validate_only": validate_only, "resources": [resource]}
+
+
+def described(port: int, kind: int, name: str, *, with_synonyms: bool = True) -> list[Any]:
+    """The settings that were set at run time, or all of a group or subscription; sorted."""
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+    answer = ask(port, ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=with_synonyms)
+    (result,) = answer.results
+    assert result.error_code.name == "none", result
+    told = [each for each in result.configs if kind != BROKER or each.config_source in DYNAMIC]
+    return sorted(repr(each) for each in told if each.name != "min.insync.replicas")
+
+
+def set_alike(ports: tuple[int, int], request: Request) -> None:
+    compare(ports, [request])
+
+
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+DYNAMIC = (2, 3)
+SESSION, INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+WRONG_IN_A_GROUP = [
+    (SESSION, "44999"),
+    (SESSION, "60001"),
+    (SESSION, "0"),
+    (SESSION, "x"),
+    (SESSION, "2147483648"),
+    (INTERVAL, "1"),
+    (INTERVAL, "60000"),
+    ("nonsense", "1"),
+    ("consumer.assignment.interval.ms", "-5"),
+    ("consumer.assignment.interval.ms", "99999999"),
+    ("share.auto.offset.reset", "Earliest"),
+    ("share.isolation.level", "x"),
+    ("share.renew.acknowledge.enable", "yes"),
+    ("share.record.lock.duration.ms", "1"),
+    ("share.delivery.count.limit", "100"),
+    ("streams.num.standby.replicas", "10"),
+]
+RIGHT_IN_A_GROUP = [
+    ("share.auto.offset.reset", "by_duration:PT1H"),
+    ("share.renew.acknowledge.enable", "TRUE"),
+    ("streams.initial.rebalance.delay.ms", "99999999"),
+    ("consumer.assignment.interval.ms", "0"),
+]
+WRONG_IN_A_SUBSCRIPTION = [
+    ("interval.ms", "99"),
+    ("interval.ms", "3600001"),
+    ("interval.ms", "x"),
+    ("match", "client_id"),
+    ("match", "nope=x"),
+    ("match", "client_id=x,client_software_version=["),
+    ("nope", "1"),
+]
+WRONG_IN_A_BROKER = [
+    ("log.cleaner.backoff.ms", "x"),
+    ("log.cleaner.backoff.ms", "-1"),
+    ("max.connections", "-1"),
+    ("log.cleanup.policy", "nope"),
+    ("compression.type", "x"),
+    ("log.retention.ms", "x"),
+    ("unclean.leader.election.enable", "maybe"),
+    ("log.cleaner.min.cleanable.ratio", "2"),
+    ("message.max.bytes", "-1"),
+    ("leader.replication.throttled.rate", "-1"),
+    ("log.message.timestamp.type", "x"),
+    ("node.id", "7"),
+    ("num.partitions", "7"),
+    ("min.insync.replicas", "0"),
+]
+WRONG_IN_A_TOPIC = [
+    ("retention.ms", "x"),
+    ("retention.ms", "-2"),
+    ("retention.ms", "99999999999999999999"),
+    ("cleanup.policy", "nope"),
+    ("compression.type", "x"),
+    ("min.insync.replicas", "0"),
+    ("min.cleanable.dirty.ratio", "2"),
+    ("min.cleanable.dirty.ratio", "x"),
+    ("message.timestamp.type", "x"),
+    ("leader.replication.throttled.replicas", "x"),
+    ("nope", "x"),
+    ("compression.gzip.level", "0"),
+    ("flush.messages", "0"),
+]
+
+
+def test_values_are_refused_for_the_same_reasons(ports: tuple[int, int]) -> None:
+    for kind, name, values in (
+        (GROUP, "g", [*WRONG_IN_A_GROUP, *RIGHT_IN_A_GROUP]),
+        (CLIENT_METRICS, "m", WRONG_IN_A_SUBSCRIPTION),
+        (BROKER, "1", WRONG_IN_A_BROKER),
+        (TOPIC, "t", WRONG_IN_A_TOPIC),
+    ):
+        compare(ports, [altered(kind, name, (key, SET, value)) for key, value in values])
+    compare(
+        ports, [altered(GROUP, "", (SESSION, SET, "50000")), altered(CLIENT_METRICS, "", ("interval.ms", SET, "100"))]
+    )
+    compare(
+        ports, [altered(GROUP, "g", (SESSION, APPEND, "1")), altered(CLIENT_METRICS, "m", ("metrics", SUBTRACT, "c"))]
+    )
+    compare(ports, [altered(BROKER, "1", ("nonsense", APPEND, "1")), altered(BROKER, "1", ("nonsense", DELETE, None))])
+
+
+def test_settings_of_groups_and_subscriptions_are_kept_told_and_listed_alike(ports: tuple[int, int]) -> None:
+    listed = (ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": [CLIENT_METRICS, GROUP]})
+    set_alike(ports, altered(GROUP, "own", (SESSION, SET, "50000"), (INTERVAL, SET, "6000"), validate_only=False))
+    set_alike(
+        ports,
+        altered(
+            CLIENT_METRICS,
+            "wanted",
+            ("interval.ms", SET, "100"),
+            ("match", SET, "client_id=a"),
+            ("metrics", SET, "org.apache"),
+            validate_only=False,
+        ),
+    )
+    for kind, names in ((GROUP, ("own", "other")), (CLIENT_METRICS, ("wanted", "other"))):
+        for name in names:
+            assert described(ports[0], kind, name) == described(ports[1], kind, name)
+    found = [
+        {(each.resource_type, each.resource_name) for each in ask(port, *listed[:2], **listed[2]).config_resources}
+        for port in ports
+    ]
+    assert found[0] == found[1] == {(GROUP, "own"), (CLIENT_METRICS, "wanted")}
+    for resource, name, keys in (
+        (GROUP, "own", (SESSION, INTERVAL, "nonsense")),
+        (CLIENT_METRICS, "wanted", ("interval.ms", "match", "metrics")),
+    ):
+        set_alike(ports, altered(resource, name, *((key, DELETE, None) for key in keys), validate_only=False))
+    for port in ports:
+        wait_until(lambda port=port: not ask(port, *listed[:2], **listed[2]).config_resources, "nothing is listed")
+
+
+def test_a_heartbeat_is_answered_with_the_interval_of_its_group(ports: tuple[int, int]) -> None:
+    for port in ports:
+        joining = {
+            "group_id": "slow",
+            "member_id": "AAAAAAAAAAAAAAAAAAAAAA",
+            "member_epoch": 0,
+            "rebalance_timeout": 30_000,
+            "subscribed_topic_names": ["t"],
+            "topic_partitions": [],
+        }
+        wait_until(
+            lambda port=port: (
+                not ask(port, ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=["slow"])
+                .coordinators[0]
+                .error_code
+            ),
+            "there is a coordinator",
+        )
+
+        def beat(port: int = port, values: dict[str, Any] = joining) -> Any:
+            answer = ask(port, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **values)
+            return None if answer.error_code else answer
+
+        assert wait_until(beat, "the group is served").heartbeat_interval.total_seconds() == 5
+        key, version, values = altered(GROUP, "slow", (INTERVAL, SET, "6000"), validate_only=False)
+        assert not ask(port, key, version, **values).responses[0].error_code
+        wait_until(lambda: beat().heartbeat_interval.total_seconds() == 6, "the new interval is told")
+
+
+def test_an_unknown_setting_of_a_broker_is_kept_unused_alike(ports: tuple[int, int]) -> None:
+    for name, key in (("1", "nonsense.key"), ("", "nonsense.for.all")):
+        set_alike(ports, altered(BROKER, name, (key, SET, "1"), validate_only=False))
+    for name, count in (("1", 2), ("", 1)):
+        theirs, ours = (
+            wait_until(
+                lambda port=port, name=name, count=count: (
+                    found if len(found := described(port, BROKER, name)) == count else None
+                ),
+                "the broker's image has them",
+            )
+            for port in ports
+        )
+        assert theirs == ours
+    for name, key in (("1", "nonsense.key"), ("", "nonsense.for.all")):
+        set_alike(ports, altered(BROKER, name, (key, DELETE, None), validate_only=False))

@@ -67,7 +67,7 @@ class Transactions:
             spawn=spawn,
             make_shard=self._make_shard,
             perform=self._perform,
-            first_event=lambda: LevelChanged(level=self._level),
+            first_events=lambda: (LevelChanged(level=self._level),),
         )
         self._markers = MarkerSender(
             config=config,

@@ -30,7 +30,7 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatReq
     message, config = request.message, services.groups.config
 
     def done(result: ConsumerHeartbeatResult) -> None:
-        request.respond(_answer(request.version, result, config.group_consumer_heartbeat_interval_ms))
+        request.respond(_answer(request.version, result, services.groups.heartbeat_interval_ms(message.group_id)))
 
     def refused(error: ErrorCode, text: str | None = None) -> None:
         done(ConsumerHeartbeatResult(error_code=error, error_message=text))

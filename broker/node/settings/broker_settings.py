@@ -141,7 +141,7 @@ _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("group.share.", Effect.WITHOUT_EFFECT, _NO_SHARE),
     ("share.coordinator.", Effect.WITHOUT_EFFECT, _NO_SHARE),
     ("group.streams.", Effect.WITHOUT_EFFECT, _NO_STREAMS),
-    ("group.consumer.", Effect.WITHOUT_EFFECT, "groups have no settings of their own, so no bounds on them are needed"),
+    ("group.consumer.", Effect.WITHOUT_EFFECT, "assignments are made at once"),
 )
 
 

@@ -176,6 +176,11 @@ class NodeConfig:
     group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: streams too
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
+    # What a group's own settings may be, not these settings themselves.
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_assignors: str = "uniform,range"
     group_consumer_migration_policy: str = "disabled"  # Kafka: bidirectional; a group changes protocol while empty
