@@ -65,6 +65,8 @@ from broker.node.handlers import (
     api_67_allocate_producer_ids,
     api_68_consumer_group_heartbeat,
     api_69_consumer_group_describe,
+    api_71_get_telemetry_subscriptions,
+    api_72_push_telemetry,
     api_74_list_config_resources,
     api_75_describe_topic_partitions,
     voters,
@@ -169,6 +171,8 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: Row(controller=api_67_allocate_producer_ids.CONTROLLER),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Row(handle=api_68_consumer_group_heartbeat.handle),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Row(handle=api_69_consumer_group_describe.handle),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: Row(handle=api_71_get_telemetry_subscriptions.handle),
+    ApiKey.PUSH_TELEMETRY: Row(handle=api_72_push_telemetry.handle),
     ApiKey.LIST_CONFIG_RESOURCES: Row(handle=api_74_list_config_resources.handle),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Row(handle=api_75_describe_topic_partitions.handle),
 }

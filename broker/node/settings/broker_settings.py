@@ -107,7 +107,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ssl.provider": _OPENSSL,
     "ssl.secure.random.implementation": _OPENSSL,
     "ssl.trustmanager.algorithm": _OPENSSL,
-    "telemetry.max.bytes": _NO_METRICS,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "transactions are aborted at their very deadline",
 }
 REFUSED: Mapping[str, str] = {

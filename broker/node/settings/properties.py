@@ -149,6 +149,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "super_users": _principals,
     "harness_journal_path": Path,
     "harness_clock_control": Path,
+    "harness_telemetry_path": Path,
     "harness_disk_faults": Path,
     "replication_quota_window_num": lambda text: _positive(text),
     "replication_quota_window_size_seconds": lambda text: _positive(text),

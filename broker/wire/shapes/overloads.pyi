@@ -50,6 +50,7 @@ from broker.wire.shapes import (
     fetch,
     fetch_snapshot,
     find_coordinator,
+    get_telemetry_subscriptions,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
@@ -66,6 +67,7 @@ from broker.wire.shapes import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    push_telemetry,
     sasl_authenticate,
     sasl_handshake,
     sync_group,
@@ -419,6 +421,20 @@ def request(
     /,
     **values: Unpack[allocate_producer_ids.AllocateProducerIdsRequestFields],
 ) -> allocate_producer_ids.AllocateProducerIdsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS],
+    version: int,
+    /,
+    **values: Unpack[get_telemetry_subscriptions.GetTelemetrySubscriptionsRequestFields],
+) -> get_telemetry_subscriptions.GetTelemetrySubscriptionsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.PUSH_TELEMETRY],
+    version: int,
+    /,
+    **values: Unpack[push_telemetry.PushTelemetryRequestFields],
+) -> push_telemetry.PushTelemetryRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
@@ -788,6 +804,20 @@ def response(
     /,
     **values: Unpack[allocate_producer_ids.AllocateProducerIdsResponseFields],
 ) -> allocate_producer_ids.AllocateProducerIdsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS],
+    version: int,
+    /,
+    **values: Unpack[get_telemetry_subscriptions.GetTelemetrySubscriptionsResponseFields],
+) -> get_telemetry_subscriptions.GetTelemetrySubscriptionsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.PUSH_TELEMETRY],
+    version: int,
+    /,
+    **values: Unpack[push_telemetry.PushTelemetryResponseFields],
+) -> push_telemetry.PushTelemetryResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
