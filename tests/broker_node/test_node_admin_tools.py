@@ -34,6 +34,9 @@ REASSIGN, ELECT = f"{TOOLS}reassign.ReassignPartitionsCommand", f"{TOOLS}LeaderE
 BROKER = ("--entity-type", "brokers", "--entity-name", "1")
 USER = ("--entity-type", "users", "--entity-name", "alice")
 TOPIC = ("--entity-type", "topics", "--entity-name", "t")
+GROUP = ("--entity-type", "groups", "--entity-name", "g")
+METRICS = ("--entity-type", "client-metrics", "--entity-name", "m")
+SESSION, SUBSCRIPTIONS = "consumer.session.timeout.ms", f"{TOOLS}ClientMetricsCommand"
 THROTTLE = "leader.replication.throttled.rate=1000000"
 # Files that a command names, by what it is given instead.
 FILES = {
@@ -81,6 +84,33 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, "--entity-type", "client-metrics", "--entity-name", "m", "--describe"),
     (f"{TOOLS}ClientMetricsCommand", "--list"),
     (f"{TOOLS}ClientMetricsCommand", "--describe"),
+    (CONFIGS, *GROUP, "--alter", "--add-config", f"{SESSION}=50000,consumer.heartbeat.interval.ms=6000"),
+    (CONFIGS, *GROUP, "--describe"),
+    (CONFIGS, *GROUP, "--describe", "--all"),
+    (CONFIGS, "--entity-type", "groups", "--describe"),
+    (CONFIGS, *GROUP, "--alter", "--add-config", f"{SESSION}=1"),
+    (CONFIGS, *GROUP, "--alter", "--add-config", "nonsense=1"),
+    (CONFIGS, *GROUP, "--alter", "--delete-config", f"{SESSION},consumer.heartbeat.interval.ms"),
+    (CONFIGS, *GROUP, "--alter", "--delete-config", SESSION),
+    (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=100,metrics=[org.apache,b],match=[client_id=a.*]"),
+    (CONFIGS, *METRICS, "--describe"),
+    (CONFIGS, "--entity-type", "client-metrics", "--describe"),
+    (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=99"),
+    (CONFIGS, *METRICS, "--alter", "--add-config", "match=[nope=x]"),
+    (SUBSCRIPTIONS, "--list"),
+    (SUBSCRIPTIONS, "--describe", "--name", "m"),
+    (SUBSCRIPTIONS, "--alter", "--name", "n", "--metrics", "a.b,c", "--interval", "1000", "--match", "client_id=x"),
+    (SUBSCRIPTIONS, "--alter", "--name", "n", "--interval", "9999999"),
+    (SUBSCRIPTIONS, "--describe", "--name", "n"),
+    (SUBSCRIPTIONS, "--delete", "--name", "n"),
+    (SUBSCRIPTIONS, "--delete", "--name", "m"),
+    (SUBSCRIPTIONS, "--list"),
+    (CONFIGS, *BROKER, "--alter", "--add-config", "nonsense=1"),
+    (CONFIGS, *BROKER, "--describe"),
+    (CONFIGS, *BROKER, "--alter", "--add-config", "log.cleaner.backoff.ms=x"),
+    (CONFIGS, *BROKER, "--alter", "--delete-config", "nonsense"),
+    (CONFIGS, *TOPIC, "--alter", "--add-config", "retention.ms=-2"),
+    (CONFIGS, *TOPIC, "--alter", "--add-config", "cleanup.policy=nope"),
     (LEVELS, "upgrade", "--metadata", "4.3"),
     (LEVELS, "upgrade", "--metadata", "4.2"),
     (LEVELS, "upgrade", "--metadata", "9.9"),

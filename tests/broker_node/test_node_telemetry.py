@@ -96,9 +96,7 @@ def test_a_push_for_an_older_subscription_is_refused_and_the_client_may_ask_at_o
     assert world.push(subscription_id=before) is ErrorCode.unknown_subscription_id
     assert world.ask() is ErrorCode.none
     assert world.subscription_id != before
-    assert world.push() is ErrorCode.throttling_quota_exceeded, (
-        "as with Kafka, the refused push counts for the interval"
-    )
+    assert world.push() is ErrorCode.throttling_quota_exceeded, "the refused push counts, as with Kafka"
     world.now_ms += 1_000
     assert world.push() is ErrorCode.none
 
