@@ -1,17 +1,21 @@
 """Which broker settings may change while brokers run (KIP-226), and what counts as a valid value.
 
-These are the dynamic settings of Kafka that this broker acts on. The others are refused by name. Accepting them would
-be misleading.
+These are the dynamic settings of Kafka that this broker acts on. Its other settings are refused by name, because to
+accept them would be misleading. A name that is no setting at all is kept, unused, as by Kafka: a plug-in might read it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from broker.controller.topic_configs import INT64_MAX, TOPIC_SETTINGS, Check, Effect, IntegerRange
+from broker.controller.config_checks import INT32_MAX, INT64_MAX, Check, IntegerRange, wrong
+from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
 
-_COUNT = IntegerRange(low=0, high=2**31 - 1)
+UNKNOWN_MAX = 100  # settings that are kept unused, of one broker or of all; Kafka has no limit
+UNKNOWN_CHARACTERS_MAX = 10_000
+_TOO_LONG = f"A setting that is not known may have {UNKNOWN_CHARACTERS_MAX} characters"
+_COUNT = IntegerRange(low=0, high=INT32_MAX)
 _LONG = IntegerRange(low=0, high=INT64_MAX)
 
 DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
@@ -62,11 +66,16 @@ def listener_of(name: str) -> str | None:
     return found.group(1) if found is not None and found.group(2) in DYNAMIC_LISTENER_CONFIGS else None
 
 
-def broker_config_problem(name: str, value: str) -> str | None:
-    """Why this override is refused, for the error message; None if it is fine."""
+def is_unknown(name: str, known: Collection[str]) -> bool:
+    return name not in known and not name.startswith("listener.name.")
+
+
+def broker_config_problem(name: str, value: str, known: Collection[str]) -> str | None:
+    """Why this override is refused, for the error message; None if it is fine. `known`: all settings of brokers."""
     if listener_of(name) is not None:
         return None  # the broker that is asked has looked at it: it alone has the files (node/handlers)
     if name not in DYNAMIC_BROKER_CONFIGS:
+        if is_unknown(name, known):
+            return None if len(value) <= UNKNOWN_CHARACTERS_MAX else wrong(name, "(long)", _TOO_LONG)
         return f"Cannot update these configs dynamically: [{name}]"
-    problem = DYNAMIC_BROKER_CONFIGS[name].problem(value)
-    return None if problem is None else f"Invalid value for broker config {name}: {problem}"
+    return DYNAMIC_BROKER_CONFIGS[name].problem(name, value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from broker.kafka_settings import kafka_settings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
@@ -16,5 +18,8 @@ class ControllerConfig:
     unclean_leader_election_enable: bool = False  # unclean.leader.election.enable of the broker; topics may override
     auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
+    # What is a setting of a broker. Anything else that is set on one is kept unused, as by Kafka.
+    broker_settings: frozenset[str] = field(default_factory=lambda: frozenset(kafka_settings("broker")))
+    group_values: Mapping[str, int] = field(default_factory=dict)  # broker settings behind those of groups
     topic_defaults: Mapping[str, str] = field(default_factory=dict)  # what topics have without overrides, by topic key
     partitions_max: int = 1_000_000  # of all topics; a broker with all of them must have the descriptors for their logs

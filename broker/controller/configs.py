@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs (KIP-339): overrides of topics and, at run time, of brokers.
+"""AlterConfigs and IncrementalAlterConfigs (KIP-339): settings of topics, brokers, groups and clients' metrics.
 
 Pure functions from image and request to records and answer. Which broker settings may change while the broker runs is
 in broker_configs.py; the others are refused by name, as Kafka does.
@@ -6,10 +6,22 @@ in broker_configs.py; the others are refused by name, as Kafka does.
 
 from __future__ import annotations
 
-from broker.controller.broker_configs import broker_config_problem
+from collections import Counter
+from collections.abc import Mapping
+
+from broker.controller.broker_configs import UNKNOWN_MAX, broker_config_problem, is_unknown
+from broker.controller.client_metrics_configs import SUBSCRIPTIONS_MAX, client_metrics_problem
 from broker.controller.config import ControllerConfig
 from broker.controller.elections import UNCLEAN_ELECTION, changes_for_offline, leaders_allowed
-from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage, replay
+from broker.controller.group_configs import GROUPS_MAX, group_config_problem
+from broker.controller.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    MetadataImage,
+    replay,
+)
 from broker.controller.outcome import Outcome
 from broker.controller.records import ConfigRecord, MetadataRecord
 from broker.controller.topic_configs import TOPIC_SETTINGS, topic_config_problem
@@ -27,9 +39,15 @@ class _Refused(Exception):
 def alter_configs(image: MetadataImage, request: AlterConfigs, *, config: ControllerConfig) -> Outcome:
     records: list[MetadataRecord] = []
     answers: list[AlteredConfig] = []
+    made: Counter[int] = Counter()  # resources that this request brings, by their type
     for change in request.resources:
         try:
             values = _new_values(image, change, config)
+            if change.resource_name not in image.configs_of(change.resource_type) and any(
+                value is not None for value in values.values()
+            ):
+                made[change.resource_type] += 1
+                _check_room(image, change.resource_type, made)
         except _Refused as refused:
             answers.append(_altered(change, refused.error_code, str(refused)))
             continue
@@ -63,7 +81,7 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
     values: dict[str, str | None] = dict(change.changes)
     for name, items in (*change.appends.items(), *change.subtracts.items()):
         if change.resource_type != TOPIC_RESOURCE or name not in TOPIC_SETTINGS or not TOPIC_SETTINGS[name].is_list:
-            raise _Refused(ErrorCode.invalid_config, f"Can't APPEND to or SUBTRACT from key {name}: it is not a list")
+            raise _Refused(ErrorCode.invalid_config, _no_list(change, name, config))
         before = _items(present.get(name, config.topic_defaults.get(name, TOPIC_SETTINGS[name].default)))
         given = _given(items)
         if name in change.appends:
@@ -73,16 +91,56 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
         values[name] = ",".join(before)
     if change.resource_type == TOPIC_RESOURCE:
         _check_topic_name(change.resource_name)
-    for name, value in values.items():
-        problem = _problem(change, name, value)
-        if problem is not None:
-            is_broker = change.resource_type == BROKER_RESOURCE  # Kafka's brokers judge their own settings, as requests
-            raise _Refused(ErrorCode.invalid_request if is_broker else ErrorCode.invalid_config, problem)
-    if not is_there:
-        _present(image, change)
     if change.replaces_all:
         values = {**dict.fromkeys(present), **values}
+    _check_values(change, values, present, config)
+    if not is_there:
+        _present(image, change)
     return {name: value for name, value in values.items() if value is not None or name in present}
+
+
+def _no_list(change: ConfigChange, name: str, config: ControllerConfig) -> str:
+    is_append = name in change.appends
+    if change.resource_type != BROKER_RESOURCE:
+        return f"Can't {'APPEND' if is_append else 'SUBTRACT'} to key {name} because its type is not LIST."
+    if is_unknown(name, config.broker_settings):
+        return f"Unknown config name: {name}"
+    return f"Config value {'append' if is_append else 'subtract'} is not allowed for config key: {name}"
+
+
+def _check_values(
+    change: ConfigChange, values: Mapping[str, str | None], present: Mapping[str, str], config: ControllerConfig
+) -> None:
+    """As with Kafka, a setting can be deleted under any name, set or not."""
+    if change.resource_type == BROKER_RESOURCE:
+        _check_broker_values(values, present, config)
+    elif change.resource_type == CLIENT_METRICS_RESOURCE:
+        found = client_metrics_problem(values)
+        if found is not None:
+            raise _Refused(found.error_code, found.message)
+    elif change.resource_type == GROUP_RESOURCE:
+        problem = group_config_problem(values, present, config.group_values)
+        if problem is not None:
+            raise _Refused(ErrorCode.invalid_config, problem)
+    else:
+        for name, value in values.items():
+            problem = None if value is None else topic_config_problem(name, value)
+            if problem is not None:
+                raise _Refused(ErrorCode.invalid_config, problem)
+
+
+def _check_broker_values(
+    values: Mapping[str, str | None], present: Mapping[str, str], config: ControllerConfig
+) -> None:
+    """Kafka's brokers judge their own settings, as requests."""
+    for name, value in values.items():
+        problem = None if value is None else broker_config_problem(name, value, config.broker_settings)
+        if problem is not None:
+            raise _Refused(ErrorCode.invalid_request, problem)
+    after = {**present, **values}
+    unknown = [name for name, value in after.items() if value is not None and is_unknown(name, config.broker_settings)]
+    if len(unknown) > UNKNOWN_MAX and len(after) > len(present):
+        raise _Refused(ErrorCode.policy_violation, f"At most {UNKNOWN_MAX} settings are kept that are not known")
 
 
 def _check_topic_name(name: str) -> None:
@@ -107,22 +165,31 @@ def _given(value: str) -> list[str]:
 
 
 def _present(image: MetadataImage, change: ConfigChange) -> dict[str, str]:
-    """The overrides of the resource today; refuses a resource that is not there."""
-    name = change.resource_name
-    if change.resource_type == TOPIC_RESOURCE:
+    """The overrides of the resource today; refuses a resource that is not there, or cannot be."""
+    name, kind = change.resource_name, change.resource_type
+    kept = image.configs_of(kind)
+    if kind == TOPIC_RESOURCE:
         if name not in image.topics:
             raise _Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
-        return dict(image.topic_configs.get(name, {}))
-    if change.resource_type == BROKER_RESOURCE:
+    elif kind == BROKER_RESOURCE:
         if name not in {"", *(str(broker_id) for broker_id in image.brokers)}:
             raise _Refused(ErrorCode.invalid_request, f"No broker '{name}'")
-        return dict(image.broker_configs.get(name, {}))
-    raise _Refused(ErrorCode.invalid_request, f"Configs of resource type {change.resource_type} are not kept")
+    elif kind in _FREELY_NAMED:
+        if not name:
+            raise _Refused(ErrorCode.invalid_request, _FREELY_NAMED[kind][1])
+    else:
+        raise _Refused(ErrorCode.invalid_request, f"Configs of resource type {kind} are not kept")
+    return dict(kept.get(name, {}))
 
 
-def _problem(change: ConfigChange, name: str, value: str | None) -> str | None:
-    if value is None:
-        return None  # as with Kafka, a setting can be deleted under any name, set or not
-    if change.resource_type == BROKER_RESOURCE:
-        return broker_config_problem(name, value)
-    return topic_config_problem(name, value)
+def _check_room(image: MetadataImage, kind: int, made: Mapping[int, int]) -> None:
+    most = _FREELY_NAMED[kind][0] if kind in _FREELY_NAMED else None
+    if most is not None and len(image.configs_of(kind)) + made[kind] > most:
+        raise _Refused(ErrorCode.policy_violation, f"Settings of at most {most} such resources are kept")
+
+
+# Resources that are there as soon as they have settings: how many there may be, and what a nameless one is told.
+_FREELY_NAMED: Mapping[int, tuple[int, str]] = {
+    CLIENT_METRICS_RESOURCE: (SUBSCRIPTIONS_MAX, "Subscription name can't be empty"),
+    GROUP_RESOURCE: (GROUPS_MAX, "Default group resources are not allowed."),
+}

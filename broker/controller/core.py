@@ -19,6 +19,8 @@ from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, r
 from broker.controller.config import ControllerConfig
 from broker.controller.configs import alter_configs
 from broker.controller.elections import changes_to_preferred, elect_leaders, leaders_allowed
+from broker.controller.feature_types import UpdateFeatures
+from broker.controller.features import first_levels, update_features
 from broker.controller.image import MetadataImage, replay
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.partitions import alter_partitions
@@ -26,7 +28,7 @@ from broker.controller.quotas import alter_client_quotas
 from broker.controller.reassignment_types import AlterPartitionReassignments, UnregisterBroker
 from broker.controller.reassignments import alter_reassignments
 from broker.controller.record_codec import decode_records, encode_records
-from broker.controller.records import FeatureLevelRecord, MetadataRecord
+from broker.controller.records import MetadataRecord
 from broker.controller.scram import alter_user_scram_credentials
 from broker.controller.security_types import AlterUserScramCredentials, CreateAcls, DeleteAcls
 from broker.controller.sessions import BrokerSessions
@@ -64,8 +66,6 @@ from broker.wire.errors import ErrorCode
 __all__ = ["Controller", "ControllerConfig"]
 
 PENDING_WRITES_MAX = 4096  # written, not committed; a leader that cannot commit resigns long before this limit
-FEATURE_NAME = "metadata.version"
-FEATURE_LEVEL = 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,8 +194,9 @@ class Controller:
         self._actions.append(ControllerActivated(epoch=self._leading_epoch))
         if self._config.auto_leader_rebalance_enable:
             self._rebalance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms
-        if FEATURE_NAME not in self._latest.features:
-            self._write((FeatureLevelRecord(name=FEATURE_NAME, level=FEATURE_LEVEL),))
+        levels = first_levels(self._latest)
+        if levels:
+            self._write(levels)
 
     def _deactivate(self, epoch: int) -> None:
         if self._leading_epoch != epoch:
@@ -273,6 +274,8 @@ class Controller:
                 return alter_reassignments(image, request, unclean=unclean)
             case UnregisterBroker():
                 return unregister(image, self._sessions, request, unclean=unclean)
+            case UpdateFeatures():
+                return update_features(image, request, node_id=self._config.node_id)
 
     def _respond(self, request: ControllerRequest, response: ControllerResponse) -> None:
         self._actions.append(Respond(token=request.token, response=response))

@@ -85,7 +85,7 @@ def is_unclean_allowed(image: MetadataImage, topic: str, default: bool) -> bool:
     """The topic's own setting, else the cluster-wide dynamic one, else the static one of this controller."""
     for values in (image.topic_configs.get(topic, {}), image.broker_configs.get("", {})):
         if UNCLEAN_ELECTION in values:
-            return values[UNCLEAN_ELECTION] == "true"
+            return values[UNCLEAN_ELECTION].strip().lower() == "true"
     return default
 
 

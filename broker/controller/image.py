@@ -38,6 +38,9 @@ NO_LEADER = -1
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+LOGGER_RESOURCE = 8  # has no settings here
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,9 @@ class MetadataImage:
     topic_names: Mapping[UUID | None, str] = field(default_factory=dict)  # None, the id of no topic, is never in it
     topic_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by topic name
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by broker id as string, "" default
-    features: Mapping[str, int] = field(default_factory=dict)
+    client_metrics_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by subscription (KIP-714)
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # overrides, by group id
+    features: Mapping[str, int] = field(default_factory=dict)  # level by name; level 0 has no entry
     next_producer_id: int = 0
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     acls: Mapping[UUID, AclBinding] = field(default_factory=dict)  # no binding twice
@@ -110,6 +115,15 @@ class MetadataImage:
         if state is None or not 0 <= partition < len(state.partitions):
             return None
         return state.partitions[partition]
+
+    def configs_of(self, resource_type: int) -> Mapping[str, Mapping[str, str]]:
+        """What was set at run time on resources of this type, by their name."""
+        return {
+            TOPIC_RESOURCE: self.topic_configs,
+            BROKER_RESOURCE: self.broker_configs,
+            CLIENT_METRICS_RESOURCE: self.client_metrics_configs,
+            GROUP_RESOURCE: self.group_configs,
+        }.get(resource_type, {})
 
     def topic_by_id(self, topic_id: UUID | None) -> TopicState | None:
         name = self.topic_names.get(topic_id)
@@ -153,6 +167,8 @@ class _Draft:
         self._partitions: dict[str, list[PartitionState]] = {}  # of touched topics
         self._topic_configs = dict(image.topic_configs)
         self._broker_configs = dict(image.broker_configs)
+        self._client_metrics_configs = dict(image.client_metrics_configs)
+        self._group_configs = dict(image.group_configs)
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
         self._client_quotas = dict(image.client_quotas)
@@ -171,6 +187,8 @@ class _Draft:
             topic_names=self._topic_names,
             topic_configs=self._topic_configs,
             broker_configs=self._broker_configs,
+            client_metrics_configs=self._client_metrics_configs,
+            group_configs=self._group_configs,
             features=self._features,
             next_producer_id=self._next_producer_id,
             client_quotas=self._client_quotas,
@@ -183,7 +201,7 @@ class _Draft:
     def apply(self, record: MetadataRecord) -> None:
         match record:
             case FeatureLevelRecord():
-                self._features[record.name] = record.level
+                self._set_feature(record)
             case RegisterBrokerRecord():
                 self._register(record)
             case BrokerRegistrationChangeRecord():
@@ -282,8 +300,19 @@ class _Draft:
             raise ValueError(f"partition {record.partition} of {record.topic_id}: there are {len(partitions)}")
         partitions[record.partition] = apply_change(partitions[record.partition], record)
 
+    def _set_feature(self, record: FeatureLevelRecord) -> None:
+        if record.level:
+            self._features[record.name] = record.level
+        else:
+            self._features.pop(record.name, None)
+
     def _set_config(self, record: ConfigRecord) -> None:
-        configs = self._topic_configs if record.resource_type == TOPIC_RESOURCE else self._broker_configs
+        configs = {
+            TOPIC_RESOURCE: self._topic_configs,
+            BROKER_RESOURCE: self._broker_configs,
+            CLIENT_METRICS_RESOURCE: self._client_metrics_configs,
+            GROUP_RESOURCE: self._group_configs,
+        }[record.resource_type]
         values = dict(configs.get(record.resource_name, {}))
         if record.value is None:
             values.pop(record.name, None)

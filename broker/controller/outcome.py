@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker.controller.feature_types import UpdateFeatures, UpdateFeaturesResponse
 from broker.controller.reassignment_types import (
     AlterPartitionReassignments,
     AlterPartitionReassignmentsResponse,
@@ -86,3 +87,5 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return AlterPartitionReassignmentsResponse(error_code=error_code, partitions=())
         case UnregisterBroker():
             return UnregisterBrokerResponse(error_code=error_code, error_message=None)
+        case UpdateFeatures():
+            return UpdateFeaturesResponse(error_code=error_code, error_message=None)

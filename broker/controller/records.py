@@ -100,8 +100,8 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord:
-    resource_type: int  # 2 topic, 4 broker
-    resource_name: str  # topic name or broker id; "" for the cluster-wide broker default
+    resource_type: int  # 2 topic, 4 broker, 16 client metrics, 32 group
+    resource_name: str  # of a broker its id; "" for the cluster-wide broker default
     name: str
     value: str | None  # None removes it
 

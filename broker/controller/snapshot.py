@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage, replay
+from broker.controller.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    MetadataImage,
+    replay,
+)
 from broker.controller.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
@@ -75,8 +82,8 @@ def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
-    for resource_type, resources in ((TOPIC_RESOURCE, image.topic_configs), (BROKER_RESOURCE, image.broker_configs)):
-        for resource_name, values in resources.items():
+    for resource_type in (TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE):
+        for resource_name, values in image.configs_of(resource_type).items():
             for name, value in values.items():
                 yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
 

@@ -11,60 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-_INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
+from broker.controller.config_checks import (
+    INT32_MAX,
+    INT64_MAX,
+    Boolean,
+    Check,
+    Choice,
+    Fraction,
+    GzipLevel,
+    IntegerRange,
+    ThrottledReplicas,
+)
+
 # Kafka's minimum is 1 MiB (KIP-1030). Smaller segments show rolling and retention in a short run
 SEGMENT_BYTES_MIN = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerRange:
-    low: int
-    high: int
-
-    def problem(self, value: str) -> str | None:
-        try:
-            number = int(value)
-        except ValueError:
-            return f"expected an integer, got {value!r}"
-        return None if self.low <= number <= self.high else f"expected {self.low}..{self.high}, got {number}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fraction:
-    def problem(self, value: str) -> str | None:
-        try:
-            number = float(value)
-        except ValueError:
-            return f"expected a number, got {value!r}"
-        return None if 0 <= number <= 1 else f"expected 0..1, got {value}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    allowed: tuple[str, ...]
-    several: bool = False  # a comma-separated list, which may be empty
-
-    def problem(self, value: str) -> str | None:
-        given = [item.strip() for item in value.split(",") if value.strip()] if self.several else [value]
-        wrong = [item for item in given if item not in self.allowed]
-        return f"expected {' or '.join(self.allowed)}, got {value!r}" if wrong else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottledReplicas:
-    """`*`, nothing, or partition:broker pairs."""
-
-    def problem(self, value: str) -> str | None:
-        for item in value.split(","):
-            partition, separator, broker = item.strip().partition(":")
-            is_pair = separator and partition.isdecimal() and broker.isdecimal()
-            if item.strip() not in ("", "*") and not is_pair:
-                return f"expected *, or PARTITION:BROKER,.., got {value!r}"
-        return None
-
-
-Check = IntegerRange | Fraction | Choice | ThrottledReplicas
 
 
 class Effect(Enum):
@@ -98,11 +58,11 @@ class TopicSetting:
         return self.kind is ConfigType.LIST
 
 
-_BOOLEAN = Choice(allowed=("true", "false"))
+_BOOLEAN = Boolean()
 _LONG = IntegerRange(low=0, high=INT64_MAX)
 _LONG_OR_UNLIMITED = IntegerRange(low=-1, high=INT64_MAX)
 _LONG_OR_INHERITED = IntegerRange(low=-2, high=INT64_MAX)
-_INT = IntegerRange(low=0, high=_INT32_MAX)
+_INT = IntegerRange(low=0, high=INT32_MAX)
 _NO_TIERS = "there is no tiered storage here"
 
 
@@ -125,14 +85,14 @@ def _refused(default: str, kind: ConfigType, note: str, check: Check | None = No
 
 TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
     "cleanup.policy": _honoured(
-        Choice(allowed=("delete", "compact"), several=True), ConfigType.LIST, "delete", "log.cleanup.policy"
+        Choice(allowed=("compact", "delete"), several=True), ConfigType.LIST, "delete", "log.cleanup.policy"
     ),
     "compression.gzip.level": _honoured(
-        IntegerRange(low=-1, high=9), ConfigType.INT, "-1", "compression.gzip.level", "0 is refused, as in Kafka"
+        GzipLevel(), ConfigType.INT, "-1", "compression.gzip.level", "0 is refused, as in Kafka"
     ),
     "compression.lz4.level": _honoured(IntegerRange(low=1, high=17), ConfigType.INT, "9", "compression.lz4.level"),
     "compression.type": _honoured(
-        Choice(allowed=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")),
+        Choice(allowed=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         ConfigType.STRING,
         "producer",
         "compression.type",
@@ -173,7 +133,7 @@ TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
     ),
     "min.cleanable.dirty.ratio": _honoured(Fraction(), ConfigType.DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio"),
     "min.compaction.lag.ms": _honoured(_LONG, ConfigType.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
-    "min.insync.replicas": _honoured(IntegerRange(low=1, high=_INT32_MAX), ConfigType.INT, "1", "min.insync.replicas"),
+    "min.insync.replicas": _honoured(IntegerRange(low=1, high=INT32_MAX), ConfigType.INT, "1", "min.insync.replicas"),
     "preallocate": _idle(
         _BOOLEAN,
         ConfigType.BOOLEAN,
@@ -187,14 +147,14 @@ TOPIC_SETTINGS: Mapping[str, TopicSetting] = {
     "retention.bytes": _honoured(_LONG_OR_UNLIMITED, ConfigType.LONG, "-1", "log.retention.bytes"),
     "retention.ms": _honoured(_LONG_OR_UNLIMITED, ConfigType.LONG, "604800000", "log.retention.ms"),
     "segment.bytes": _honoured(
-        IntegerRange(low=SEGMENT_BYTES_MIN, high=_INT32_MAX),
+        IntegerRange(low=SEGMENT_BYTES_MIN, high=INT32_MAX),
         ConfigType.INT,
         "1073741824",
         "log.segment.bytes",
         "from 1 KiB (Kafka: 1 MiB), so that rolling can be seen in a short run",
     ),
     "segment.index.bytes": _honoured(
-        IntegerRange(low=4, high=_INT32_MAX), ConfigType.INT, "10485760", "log.index.size.max.bytes"
+        IntegerRange(low=4, high=INT32_MAX), ConfigType.INT, "10485760", "log.index.size.max.bytes"
     ),
     "segment.jitter.ms": _honoured(_LONG, ConfigType.LONG, "0", "log.roll.jitter.ms"),
     "segment.ms": _honoured(IntegerRange(low=1, high=INT64_MAX), ConfigType.LONG, "604800000", "log.roll.ms"),
@@ -211,11 +171,7 @@ def topic_config_problem(name: str, value: str | None) -> str | None:
         return f"Unknown topic config name: {name}"
     if value is None:
         return f"Null value not supported for topic config: {name}"
-    if name == "compression.gzip.level" and value == "0":
-        return f"Invalid value for topic config {name}: expected -1 or 1..9, got 0"
-    problem = setting.check.problem(value)
-    if problem is None:
-        return None
-    if setting.effect is Effect.REFUSED:
-        return f"Invalid value for topic config {name}: {problem}: {setting.note}"
-    return f"Invalid value for topic config {name}: {problem}"
+    problem = setting.check.problem(name, value)
+    if problem is None or setting.effect is not Effect.REFUSED:
+        return problem
+    return f"{problem}: {setting.note}"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from broker.controller.feature_types import UpdateFeatures, UpdateFeaturesResponse
 from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.reassignment_types import (
     AlterPartitionReassignments,
@@ -324,6 +325,7 @@ ControllerRequest = (
     | AlterUserScramCredentials
     | AlterPartitionReassignments
     | UnregisterBroker
+    | UpdateFeatures
 )
 ControllerResponse = (
     RegisterBrokerResponse
@@ -341,6 +343,7 @@ ControllerResponse = (
     | AlterUserScramCredentialsResponse
     | AlterPartitionReassignmentsResponse
     | UnregisterBrokerResponse
+    | UpdateFeaturesResponse
 )
 ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
 

@@ -47,10 +47,12 @@ from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
+from broker.node.telemetry.service import Telemetry
 from broker.security.scram import MECHANISM_NUMBERS, ScramCredential
-from broker.wire.apis import Listener
+from broker.wire.apis import ApiKey, Listener
 
 RECOVERY_POLL_MS = 10
+_TELEMETRY_APIS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 
 
 class Broker:
@@ -199,6 +201,7 @@ class Broker:
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
         )
         self._authorizer = authorizer_of(config)
+        self._telemetry = Telemetry(config, self.logger)
         services = Services(
             config=config,
             logger=self.logger,
@@ -218,8 +221,9 @@ class Broker:
             coordinators=self._coordinators,
             producer_ids=self._producer_ids,
             verifier=self._verifier,
+            telemetry=self._telemetry,
             spawn=self._tasks.spawn,
-            offered=frozenset(HANDLERS),
+            offered=frozenset(HANDLERS) - (frozenset() if self._telemetry.is_on else _TELEMETRY_APIS),
         )
         handlers = HANDLERS if self._authorizer is None else AUTHORIZED_HANDLERS
         self._dispatcher = Dispatcher(services, handlers, own=HANDLERS)
@@ -334,6 +338,7 @@ class Broker:
         self._image_feed.tell(new)
         if old.client_quotas != new.client_quotas:
             self._quotas.set_limits(new.client_quotas)
+        self._telemetry.image_changed(old, new)
         if self._authorizer is not None:
             follow(self._authorizer, old, new, is_current=self._is_current(new))
         if old.broker_configs != new.broker_configs:
@@ -348,5 +353,6 @@ class Broker:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
         self._groups.image_changed(new)
+        self._transactions.image_changed(new)
         self._tell_coordinators()
         self._image_moves.moved()

@@ -30,9 +30,7 @@ NOT_IMPLEMENTED: dict[str, str] = {
         "DESCRIBE_SHARE_GROUP_OFFSETS ALTER_SHARE_GROUP_OFFSETS DELETE_SHARE_GROUP_OFFSETS"
     ),
     "streams groups (KIP-1071)": "STREAMS_GROUP_HEARTBEAT STREAMS_GROUP_DESCRIBE",
-    "metrics of clients (KIP-714): they stay with the client": "GET_TELEMETRY_SUBSCRIPTIONS PUSH_TELEMETRY",
     "one log directory a broker, so nothing moves between them": "ALTER_REPLICA_LOG_DIRS ASSIGN_REPLICAS_TO_DIRS",
-    "the features of the cluster are fixed": "UPDATE_FEATURES",
     "the quorum's voters are fixed (no KIP-853)": "ADD_RAFT_VOTER REMOVE_RAFT_VOTER UPDATE_RAFT_VOTER",
     "all nodes are brokers and voters; none registers as a controller only": "CONTROLLER_REGISTRATION",
 }  # fmt: skip

@@ -82,6 +82,9 @@ _OWN_NOTES: Final[Mapping[str, str]] = {
     "harness.mutant": "a deliberately wrong variant of the broker ([mutants.md](mutants.md))",
     "harness.routes.controller": "`id@host:port,…`: where this node dials a peer's controller listener, e.g. a proxy",
     "harness.routes.internal": "the same for the listener between brokers",
+    "harness.telemetry.bytes": "size of that file; then it becomes FILE.1, and the last FILE.1 goes",
+    "harness.telemetry.path": "where metrics land that clients push (KIP-714), as JSON lines; without it they are not "
+    "asked for",
     "harness.unread.answer.bytes": "memory of answers that clients do not read, in all; beyond it those that have read "
     "nothing for the longest time are disconnected",
     "log.initial.task.delay.ms": "time from the start to the first round of retention",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from uuid import UUID
 
 import pytest
-from group_world import REBALANCE_MS, TOPICS, GroupWorld
+from group_world import REBALANCE_MS, TOPICS, WALL_OFFSET_MS, GroupWorld
 
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer_group import ConsumerGroup
@@ -15,9 +16,12 @@ from broker.coordinator.groups.events import (
     DescribedConsumerGroup,
     JoinResult,
     OffsetToCommit,
+    SessionTimeoutsChanged,
     Topic,
     TopicsChanged,
 )
+from broker.coordinator.groups.shard import GroupShard
+from broker.coordinator.runtime import Loaded
 from broker.wire.errors import ErrorCode
 
 T, U = TOPICS["t"].topic_id, TOPICS["u"].topic_id
@@ -248,3 +252,35 @@ def test_a_full_group_takes_nobody() -> None:
     world.beat("a", 0)
     assert world.beat("b", 0).error_code is ErrorCode.group_max_size_reached
     assert world.beat("a", 0).error_code is ErrorCode.none
+
+
+def test_a_group_may_have_a_session_timeout_of_its_own(world: GroupWorld) -> None:
+    world.beat("m", 0)
+    world.handle(SessionTimeoutsChanged(timeouts_ms={"g": SESSION_MS + 5_000, "other": 1}))
+    world.pass_ms(SESSION_MS - 1)
+    assert world.beat("m", 1).error_code is ErrorCode.none, "from this heartbeat on the new one counts"
+    world.pass_ms(SESSION_MS + 4_999)
+    assert "m" in group_of(world).members
+    world.handle(SessionTimeoutsChanged(timeouts_ms={}))
+    world.pass_ms(1)
+    assert "m" not in group_of(world).members, "the heartbeat was the last one"
+
+
+def test_a_session_timeout_of_a_group_counts_right_after_a_fail_over(world: GroupWorld) -> None:
+    world.beat("m", 0)
+    shard = GroupShard(
+        config=world.config,
+        rng=random.Random(3),
+        wall_offset_ms=WALL_OFFSET_MS,
+        session_timeouts_ms={"g": SESSION_MS + 5_000},
+    )
+    for entry in world.log:
+        shard.replay(entry)
+    world.shard = shard
+    world._appended = 0
+    world.handle(Loaded(leader_epoch=1))
+    world.handle(TopicsChanged(topics=world.topics))
+    world.pass_ms(SESSION_MS + 4_999)
+    assert "m" in group_of(world).members
+    world.pass_ms(1)
+    assert "m" not in group_of(world).members

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,6 +70,33 @@ def test_version_0_is_read() -> None:
     assert transaction.state is TransactionState.COMPLETE_COMMIT
     assert transaction.partitions == {("t", 9)}
     assert transaction.client_transaction_version == 0
+
+
+LEGACY = replace(ONGOING, client_transaction_version=1)
+
+
+def test_at_level_0_a_transaction_is_written_in_version_0() -> None:
+    value = encode(LEGACY, level=0).value
+    assert value == (
+        b"\0\0" + (7).to_bytes(8, "big") + b"\0\3" + (60_000).to_bytes(4, "big") + b"\1"
+        + (2).to_bytes(4, "big")
+        + b"\0\1s" + (1).to_bytes(4, "big") + (5).to_bytes(4, "big")
+        + b"\0\1t" + (2).to_bytes(4, "big") + (0).to_bytes(4, "big") + (1).to_bytes(4, "big")
+        + (1_000).to_bytes(8, "big") + (900).to_bytes(8, "big")
+    )  # fmt: skip
+    assert decode_value("x", value) == replace(LEGACY, client_transaction_version=0)
+    empty = encode(replace(LEGACY, state=TransactionState.EMPTY, partitions=frozenset()), level=0).value
+    assert empty is not None
+    assert empty[17:21] == b"\xff" * 4, "null, as Kafka writes it"
+    assert decode_value("x", empty).partitions == frozenset()
+
+
+@pytest.mark.parametrize(
+    "more", [{"client_transaction_version": 2}, {"previous_producer_id": 6}, {"next_producer_id": 8}]
+)
+def test_at_level_0_nothing_is_dropped_that_its_end_needs(more: dict[str, int]) -> None:
+    transaction = replace(LEGACY, **more)  # type: ignore[arg-type]  # integers all
+    assert encode(transaction, level=0) == encode(transaction, level=2)
 
 
 def test_key_of_another_version_is_skipped_and_a_tombstone_has_no_value() -> None:

@@ -17,6 +17,7 @@ from broker.coordinator.transactions.types import (
     Describe,
     EndTransaction,
     InitProducer,
+    LevelChanged,
     MarkersWritten,
     NeedsProducerId,
     PartitionsResult,
@@ -526,3 +527,20 @@ def test_random_histories_decide_each_transaction_once_and_survive_fail_overs(se
         world.mark()
     assert not any(each.state.is_prepared for each in world.shard.transactions())
     assert marked_commits
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_is_written_at_level_0_is_ended_after_a_fail_over(version: int) -> None:
+    world = World()
+    world.handle(LevelChanged(level=0))
+    producer = ids(world.init())
+    world.add(producer, ("t", 0), version=version)
+    assert {value[:2] for _, value in world.log if value is not None} == (
+        {b"\0\0"} if version == 1 else {b"\0\0", b"\0\1"}
+    )
+    world.fail_over()
+    world.handle(LevelChanged(level=0))
+    assert world.end(producer, version=version).error_code == ErrorCode.none
+    world.fail_over()
+    world.mark()
+    assert world.state() is TransactionState.COMPLETE_COMMIT

@@ -15,6 +15,7 @@ import pytest
 from cluster_helper import Cluster
 from kafka_node import kafka_node
 
+from broker.controller.features import FEATURES
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.driver import Driver
 from tests.compatibility.tools.run import prepare
@@ -28,10 +29,14 @@ pytestmark = [
 ]
 TIMEOUT_S = 120.0
 CONFIGS, TOOLS = "kafka.admin.ConfigCommand", "org.apache.kafka.tools."
+LEVELS = f"{TOOLS}FeatureCommand"
 REASSIGN, ELECT = f"{TOOLS}reassign.ReassignPartitionsCommand", f"{TOOLS}LeaderElectionCommand"
 BROKER = ("--entity-type", "brokers", "--entity-name", "1")
 USER = ("--entity-type", "users", "--entity-name", "alice")
 TOPIC = ("--entity-type", "topics", "--entity-name", "t")
+GROUP = ("--entity-type", "groups", "--entity-name", "g")
+METRICS = ("--entity-type", "client-metrics", "--entity-name", "m")
+SESSION, SUBSCRIPTIONS = "consumer.session.timeout.ms", f"{TOOLS}ClientMetricsCommand"
 THROTTLE = "leader.replication.throttled.rate=1000000"
 # Files that a command names, by what it is given instead.
 FILES = {
@@ -79,6 +84,52 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, "--entity-type", "client-metrics", "--entity-name", "m", "--describe"),
     (f"{TOOLS}ClientMetricsCommand", "--list"),
     (f"{TOOLS}ClientMetricsCommand", "--describe"),
+    (CONFIGS, *GROUP, "--alter", "--add-config", f"{SESSION}=50000,consumer.heartbeat.interval.ms=6000"),
+    (CONFIGS, *GROUP, "--describe"),
+    (CONFIGS, *GROUP, "--describe", "--all"),
+    (CONFIGS, "--entity-type", "groups", "--describe"),
+    (CONFIGS, *GROUP, "--alter", "--add-config", f"{SESSION}=1"),
+    (CONFIGS, *GROUP, "--alter", "--add-config", "nonsense=1"),
+    (CONFIGS, *GROUP, "--alter", "--delete-config", f"{SESSION},consumer.heartbeat.interval.ms"),
+    (CONFIGS, *GROUP, "--alter", "--delete-config", SESSION),
+    (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=100,metrics=[org.apache,b],match=[client_id=a.*]"),
+    (CONFIGS, *METRICS, "--describe"),
+    (CONFIGS, "--entity-type", "client-metrics", "--describe"),
+    (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=99"),
+    (CONFIGS, *METRICS, "--alter", "--add-config", "match=[nope=x]"),
+    (SUBSCRIPTIONS, "--list"),
+    (SUBSCRIPTIONS, "--describe", "--name", "m"),
+    (SUBSCRIPTIONS, "--alter", "--name", "n", "--metrics", "a.b,c", "--interval", "1000", "--match", "client_id=x"),
+    (SUBSCRIPTIONS, "--alter", "--name", "n", "--interval", "9999999"),
+    (SUBSCRIPTIONS, "--describe", "--name", "n"),
+    (SUBSCRIPTIONS, "--delete", "--name", "n"),
+    (SUBSCRIPTIONS, "--delete", "--name", "m"),
+    (SUBSCRIPTIONS, "--list"),
+    (CONFIGS, *BROKER, "--alter", "--add-config", "nonsense=1"),
+    (CONFIGS, *BROKER, "--describe"),
+    (CONFIGS, *BROKER, "--alter", "--add-config", "log.cleaner.backoff.ms=x"),
+    (CONFIGS, *BROKER, "--alter", "--delete-config", "nonsense"),
+    (CONFIGS, *TOPIC, "--alter", "--add-config", "retention.ms=-2"),
+    (CONFIGS, *TOPIC, "--alter", "--add-config", "cleanup.policy=nope"),
+    (LEVELS, "upgrade", "--metadata", "4.3"),
+    (LEVELS, "upgrade", "--metadata", "4.2"),
+    (LEVELS, "upgrade", "--metadata", "9.9"),
+    (LEVELS, "downgrade", "--metadata", "4.2"),
+    (LEVELS, "downgrade", "--unsafe", "--metadata", "3.3-IV3"),
+    (LEVELS, "disable", "--feature", "metadata.version"),
+    (LEVELS, "upgrade", "--feature", "transaction.version=1"),
+    (LEVELS, "upgrade", "--feature", "transaction.version=3"),
+    (LEVELS, "upgrade", "--feature", "nonsense.version=1"),
+    (LEVELS, "upgrade", "--feature", "transaction.version=2", "--feature", "group.version=9"),
+    (LEVELS, "downgrade", "--feature", "transaction.version=1", "--dry-run"),
+    (LEVELS, "downgrade", "--feature", "transaction.version=1"),
+    (LEVELS, "describe"),
+    (LEVELS, "upgrade", "--feature", "transaction.version=2"),
+    (LEVELS, "downgrade", "--unsafe", "--feature", "group.version=0"),
+    (LEVELS, "disable", "--feature", "group.version"),
+    (LEVELS, "describe"),
+    (LEVELS, "upgrade", "--feature", "group.version=1"),
+    (LEVELS, "disable", "--feature", "nonsense"),
 )
 
 
@@ -96,6 +147,8 @@ class Pair:
         arguments = [*head, "--bootstrap-server", f"127.0.0.1:{port}", *given]
         found = self._driver.call("run", TIMEOUT_S, tool=tool, arguments=arguments, stdin="")
         text = re.sub(r'"log_dirs":\["[^"]+"\]', '"log_dirs":["DIRECTORY"]', found["out"].replace(str(port), "PORT"))
+        text = re.sub(r"Epoch: \d+", "Epoch: EPOCH", text)  # an offset of the metadata log
+        text = re.sub(r"(?m)^Feature: (\S+) .*\n", lambda each: each[0] if each[1] in FEATURES else "", text)
         lines = [line.strip() for line in text.splitlines()]
         return [f"exit {found['code']}", *(line for line in lines if line and not line.startswith("at "))]
 

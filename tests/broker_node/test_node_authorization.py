@@ -36,7 +36,13 @@ TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 # What the handlers themselves look at, request by request, and what tells everybody something.
 IN_HANDLERS = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CLUSTER}
 HIDING = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
-OPEN = {ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE}  # to everybody
+OPEN = {  # to everybody
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+}
 
 
 class Origin:

@@ -38,6 +38,6 @@ def test_every_accepted_topic_setting_can_be_used(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(DYNAMIC_BROKER_CONFIGS))
 def test_every_accepted_dynamic_broker_setting_can_be_used(name: str) -> None:
     for value in _VALUES:
-        if broker_config_problem(name, value) is None:
+        if broker_config_problem(name, value, ()) is None:
             changed = with_dynamic(_NODE, {name: value})
             parse_topic_config(topic_defaults(changed))

@@ -100,3 +100,54 @@ def test_a_task_that_outlives_its_cancellation_is_named_and_not_waited_for(
     asyncio.run(scenario())
     assert len(warnings) == 1
     assert ".stubborn" in str(warnings[0]["name"])
+
+
+class Unregistering:
+    """A controller that has forgotten the broker after its first heartbeat."""
+
+    def __init__(self, error: ErrorCode, enough: int) -> None:
+        self.error, self.enough = error, enough
+        self.registrations = self.heartbeats = 0
+        self.done = asyncio.Event()
+
+    async def call_once(self, api_key: ApiKey, version: int, message: object, *, timeout_ms: int) -> object:
+        if api_key is ApiKey.BROKER_REGISTRATION:
+            self.registrations += 1
+            return SimpleNamespace(error_code=ErrorCode.none, broker_epoch=6 + self.registrations)
+        self.heartbeats += 1
+        if self.heartbeats >= self.enough:
+            self.done.set()
+        error = self.error if self.heartbeats == 2 else ErrorCode.none
+        error = self.error if self.error is ErrorCode.broker_id_not_registered and self.heartbeats > 1 else error
+        return SimpleNamespace(error_code=error, is_fenced=False, should_shut_down=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "registrations", "warnings"),
+    [(ErrorCode.broker_id_not_registered, 1, 1), (ErrorCode.stale_broker_epoch, 2, 0)],
+)
+def test_a_broker_that_was_unregistered_stays_out_and_goes_on_to_ask(
+    error: ErrorCode, registrations: int, warnings: int
+) -> None:
+    async def scenario() -> None:
+        control, warned = Unregistering(error, 5), []
+        lifecycle = Lifecycle(
+            config=cast("Any", SimpleNamespace(**{**vars(CONFIG), "broker_heartbeat_interval_ms": 1})),
+            control=cast("Any", control),
+            metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0, brokers={}))),
+            logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: warned.append(a))),
+            rng=random.Random(1),
+            offline_directories=list,
+        )
+        lifecycle.may_join.set()
+        running = asyncio.create_task(lifecycle.run())
+        async with asyncio.timeout(30):
+            await control.done.wait()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        assert control.registrations == registrations
+        assert len(warned) == warnings
+        assert lifecycle.is_fenced == (registrations == 1)
+
+    asyncio.run(scenario())

@@ -142,7 +142,8 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         name="ApiVersions: features",
-        why="Of the features of a cluster only transaction.version is one here; there is no UpdateFeatures.",
+        why="Apache Kafka has features that are not here (share.version, streams.version and so on), and "
+        "their epoch is an offset of the metadata log.",
         applies=at("API_VERSIONS", "(supported_features|finalized_features|finalized_features_epoch)(\\..*)?"),
     ),
     Named(

@@ -75,6 +75,7 @@ class ConsumerProtocol:
     def __init__(self, *, config: GroupConfig, new_id: Callable[[], str]) -> None:
         self._config, self._new_id = config, new_id
         self.topics: Mapping[str, Topic] = {}
+        self.session_timeouts_ms: Mapping[str, int] = {}  # of groups that have their own, by group id
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
@@ -94,7 +95,7 @@ class ConsumerProtocol:
         self._assign(draft)
         self._reconcile(draft, member_id, event, now_ms)
         member = group.members[member_id]
-        member.session_deadline_ms = now_ms + self._config.group_consumer_session_timeout_ms
+        member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
         subscribes = event.subscribed_topic_names is not None or event.subscribed_topic_regex is not None
         is_full = event.rebalance_timeout_ms >= 0 and subscribes and event.owned is not None
         has_changed = dict(member.current.assigned) != dict(before.assigned)
@@ -105,6 +106,9 @@ class ConsumerProtocol:
             member_epoch=member.current.member_epoch,
             assignment=member.current.assigned if tells_all else None,
         )
+
+    def _session_timeout_ms(self, group: ConsumerGroup) -> int:
+        return self.session_timeouts_ms.get(group.group_id, self._config.group_consumer_session_timeout_ms)
 
     def _checked_value(self, group: ConsumerGroup, member_id: str, event: ConsumerHeartbeat) -> MemberValue:
         """The member's data after this heartbeat. Raises Refused if the sender may not send it."""
@@ -336,7 +340,7 @@ class ConsumerProtocol:
 
     def loaded(self, group: ConsumerGroup, now_ms: int) -> None:
         for member in group.members.values():
-            member.session_deadline_ms = now_ms + self._config.group_consumer_session_timeout_ms
+            member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
             if member.current.state is MemberState.UNREVOKED_PARTITIONS:
                 member.revoke_deadline_ms = now_ms + member.value.rebalance_timeout_ms
 

@@ -290,6 +290,13 @@ class TopicsChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTimeoutsChanged:
+    """Groups whose members have a session timeout of their own, by group id. It counts from their next heartbeat."""
+
+    timeouts_ms: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireOffsets:
     """offsets.retention.check.interval.ms has passed."""
 

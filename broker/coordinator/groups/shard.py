@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from broker.coordinator.groups.classic import ClassicProtocol
@@ -38,6 +38,7 @@ from broker.coordinator.groups.events import (
     LeaveResult,
     ListedGroup,
     ListGroups,
+    SessionTimeoutsChanged,
     SyncGroup,
     SyncResult,
     TopicsChanged,
@@ -69,13 +70,21 @@ AnyGroup = ClassicGroup | ConsumerGroup
 class GroupShard:
     """`wall_offset_ms`: wall clock minus monotonic clock, for the timestamps in records."""
 
-    def __init__(self, *, config: GroupConfig, rng: random.Random, wall_offset_ms: int) -> None:
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        rng: random.Random,
+        wall_offset_ms: int,
+        session_timeouts_ms: Mapping[str, int] | None = None,  # as in SessionTimeoutsChanged: needed while it loads
+    ) -> None:
         self._config, self._rng, self._wall_offset_ms = config, rng, wall_offset_ms
         self._outbox = Outbox()
         self.groups: dict[str, AnyGroup] = {}
         self.offsets = Offsets()
         self._classic = ClassicProtocol(config=config, outbox=self._outbox, new_id=self._new_id, wall_ms=self._wall_ms)
         self._consumer = ConsumerProtocol(config=config, new_id=self._new_id)
+        self._consumer.session_timeouts_ms = session_timeouts_ms or {}
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
         self._deleted_topics: set[str] = set()
         # heap of (deadline, group id); an entry may be too early, but never too late
@@ -167,6 +176,8 @@ class GroupShard:
                 self._delete_group(event)
             case TopicsChanged():
                 self._topics_changed(event)
+            case SessionTimeoutsChanged():
+                self._consumer.session_timeouts_ms = event.timeouts_ms
             case ExpireOffsets():
                 self._offset_requests.expire(event.wall_ms)
             case Loaded():

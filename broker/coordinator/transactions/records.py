@@ -1,6 +1,8 @@
 """Transactions as records of `__transaction_state`, in Kafka's format (TransactionLogKey 0, TransactionLogValue 0-1).
 
-We write version 1, as Kafka does since transaction.version 1; version 0 is read. Shown by
+As Kafka does, we write version 1 from level 1 of transaction.version on, and version 0 at level 0. Both are read. At
+level 0 Kafka drops what version 0 has no field for. We write version 1 instead while a transaction has such fields: it
+began before the level fell, and another coordinator would end it wrongly without them. Shown by
 tests/broker_coordinator/test_coordinator_transaction_records.py, which compares with Kafka's own decoder.
 """
 
@@ -12,6 +14,7 @@ from broker.coordinator.runtime import StateRecord
 from broker.coordinator.schema import Reader, SchemaError, Writer
 from broker.coordinator.transactions.metadata import Transaction
 from broker.coordinator.transactions.types import (
+    EPOCH_BUMP_VERSION,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     TopicPartition,
@@ -19,7 +22,7 @@ from broker.coordinator.transactions.types import (
 )
 
 KEY_VERSION = 0
-VALUE_VERSION = 1
+FLEXIBLE_VERSION = 1  # of values; also the level of transaction.version that it is written from
 VALUE_VERSION_MAX = 1
 _PREVIOUS_PRODUCER_ID, _NEXT_PRODUCER_ID, _CLIENT_VERSION, _NEXT_PRODUCER_EPOCH = 0, 1, 2, 3  # tags
 _INT16, _INT64 = struct.Struct(">h"), struct.Struct(">q")
@@ -35,16 +38,45 @@ def decode_key(key: bytes) -> str | None:
     return reader.string() if reader.version == KEY_VERSION else None
 
 
-def encode(transaction: Transaction) -> StateRecord:
-    return StateRecord(key=encode_key(transaction.transactional_id), value=_encode_value(transaction))
+def encode(transaction: Transaction, *, level: int = FLEXIBLE_VERSION) -> StateRecord:
+    """`level`: of the feature transaction.version."""
+    is_flexible = level >= FLEXIBLE_VERSION or _needs_tags(transaction)
+    value = _flexible_value(transaction) if is_flexible else _classic_value(transaction)
+    return StateRecord(key=encode_key(transaction.transactional_id), value=value)
+
+
+def _needs_tags(transaction: Transaction) -> bool:
+    """Whether anything but the version of its client would be lost. An older client has no use for that."""
+    ids = (transaction.previous_producer_id, transaction.next_producer_id)
+    return (
+        any(each != NO_PRODUCER_ID for each in ids)
+        or transaction.next_producer_epoch != NO_PRODUCER_EPOCH
+        or transaction.client_transaction_version >= EPOCH_BUMP_VERSION
+    )
 
 
 def tombstone(transactional_id: str) -> StateRecord:
     return StateRecord(key=encode_key(transactional_id), value=None)
 
 
-def _encode_value(transaction: Transaction) -> bytes:
-    writer = Writer(VALUE_VERSION)
+def _classic_value(transaction: Transaction) -> bytes:
+    writer = Writer(0)
+    writer.int64(transaction.producer_id).int16(transaction.producer_epoch).int32(transaction.timeout_ms)
+    writer.int8(int(transaction.state))
+    if transaction.state is TransactionState.EMPTY:
+        writer.int32(-1)  # null, as Kafka writes it
+    else:
+        topics = _by_topic(transaction.partitions)
+
+        def write_topic(topic: str) -> None:
+            writer.string(topic).array(topics[topic], writer.int32)
+
+        writer.array(sorted(topics), write_topic)
+    return bytes(writer.int64(transaction.last_update_ms).int64(transaction.start_ms))
+
+
+def _flexible_value(transaction: Transaction) -> bytes:
+    writer = Writer(FLEXIBLE_VERSION)
     writer.int64(transaction.producer_id).int16(transaction.producer_epoch).int32(transaction.timeout_ms)
     writer.int8(int(transaction.state))
     if transaction.state is TransactionState.EMPTY:

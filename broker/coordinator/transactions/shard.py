@@ -41,6 +41,7 @@ from broker.coordinator.transactions.types import (
     Describe,
     EndTransaction,
     InitProducer,
+    LevelChanged,
     MarkersWritten,
     NeedsProducerId,
     PartitionsResult,
@@ -79,6 +80,7 @@ class TransactionShard:
         self._next_expiration_ms: int | None = None  # by the clock of `now_ms`
         self._coordinator_epoch = -1
         self._appended = 0
+        self._level = EPOCH_BUMP_VERSION  # of the feature transaction.version; only how records are written
         self._now_ms = 0  # wall clock, while an event is handled
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ class TransactionShard:
             self._transactions[transactional_id] = transaction
             if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
                 self._note_deadline(deadline_ms, transactional_id)
-        return [self._append(tuple(records.encode(each) for each in transactions))]
+        return [self._append(tuple(records.encode(each, level=self._level) for each in transactions))]
 
     def _note_deadline(self, deadline_ms: int, transactional_id: str) -> None:
         heapq.heappush(self._deadlines, (deadline_ms, transactional_id))
@@ -157,6 +159,9 @@ class TransactionShard:
                 return self._end(event)
             case MarkersWritten():
                 return self._markers_written(event)
+            case LevelChanged():
+                self._level = event.level
+                return []
             case Describe():
                 return [Reply(token=event.token, response=self._transactions.get(event.transactional_id))]
             case Tick():

@@ -108,6 +108,13 @@ class MarkersWritten:
     producer_epoch: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelChanged:
+    """The level of the feature transaction.version: first what it is, then each change."""
+
+    level: int
+
+
 # -- results
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from broker.controller.core import ControllerConfig
+from broker.kafka_settings import kafka_settings
 from broker.node.cluster.snapshots import SnapshotConfig
 from broker.node.process.descriptors import partitions_with_descriptors
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.config import COARSER_KEYS, NodeConfig
 from broker.node.settings.topic_config import topic_defaults
 from broker.quorum.core import QuorumConfig
 
@@ -34,6 +35,15 @@ def controller_config(config: NodeConfig) -> ControllerConfig:
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
+        broker_settings=frozenset({*kafka_settings("broker"), *COARSER_KEYS, *config.described()}),
+        group_values={
+            "group.consumer.session.timeout.ms": config.group_consumer_session_timeout_ms,
+            "group.consumer.min.session.timeout.ms": config.group_consumer_min_session_timeout_ms,
+            "group.consumer.max.session.timeout.ms": config.group_consumer_max_session_timeout_ms,
+            "group.consumer.heartbeat.interval.ms": config.group_consumer_heartbeat_interval_ms,
+            "group.consumer.min.heartbeat.interval.ms": config.group_consumer_min_heartbeat_interval_ms,
+            "group.consumer.max.heartbeat.interval.ms": config.group_consumer_max_heartbeat_interval_ms,
+        },
         topic_defaults=topic_defaults(config),
         partitions_max=partitions_with_descriptors(),
     )

@@ -1,6 +1,8 @@
 """This broker's life in the eyes of the controller: registration, heartbeats, controlled shutdown.
 
-A new incarnation id per process start. STALE_BROKER_EPOCH or BROKER_ID_NOT_REGISTERED: register again.
+A new incarnation id per process start. STALE_BROKER_EPOCH: register again. BROKER_ID_NOT_REGISTERED: somebody took this
+broker out of the cluster (UnregisterBroker). As with Apache Kafka, it stays out until it is started again, and goes on
+to ask.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ HEARTBEAT_VERSION = 1
 RETRY_MS = 50
 POLL_MS = 50
 NO_CONTROLLER_MS = 1_000  # the others stop as well: nobody will ever allow us to
-_REGISTER_AGAIN = frozenset({ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered})
 
 
 class Lifecycle:
@@ -53,6 +54,7 @@ class Lifecycle:
         self.may_join = asyncio.Event()  # its logs are recovered
         self.has_joined = asyncio.Event()  # our own image shows this life as alive
         self._want_shut_down = False
+        self._is_unregistered = False
         self.may_stop = asyncio.Event()
         self._wake = asyncio.Event()
 
@@ -139,13 +141,22 @@ class Lifecycle:
             sent_ms = monotonic_ms()
             self._wake.clear()
             error = await self._heartbeat()
-            if error in _REGISTER_AGAIN:
+            if error is ErrorCode.stale_broker_epoch:
                 return
-            is_hurried = error is not ErrorCode.none or (self._want_shut_down and not self.may_stop.is_set())
+            self._note_unregistered(error is ErrorCode.broker_id_not_registered)
+            is_failed = error not in (ErrorCode.none, ErrorCode.broker_id_not_registered)
+            is_hurried = is_failed or (self._want_shut_down and not self.may_stop.is_set())
             wait_ms = RETRY_MS if is_hurried else interval_ms - (monotonic_ms() - sent_ms)
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(1, wait_ms) / 1000):
                     await self._wake.wait()
+
+    def _note_unregistered(self, is_unregistered: bool) -> None:
+        if is_unregistered and not self._is_unregistered:
+            self.is_fenced = True
+            cause = "it was taken out of the cluster while it ran, and stays out until it is started again"
+            self._logger.warning("not_registered", cause=repr(cause))
+        self._is_unregistered = is_unregistered
 
     async def _heartbeat(self) -> ErrorCode:
         message = request(

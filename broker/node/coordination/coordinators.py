@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
@@ -87,16 +87,16 @@ class CoordinatorHost(Generic[S]):
         spawn: Callable[..., object],
         make_shard: Callable[[int], S],
         perform: Callable[[int, object], None],
-        first_event: Callable[[], object] | None = None,
+        first_events: Callable[[], Sequence[object]] = tuple,
     ) -> None:
-        """`first_event`: what a shard must hear as soon as it serves, right after Loaded."""
+        """`first_events`: what a shard must hear as soon as it serves, right after Loaded."""
         self.topic = topic
         self._broker_id = broker_id
         self._commit_timeout_ms, self._load_buffer_bytes, self._codec = commit_timeout_ms, load_buffer_bytes, codec
         self._partitions, self._appends = replicas.partitions, replicas.appends
         self._image, self._logger = image, logger
         self._spawn, self._make_shard, self._perform = spawn, make_shard, perform
-        self._first_event = first_event
+        self._first_events = first_events
         self._slots: dict[int, _Slot[S]] = {}
         self._next_token = 0
         self._maker = TopicMaker(topic, control=control, image=image, logger=logger)
@@ -344,8 +344,9 @@ class CoordinatorHost(Generic[S]):
         slot.wake = wake
         slot.hosted.readers.consumers.add(wake)
         self._handle(slot, Loaded(leader_epoch=slot.leader_epoch))
-        if self._first_event is not None and slot.ledger is not None:
-            self._handle(slot, self._first_event())
+        for event in self._first_events():
+            if slot.ledger is not None:
+                self._handle(slot, event)
 
     def _drop(self, slot: _Slot[S], error: ErrorCode) -> None:
         if self._slots.get(slot.index) is slot:

@@ -11,9 +11,17 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from broker.controller.features import GROUP_VERSION, level_of
+from broker.controller.group_configs import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
 from broker.controller.image import MetadataImage
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.events import CompleteTransaction, ExpireOffsets, Topic, TopicsChanged
+from broker.coordinator.groups.events import (
+    CompleteTransaction,
+    ExpireOffsets,
+    SessionTimeoutsChanged,
+    Topic,
+    TopicsChanged,
+)
 from broker.coordinator.groups.shard import GroupShard
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.coordination.coordinators import CoordinatorHost
@@ -62,9 +70,10 @@ class Groups:
         spawn: Callable[..., object],
         rng: random.Random,
     ) -> None:
-        self.config = group_config(config)
+        self.config, self._image = group_config(config), image
         self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
         self._topics: Mapping[str, Topic] = {}
+        self._group_configs: Mapping[str, Mapping[str, str]] = {}
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
             topic=InternalTopic(
                 name=OFFSETS_TOPIC,
@@ -87,17 +96,44 @@ class Groups:
             spawn=spawn,
             make_shard=self._make_shard,
             perform=_no_effects,
-            first_event=lambda: TopicsChanged(topics=self._topics),
+            first_events=lambda: (self._session_timeouts(), TopicsChanged(topics=self._topics)),
         )
+
+    @property
+    def is_consumer_protocol_on(self) -> bool:
+        """By this broker's settings, and by the level of `group.version` that the cluster is at."""
+        return self.config.is_consumer_protocol_on and level_of(self._image(), GROUP_VERSION) >= 1
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        """Of members of the consumer protocol: that of the group, else that of this broker."""
+        own = self._image().group_configs.get(group_id, {}).get(HEARTBEAT_INTERVAL)
+        return self.config.group_consumer_heartbeat_interval_ms if own is None else int(own)
+
+    def _session_timeouts(self) -> SessionTimeoutsChanged:
+        own = {
+            group_id: int(configs[SESSION_TIMEOUT])
+            for group_id, configs in self._group_configs.items()
+            if SESSION_TIMEOUT in configs
+        }
+        return SessionTimeoutsChanged(timeouts_ms=own)
 
     def _make_shard(self, index: int) -> GroupShard:
         rng = random.Random(self._rng.getrandbits(64))
-        return GroupShard(config=self.config, rng=rng, wall_offset_ms=wall_ms() - monotonic_ms())
+        return GroupShard(
+            config=self.config,
+            rng=rng,
+            wall_offset_ms=wall_ms() - monotonic_ms(),
+            session_timeouts_ms=self._session_timeouts().timeouts_ms,
+        )
 
     # -- what the shards must hear -----------------------------------------------------------------------------------
 
     def image_changed(self, image: MetadataImage) -> None:
         """Before the host itself hears of the image, so that a shard that begins to serve knows its topics."""
+        if image.group_configs != self._group_configs:
+            self._group_configs = image.group_configs
+            for index, _ in self.host.active_shards():
+                self.host.submit(index, self._session_timeouts())
         topics = {
             name: Topic(topic_id=state.topic_id, partitions=len(state.partitions))
             for name, state in image.topics.items()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.controller.features import TRANSACTION_VERSION, level_of
 from broker.controller.image import MetadataImage
 from broker.coordinator.transactions.shard import TransactionsConfig, TransactionShard
 from broker.coordinator.transactions.types import (
+    LevelChanged,
     MarkersWritten,
     NeedsProducerId,
     ProducerResult,
@@ -51,6 +53,7 @@ class Transactions:
     ) -> None:
         self._config, self._partitions, self._journal, self._logger = config, replicas.partitions, journal, logger
         self._producer_ids, self._spawn = producer_ids, spawn
+        self._level = level_of(image(), TRANSACTION_VERSION)
         self.host: CoordinatorHost[TransactionShard] = CoordinatorHost(
             topic=_internal_topic(config),
             broker_id=config.node_id,
@@ -64,6 +67,7 @@ class Transactions:
             spawn=spawn,
             make_shard=self._make_shard,
             perform=self._perform,
+            first_events=lambda: (LevelChanged(level=self._level),),
         )
         self._markers = MarkerSender(
             config=config,
@@ -77,6 +81,14 @@ class Transactions:
 
     def close(self) -> None:
         self._markers.close()
+
+    def image_changed(self, image: MetadataImage) -> None:
+        """Before the host itself hears of the image, so that a shard that begins to serve knows the level."""
+        level = level_of(image, TRANSACTION_VERSION)
+        if level != self._level:
+            self._level = level
+            for index, _ in self.host.active_shards():
+                self.host.submit(index, LevelChanged(level=level))
 
     def coordinator_of(self, transactional_id: str) -> int:
         """A broker id, -1 while nobody is known."""

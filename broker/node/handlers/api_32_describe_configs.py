@@ -1,8 +1,9 @@
-"""DescribeConfigs (key 32), versions 1-4: topics and this broker, as they are in effect, and where each value is from.
+"""DescribeConfigs (key 32), versions 1-4: settings as they are in effect, and where each value is from.
 
 On request it adds synonyms (what would be in effect otherwise) and documentation (KIP-569). The documentation says what
-this broker does with the setting, as docs/reference/settings.md does. Not done: loggers, client metrics, groups,
-settings of another broker (refused: a client asks that broker itself).
+this broker does with the setting, as docs/reference/settings.md does. Described are topics, this broker, groups and
+subscriptions of clients' metrics. Not done: loggers, and settings of another broker (refused: a client asks that broker
+itself).
 """
 
 from __future__ import annotations
@@ -12,6 +13,15 @@ from dataclasses import MISSING
 from typing import TYPE_CHECKING
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS, listener_of
+from broker.controller.client_metrics_configs import CLIENT_METRICS_SETTINGS
+from broker.controller.group_configs import GROUP_SETTINGS
+from broker.controller.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from broker.controller.topic_configs import TOPIC_SETTINGS, ConfigType, Effect
 from broker.controller.topics import is_legal_name
 from broker.kafka_settings import kafka_settings
@@ -20,6 +30,7 @@ from broker.node.net.requests import AnyRequest
 from broker.node.net.turns import in_turns
 from broker.node.settings.broker_settings import support_of
 from broker.node.settings.config import is_sensitive, key_of, setting_fields, text_of
+from broker.node.settings.security import LISTENER
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -27,14 +38,25 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.wire.shapes import describe_configs as shapes
 
-TOPIC, BROKER = 2, 4
 DOCUMENTATION_SINCE_VERSION = 3
-RESOURCE_TYPES = (TOPIC, BROKER, 8, 16, 32)  # and loggers, client metrics, groups
+RESOURCE_TYPES = (
+    TOPIC_RESOURCE,
+    BROKER_RESOURCE,
+    LOGGER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+)
 # Settings of a broker without a default of their own. The same setting in hours is in effect instead, or nothing.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
 # These of Apache Kafka exist at run time only, and have no default there.
 _RUN_TIME_ONLY = frozenset({"follower.replication.throttled.rate", "leader.replication.throttled.rate"})
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
+SOURCE_CLIENT_METRICS, SOURCE_GROUP = 7, 8
+UNKNOWN_TYPE = 0
+_NAMELESS = {
+    CLIENT_METRICS_RESOURCE: "Client metrics subscription name must not be empty",
+    GROUP_RESOURCE: "Group name must not be empty",
+}
 _TYPES = {"int": ConfigType.LONG, "bool": ConfigType.BOOLEAN, "float": ConfigType.DOUBLE}
 _DEFAULTS = {
     key_of(each.name): each.default if each.default_factory is MISSING else each.default_factory()
@@ -75,24 +97,32 @@ def _describe(
     error, message, name = ErrorCode.none, None, resource.resource_name
     with_synonyms: bool = request.message.include_synonyms
     configs: list[shapes.DescribeConfigsResourceResultFields] = []
-    if resource.resource_type == TOPIC:
+    kind = resource.resource_type
+    if kind == TOPIC_RESOURCE:
         if not is_legal_name(name):
             error, message = ErrorCode.invalid_topic_exception, f"Topic name {name!r} is illegal"
         elif name in services.metadata.image.topics:
             configs = [_topic_entry(services, name, key, with_synonyms) for key in sorted(TOPIC_SETTINGS)]
         else:
             error = ErrorCode.unknown_topic_or_partition
-    elif resource.resource_type == BROKER and name in ("", str(services.config.node_id)):
+    elif kind == BROKER_RESOURCE and name in ("", str(services.config.node_id)):
         keys = sorted(_DEFAULTS) if name else sorted(services.metadata.image.broker_configs.get("", {}))
         configs = [_broker_entry(services, key, with_synonyms, is_default=not name) for key in keys if key in _DEFAULTS]
+        configs += _unknown_entries(services, with_synonyms, is_default=not name)
         if name:
             configs += _listener_entries(services, with_synonyms)
+    elif kind in _NAMELESS:
+        if name:
+            entry = _group_entry if kind == GROUP_RESOURCE else _client_metrics_entry
+            settings = GROUP_SETTINGS if kind == GROUP_RESOURCE else CLIENT_METRICS_SETTINGS
+            configs = [entry(services, name, key, with_synonyms) for key in settings]
+        else:
+            error, message = ErrorCode.invalid_request, _NAMELESS[kind]
     else:
         error = ErrorCode.invalid_request
-        message = f"resource type {resource.resource_type} {name!r} is not known to this broker"
+        message = f"resource type {kind} {name!r} is not known to this broker"
     if request.version >= DOCUMENTATION_SINCE_VERSION and request.message.include_documentation:
-        scope = "topic" if resource.resource_type == TOPIC else "broker"
-        configs = [{**config, "documentation": _documentation(scope, str(config["name"]))} for config in configs]
+        configs = [{**config, "documentation": _documentation(kind, str(config["name"]))} for config in configs]
     wanted = resource.configuration_keys
     return {
         "error_code": error,
@@ -146,6 +176,53 @@ def _broker_entry(
     return _entry(key, found, _KINDS[key], read_only=read_only, synonyms=synonyms if with_synonyms else [])
 
 
+def _unknown_entries(
+    services: Services, with_synonyms: bool, *, is_default: bool
+) -> Iterator[shapes.DescribeConfigsResourceResultFields]:
+    """What was set at run time under a name that is no setting. As with Kafka, its value is told to nobody."""
+    image = services.metadata.image
+    own = {} if is_default else image.broker_configs.get(str(services.config.node_id), {})
+    for_all = image.broker_configs.get("", {})
+    for key in sorted({**for_all, **own}):
+        if key in _DEFAULTS or key.startswith(LISTENER):
+            continue
+        found = [(SOURCE_DYNAMIC_BROKER, own[key], key)] if key in own else []
+        if key in for_all:
+            found.append((SOURCE_DYNAMIC_DEFAULT, for_all[key], key))
+        synonyms = found if with_synonyms else []
+        yield {
+            **_entry(key, found, ConfigType.STRING, read_only=True, synonyms=[]),
+            "value": None,
+            "is_sensitive": True,
+            "config_type": UNKNOWN_TYPE,
+            "synonyms": [{"name": name, "value": None, "source": source} for source, _, name in synonyms],
+        }
+
+
+def _group_entry(
+    services: Services, group: str, key: str, with_synonyms: bool
+) -> shapes.DescribeConfigsResourceResultFields:
+    setting = GROUP_SETTINGS[key]
+    overrides = services.metadata.image.group_configs.get(group, {})
+    found = [(SOURCE_GROUP, overrides[key], key)] if key in overrides else []
+    if setting.broker_key in _DEFAULTS:
+        sources = _broker_sources(services, setting.broker_key)
+        found += [(source, value, setting.broker_key) for source, value in sources]
+    else:
+        found.append((SOURCE_DEFAULT, setting.default, setting.broker_key or key))
+    return _entry(key, found, setting.kind, read_only=False, synonyms=found if with_synonyms else [])
+
+
+def _client_metrics_entry(
+    services: Services, subscription: str, key: str, with_synonyms: bool
+) -> shapes.DescribeConfigsResourceResultFields:
+    setting = CLIENT_METRICS_SETTINGS[key]
+    overrides = services.metadata.image.client_metrics_configs.get(subscription, {})
+    own = [(SOURCE_CLIENT_METRICS, overrides[key], key)] if key in overrides else []
+    found = [*own, (SOURCE_DEFAULT, setting.default, key)]
+    return _entry(key, found, setting.kind, read_only=False, synonyms=own if with_synonyms else [])
+
+
 def _listener_entries(services: Services, with_synonyms: bool) -> Iterator[shapes.DescribeConfigsResourceResultFields]:
     """What listeners have of their own: `listener.name.NAME.KEY`."""
     static = services.config.listener_overrides
@@ -183,10 +260,19 @@ def _entry(
     }
 
 
-def _documentation(scope: str, key: str) -> str:
+def _documentation(resource_type: int, key: str) -> str | None:
     """What Apache Kafka's default is, and what comes of the setting here."""
+    if resource_type == CLIENT_METRICS_RESOURCE:
+        return CLIENT_METRICS_SETTINGS[key].note
+    if resource_type == GROUP_RESOURCE:
+        group_setting = GROUP_SETTINGS[key]
+        here = f"{group_setting.effect.value}{f' ({group_setting.note})' if group_setting.note else ''}"
+        return f"Apache Kafka's default {group_setting.default}. Here: {here}."
+    scope = "topic" if resource_type == TOPIC_RESOURCE else "broker"
     known = kafka_settings(scope).get(key)
     origin = f"Apache Kafka's type {known.kind}, default {known.default or 'empty'}" if known else "Not of Apache Kafka"
     setting = TOPIC_SETTINGS[key] if scope == "topic" else support_of(key)
+    if setting is None and key not in _DEFAULTS and not key.startswith(LISTENER):
+        return None  # kept unused
     effect, note = (setting.effect, setting.note) if setting is not None else (Effect.HONOURED, "")
     return f"{origin}. Here: {effect.value}{f' ({note})' if note else ''}."

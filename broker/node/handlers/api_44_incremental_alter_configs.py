@@ -1,6 +1,7 @@
-"""IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339): SET, DELETE, APPEND, SUBTRACT on topics and brokers.
+"""IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339): SET, DELETE, APPEND, SUBTRACT on topics, brokers,
+groups and subscriptions of clients' metrics.
 
-On a client listener it is forwarded to the controller. Not kept: loggers, client metrics, groups (refused).
+On a client listener it is forwarded to the controller. Not kept: loggers (refused).
 """
 
 from __future__ import annotations
@@ -8,7 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from broker.controller.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    TOPIC_RESOURCE,
+    MetadataImage,
+)
 from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
 from broker.node.handlers.config_answers import DELETE, SET, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
@@ -25,7 +33,13 @@ if TYPE_CHECKING:
 
 APPEND, SUBTRACT = 2, 3  # operations, beside SET and DELETE
 OPERATIONS = frozenset({SET, DELETE, APPEND, SUBTRACT})
-RESOURCE_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, 8, 16, 32)  # and loggers, client metrics, groups: those are refused
+RESOURCE_TYPES = (
+    TOPIC_RESOURCE,
+    BROKER_RESOURCE,
+    LOGGER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+)
 
 
 def handle(services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]) -> None:

@@ -1,8 +1,7 @@
 """UnregisterBroker (key 64), version 0 (KIP-631): a broker that will not come back is forgotten.
 
 It leaves the list of brokers. Its replicas stay in the lists of replicas, and a reassignment takes them out. A broker
-that still runs registers again, with a new epoch: with Apache Kafka it has to be started again for that. On a client
-listener it is forwarded to the controller.
+that still runs stays out until it is started again. On a client listener it is forwarded to the controller.
 """
 
 from __future__ import annotations

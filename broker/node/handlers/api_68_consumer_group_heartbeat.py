@@ -30,13 +30,13 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatReq
     message, config = request.message, services.groups.config
 
     def done(result: ConsumerHeartbeatResult) -> None:
-        request.respond(_answer(request.version, result, config.group_consumer_heartbeat_interval_ms))
+        request.respond(_answer(request.version, result, services.groups.heartbeat_interval_ms(message.group_id)))
 
     def refused(error: ErrorCode, text: str | None = None) -> None:
         done(ConsumerHeartbeatResult(error_code=error, error_message=text))
 
-    if not config.is_consumer_protocol_on:
-        refused(ErrorCode.unsupported_version, "group.coordinator.rebalance.protocols does not list consumer")
+    if not services.groups.is_consumer_protocol_on:
+        refused(ErrorCode.unsupported_version)
         return
     problem = _problem(request.version, message, request.client_id)
     if problem is not None:

@@ -58,6 +58,9 @@ def _ask(
     def event(token: int) -> DescribeConsumerGroup:
         return DescribeConsumerGroup(token=token, group_id=group_id)
 
+    if not services.groups.is_consumer_protocol_on:
+        refused(ErrorCode.unsupported_version)
+        return
     if not group_id:
         refused(ErrorCode.invalid_group_id)
         return

@@ -1,7 +1,7 @@
 """ListConfigResources (key 74), versions 0-1 (KIP-1142): what has settings, by type.
 
-Version 0 (once ListClientMetricsResources, KIP-714) lists subscriptions of clients' metrics only. There are none,
-and no settings of groups. An empty list of types asks for all of them.
+Version 0 (once ListClientMetricsResources, KIP-714) lists subscriptions of clients' metrics only. A subscription or a
+group is listed if it has settings of its own. An empty list of types asks for all of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from broker.controller.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    LOGGER_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
@@ -19,8 +25,10 @@ from broker.wire.messages import field_or, response
 if TYPE_CHECKING:
     from broker.wire.shapes import list_config_resources as shapes
 
-BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32
-LISTED = {0: (CLIENT_METRICS,), 1: (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS, GROUP)}
+LISTED = {
+    0: (CLIENT_METRICS_RESOURCE,),
+    1: (TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE),
+}
 
 
 def handle(services: Services, request: AnyRequest[shapes.ListConfigResourcesRequest]) -> None:
@@ -37,10 +45,10 @@ def _names(services: Services, request: AnyRequest[shapes.ListConfigResourcesReq
     image = services.metadata.image
     if kind == TOPIC_RESOURCE:
         return image.topics
-    if kind in (BROKER_RESOURCE, BROKER_LOGGER):
+    if kind in (BROKER_RESOURCE, LOGGER_RESOURCE):
         live = image.live_broker_ids()
         return [str(each) for each in live if request.listener_name in image.brokers[each].endpoints]
-    return ()
+    return image.configs_of(kind)
 
 
 def _answer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from broker.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from broker.controller.image import MetadataImage
 from broker.controller.types import AlterConfigsResponse
 from broker.wire.errors import ErrorCode
 
@@ -61,8 +61,7 @@ def shows(
     for resource, changes in asked:
         if (resource.resource_type, resource.resource_name) not in accepted:
             continue
-        kept = {TOPIC_RESOURCE: image.topic_configs, BROKER_RESOURCE: image.broker_configs}[resource.resource_type]
-        values = kept.get(resource.resource_name, {})
+        values = image.configs_of(resource.resource_type).get(resource.resource_name, {})
         for operation, key, value in changes:
             if operation == SET and values.get(key) != value:
                 return False

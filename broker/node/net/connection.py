@@ -102,7 +102,8 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled_until_s = 0.0
         self.silent_sweeps = 0  # of the server's, without a byte from this client or to it
         self._unsent_bytes = 0  # at the last of them
-        self.peer_host = ""
+        self.peer_host, self.peer_port = "", -1
+        self.client_software = ("unknown", "unknown")
         self.principal: Principal = ANONYMOUS
 
     # -- asyncio -----------------------------------------------------------------------------------------------------
@@ -110,7 +111,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
         peer = transport.get_extra_info("peername")
-        self.peer_host = f"/{peer[0]}" if peer else ""
+        if peer:
+            self.peer_host, self.peer_port = f"/{peer[0]}", peer[1]
         if not self._on_open(self):
             self.close()
         elif self._authenticator is not None:

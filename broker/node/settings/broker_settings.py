@@ -107,7 +107,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ssl.provider": _OPENSSL,
     "ssl.secure.random.implementation": _OPENSSL,
     "ssl.trustmanager.algorithm": _OPENSSL,
-    "telemetry.max.bytes": _NO_METRICS,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "transactions are aborted at their very deadline",
 }
 REFUSED: Mapping[str, str] = {
@@ -141,7 +140,7 @@ _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("group.share.", Effect.WITHOUT_EFFECT, _NO_SHARE),
     ("share.coordinator.", Effect.WITHOUT_EFFECT, _NO_SHARE),
     ("group.streams.", Effect.WITHOUT_EFFECT, _NO_STREAMS),
-    ("group.consumer.", Effect.WITHOUT_EFFECT, "groups have no settings of their own, so no bounds on them are needed"),
+    ("group.consumer.", Effect.WITHOUT_EFFECT, "assignments are made at once"),
 )
 
 

@@ -176,6 +176,11 @@ class NodeConfig:
     group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: streams too
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
+    # What a group's own settings may be, not these settings themselves.
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_assignors: str = "uniform,range"
     group_consumer_migration_policy: str = "disabled"  # Kafka: bidirectional; a group changes protocol while empty
@@ -204,6 +209,9 @@ class NodeConfig:
     harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
+    telemetry_max_bytes: int = 1 << 20  # of one push of a client's metrics, as it comes
+    harness_telemetry_path: Path | None = None  # where clients' metrics land (KIP-714); None: they are not asked for
+    harness_telemetry_bytes: int = 64 << 20  # of that file; then it becomes FILE.1, and the last FILE.1 goes
     harness_allow_remote: bool = False  # listeners without authentication that other machines can reach
     harness_clock_control: Path | None = None  # its first int64: the wall clock's offset in ns; None: as the host's
     harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.broker_settings import asks_for_nothing, support_of
@@ -38,7 +39,7 @@ def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig
     if of_listeners:
         values["listener_overrides"] = {**config.listener_overrides, **of_listeners}
     for key, text in overrides.items():
-        if key in known:
+        if key in known and key in DYNAMIC_BROKER_CONFIGS:
             values[known[key].name] = _parser(known[key].name, known[key].type)(text)
     return replace(config, **values) if values else config  # type: ignore[arg-type]  # each from its field's parser
 
@@ -73,9 +74,9 @@ def _items(text: str) -> list[str]:
 
 
 def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
+    if text.strip().lower() not in ("true", "false"):
         raise ValueError(f"expected true or false, got {text!r}")
-    return text.lower() == "true"
+    return text.strip().lower() == "true"
 
 
 def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
@@ -148,6 +149,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "super_users": _principals,
     "harness_journal_path": Path,
     "harness_clock_control": Path,
+    "harness_telemetry_path": Path,
     "harness_disk_faults": Path,
     "replication_quota_window_num": lambda text: _positive(text),
     "replication_quota_window_size_seconds": lambda text: _positive(text),

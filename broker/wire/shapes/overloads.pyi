@@ -50,6 +50,7 @@ from broker.wire.shapes import (
     fetch,
     fetch_snapshot,
     find_coordinator,
+    get_telemetry_subscriptions,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
@@ -66,11 +67,13 @@ from broker.wire.shapes import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    push_telemetry,
     sasl_authenticate,
     sasl_handshake,
     sync_group,
     txn_offset_commit,
     unregister_broker,
+    update_features,
     vote,
     write_txn_markers,
 )
@@ -346,6 +349,13 @@ def request(
 ) -> alter_partition.AlterPartitionRequest: ...
 @overload
 def request(
+    api_key: Literal[ApiKey.UPDATE_FEATURES],
+    version: int,
+    /,
+    **values: Unpack[update_features.UpdateFeaturesRequestFields],
+) -> update_features.UpdateFeaturesRequest: ...
+@overload
+def request(
     api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeRequestFields]
 ) -> envelope.EnvelopeRequest: ...
 @overload
@@ -411,6 +421,20 @@ def request(
     /,
     **values: Unpack[allocate_producer_ids.AllocateProducerIdsRequestFields],
 ) -> allocate_producer_ids.AllocateProducerIdsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS],
+    version: int,
+    /,
+    **values: Unpack[get_telemetry_subscriptions.GetTelemetrySubscriptionsRequestFields],
+) -> get_telemetry_subscriptions.GetTelemetrySubscriptionsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.PUSH_TELEMETRY],
+    version: int,
+    /,
+    **values: Unpack[push_telemetry.PushTelemetryRequestFields],
+) -> push_telemetry.PushTelemetryRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
@@ -708,6 +732,13 @@ def response(
 ) -> alter_partition.AlterPartitionResponse: ...
 @overload
 def response(
+    api_key: Literal[ApiKey.UPDATE_FEATURES],
+    version: int,
+    /,
+    **values: Unpack[update_features.UpdateFeaturesResponseFields],
+) -> update_features.UpdateFeaturesResponse: ...
+@overload
+def response(
     api_key: Literal[ApiKey.ENVELOPE], version: int, /, **values: Unpack[envelope.EnvelopeResponseFields]
 ) -> envelope.EnvelopeResponse: ...
 @overload
@@ -773,6 +804,20 @@ def response(
     /,
     **values: Unpack[allocate_producer_ids.AllocateProducerIdsResponseFields],
 ) -> allocate_producer_ids.AllocateProducerIdsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.GET_TELEMETRY_SUBSCRIPTIONS],
+    version: int,
+    /,
+    **values: Unpack[get_telemetry_subscriptions.GetTelemetrySubscriptionsResponseFields],
+) -> get_telemetry_subscriptions.GetTelemetrySubscriptionsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.PUSH_TELEMETRY],
+    version: int,
+    /,
+    **values: Unpack[push_telemetry.PushTelemetryResponseFields],
+) -> push_telemetry.PushTelemetryResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
@@ -1596,6 +1641,22 @@ def field_or(
 def field_or(
     message: alter_partition.AskedPartitionData, name: Literal["new_isr_with_epochs"], default: Default, /
 ) -> tuple[alter_partition.BrokerState, ...] | Default: ...
+@overload
+def field_or(
+    message: update_features.FeatureUpdateKey, name: Literal["allow_downgrade"], default: Default, /
+) -> bool | Default: ...
+@overload
+def field_or(
+    message: update_features.FeatureUpdateKey, name: Literal["upgrade_type"], default: Default, /
+) -> int | Default: ...
+@overload
+def field_or(
+    message: update_features.UpdateFeaturesRequest, name: Literal["validate_only"], default: Default, /
+) -> bool | Default: ...
+@overload
+def field_or(
+    message: update_features.UpdateFeaturesResponse, name: Literal["results"], default: Default, /
+) -> tuple[update_features.UpdatableFeatureResult, ...] | Default: ...
 @overload
 def field_or(
     message: fetch_snapshot.AskedPartitionSnapshot, name: Literal["replica_directory_id"], default: None, /

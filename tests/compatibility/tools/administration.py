@@ -153,8 +153,8 @@ def _api_versions(box: Toolbox) -> None:
 
 def _features(box: Toolbox) -> None:
     found = box.run("FeatureCommand", "describe")
-    # The only feature whose level a client can see; docs/reference/differences.md.
-    assert re.search(r"Feature: transaction.version\s.*FinalizedVersionLevel: 2\s", found), found
+    for name, level in (("group.version", "1"), ("metadata.version", "4.3-IV0"), ("transaction.version", "2")):
+        assert re.search(rf"Feature: {name}\s.*FinalizedVersionLevel: {level}\s", found), found
 
 
 def _cluster(box: Toolbox) -> None:

@@ -217,6 +217,14 @@ UNREGISTER_BROKER = rule(
         otherwise="CLUSTER_AUTHORIZATION_FAILED",
     )
 )
+UPDATE_FEATURES = rule(
+    whole(
+        Operation.ALTER,
+        CLUSTER,
+        refuse=lambda request, error: top(request, error, error_message=_DENIED, results=[]),
+        otherwise="CLUSTER_AUTHORIZATION_FAILED",
+    )
+)
 DESCRIBE_TOPIC_PARTITIONS = Rule(
     needs=(
         Need(

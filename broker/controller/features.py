@@ -1,0 +1,111 @@
+"""The features of the cluster and their levels (KIP-584): the one table, the first levels, and UpdateFeatures. Pure.
+
+A feature at level 0 is off, and has no entry in the image. What a level changes is decided where it is looked at:
+api_18_api_versions.py tells clients, consumer groups ask for `group.version`, and `__transaction_state` for
+`transaction.version`. `metadata.version` has no effect here, because the records of the metadata log are our own.
+Shown by tests/broker_controller/test_controller_features.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.controller.feature_types import (
+    SAFE_DOWNGRADE,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    FeatureUpdate,
+    UpdateFeatures,
+    UpdateFeaturesResponse,
+)
+from broker.controller.image import MetadataImage
+from broker.controller.outcome import Outcome
+from broker.controller.records import FeatureLevelRecord
+from broker.wire.errors import ErrorCode
+
+GROUP_VERSION = "group.version"  # 1: the consumer protocol of groups (KIP-848)
+METADATA_VERSION = "metadata.version"
+TRANSACTION_VERSION = "transaction.version"  # 1: flexible transaction records; 2: KIP-890, part 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """What this broker supports. A new cluster begins at the highest level, as Kafka formats one."""
+
+    low: int
+    high: int
+
+
+# The levels of Apache Kafka 4.3.1.
+FEATURES: Mapping[str, Levels] = {
+    GROUP_VERSION: Levels(low=0, high=1),
+    METADATA_VERSION: Levels(low=7, high=30),  # 3.3-IV3 to 4.3-IV0
+    TRANSACTION_VERSION: Levels(low=0, high=2),
+}
+_PREFIX = "The update failed for all features since the following feature had an error: "
+
+
+def level_of(image: MetadataImage, name: str) -> int:
+    return image.features.get(name, 0)
+
+
+def first_levels(image: MetadataImage) -> tuple[FeatureLevelRecord, ...]:
+    """What a new cluster begins with. One that was made before features could change has a `metadata.version` that
+    Kafka does not know: it begins anew."""
+    if level_of(image, METADATA_VERSION) >= FEATURES[METADATA_VERSION].low:
+        return ()
+    return tuple(FeatureLevelRecord(name=name, level=levels.high) for name, levels in FEATURES.items())
+
+
+def update_features(image: MetadataImage, request: UpdateFeatures, *, node_id: int) -> Outcome:
+    updates = {update.name: update for update in request.updates}  # the last of a name counts
+    for update in updates.values():
+        problem = _problem(image, update, node_id)
+        if problem is not None:
+            response = UpdateFeaturesResponse(error_code=ErrorCode.invalid_update_version, error_message=problem)
+            return Outcome(response=response)
+    records = tuple(
+        FeatureLevelRecord(name=each.name, level=each.level)
+        for each in updates.values()
+        if each.level != level_of(image, each.name)
+    )
+    response = UpdateFeaturesResponse(error_code=ErrorCode.none, error_message=None)
+    return Outcome(response=response, records=() if request.validate_only else records)
+
+
+def _problem(image: MetadataImage, update: FeatureUpdate, node_id: int) -> str | None:
+    """In Kafka's words and in its order (FeatureControlManager)."""
+    cause = _cause(update, level_of(image, update.name), node_id)
+    if cause is not None:
+        return f"{_PREFIX}Invalid update version {update.level} for feature {update.name}. {cause}"
+    present = level_of(image, update.name)
+    if update.name == METADATA_VERSION and update.level < present:
+        # The highest version changed the records of Kafka's metadata log, so each way down crosses a change.
+        cause = "Refusing to perform the requested downgrade because it might delete metadata information."
+        if update.upgrade_type == UNSAFE_DOWNGRADE:
+            cause = "Unsafe metadata downgrade is not supported in this version."
+        return f"{_PREFIX}Unsupported metadata.version downgrade from {present} to {update.level}. {cause}"
+    return None
+
+
+def _cause(update: FeatureUpdate, present: int, node_id: int) -> str | None:
+    if update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return "The controller does not support the given upgrade type."
+    if update.level < 0:
+        return "A feature version cannot be less than 0."
+    levels = FEATURES.get(update.name)
+    if levels is None:
+        if update.level == 0:
+            return f"Feature {update.name} not found."
+        return f"Local controller {node_id} does not support this feature."
+    if not levels.low <= update.level <= levels.high:
+        return f"Local controller {node_id} only supports versions {levels.low}-{levels.high}"
+    if update.level < present and update.upgrade_type == UPGRADE:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade."
+        )
+    if update.level > present and update.upgrade_type != UPGRADE:
+        return "Can't downgrade to a newer version."
+    return None

@@ -1,0 +1,150 @@
+"""Settings of single groups (KIP-848, KIP-932, KIP-1071): what counts as valid, and within what bounds of the broker.
+
+The one table behind IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. The names are Kafka 4.3's.
+Those of share and streams groups are kept and checked, and have no effect, because there are no such groups here.
+Shown by tests/broker_controller/test_controller_group_configs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.controller.config_checks import INT32_MAX, Boolean, Check, Choice, IntegerRange, OffsetReset
+from broker.controller.topic_configs import ConfigType, Effect
+
+GROUPS_MAX = 10_000  # with settings of their own; every coordinator keeps them all
+SESSION_TIMEOUT, HEARTBEAT_INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+NO_SHARE, NO_STREAMS = "there are no share groups", "there are no streams groups"
+AT_ONCE = "assignments are made at once"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSetting:
+    check: Check
+    default: str  # Kafka's, for a setting whose broker setting is not one here
+    kind: ConfigType = ConfigType.INT
+    broker_key: str | None = None  # the broker setting that is its default
+    low_key: str | None = None  # the broker settings that bound it
+    high_key: str | None = None
+    note: str = ""  # why it has no effect; empty: it has
+
+    @property
+    def effect(self) -> Effect:
+        return Effect.WITHOUT_EFFECT if self.note else Effect.HONOURED
+
+
+def _time(name: str, default: int, least: int = 1, note: str = "") -> GroupSetting:
+    """A number between `group.KIND.min.REST` and `group.KIND.max.REST`."""
+    kind, _, rest = name.partition(".")
+    return GroupSetting(
+        check=IntegerRange(low=least, high=INT32_MAX),
+        default=str(default),
+        broker_key=f"group.{name}",
+        low_key=f"group.{kind}.min.{rest}",
+        high_key=f"group.{kind}.max.{rest}",
+        note=note,
+    )
+
+
+GROUP_SETTINGS: Mapping[str, GroupSetting] = {
+    "consumer.assignment.interval.ms": _time("consumer.assignment.interval.ms", 1_000, 0, AT_ONCE),
+    HEARTBEAT_INTERVAL: _time(HEARTBEAT_INTERVAL, 5_000),
+    SESSION_TIMEOUT: _time(SESSION_TIMEOUT, 45_000),
+    "share.assignment.interval.ms": _time("share.assignment.interval.ms", 1_000, 0, NO_SHARE),
+    "share.auto.offset.reset": GroupSetting(
+        check=OffsetReset(), default="latest", kind=ConfigType.STRING, note=NO_SHARE
+    ),
+    "share.delivery.count.limit": _time("share.delivery.count.limit", 5, 2, NO_SHARE),
+    "share.heartbeat.interval.ms": _time("share.heartbeat.interval.ms", 5_000, 1, NO_SHARE),
+    "share.isolation.level": GroupSetting(
+        check=Choice(allowed=("read_committed", "read_uncommitted")),
+        default="read_uncommitted",
+        kind=ConfigType.STRING,
+        note=NO_SHARE,
+    ),
+    "share.partition.max.record.locks": _time("share.partition.max.record.locks", 2_000, 100, NO_SHARE),
+    "share.record.lock.duration.ms": _time("share.record.lock.duration.ms", 30_000, 1_000, NO_SHARE),
+    "share.renew.acknowledge.enable": GroupSetting(
+        check=Boolean(), default="true", kind=ConfigType.BOOLEAN, note=NO_SHARE
+    ),
+    "share.session.timeout.ms": _time("share.session.timeout.ms", 45_000, 1, NO_SHARE),
+    "streams.assignment.interval.ms": _time("streams.assignment.interval.ms", 1_000, 0, NO_STREAMS),
+    "streams.heartbeat.interval.ms": _time("streams.heartbeat.interval.ms", 5_000, 1, NO_STREAMS),
+    "streams.initial.rebalance.delay.ms": GroupSetting(
+        check=IntegerRange(low=0, high=INT32_MAX),
+        default="3000",
+        broker_key="group.streams.initial.rebalance.delay.ms",
+        note=NO_STREAMS,
+    ),
+    "streams.num.standby.replicas": GroupSetting(
+        check=IntegerRange(low=0, high=INT32_MAX),
+        default="0",
+        broker_key="group.streams.num.standby.replicas",
+        high_key="group.streams.max.standby.replicas",
+        note=NO_STREAMS,
+    ),
+    "streams.session.timeout.ms": _time("streams.session.timeout.ms", 45_000, 1, NO_STREAMS),
+}
+# Kafka's defaults of the broker settings that bound them. What a broker reads itself comes in from its own settings.
+KAFKA_BOUNDS: Mapping[str, int] = {
+    **{
+        f"group.{kind}.{bound}": value
+        for kind in ("consumer", "share", "streams")
+        for bound, value in (
+            ("min.session.timeout.ms", 45_000),
+            ("max.session.timeout.ms", 60_000),
+            ("min.heartbeat.interval.ms", 5_000),
+            ("max.heartbeat.interval.ms", 15_000),
+            ("min.assignment.interval.ms", 0),
+            ("max.assignment.interval.ms", 15_000),
+        )
+    },
+    "group.share.min.delivery.count.limit": 2,
+    "group.share.max.delivery.count.limit": 10,
+    "group.share.min.partition.max.record.locks": 100,
+    "group.share.max.partition.max.record.locks": 4_000,
+    "group.share.min.record.lock.duration.ms": 15_000,
+    "group.share.max.record.lock.duration.ms": 60_000,
+    "group.streams.max.standby.replicas": 2,
+}
+
+
+def group_config_problem(
+    changes: Mapping[str, str | None], present: Mapping[str, str], broker: Mapping[str, int]
+) -> str | None:
+    """Why the settings of a group are refused, in Kafka's words and order. `changes`: new values, None removes one.
+    `present`: those that it has. `broker`: values of broker settings, where they differ from Kafka's defaults."""
+    given = {name: value for name, value in changes.items() if value is not None}
+    for name in given:
+        if name not in GROUP_SETTINGS:
+            return f"Unknown group config name: {name}"
+    for name, value in given.items():
+        problem = GROUP_SETTINGS[name].check.problem(name, value)
+        if problem is not None:
+            return problem
+    for name, value in given.items():
+        problem = _bounds_problem(name, value, broker)
+        if problem is not None:
+            return problem
+    after = {name: value for name, value in {**present, **changes}.items() if value is not None}
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if {session, heartbeat} & given.keys() and _number(after, session, broker) <= _number(after, heartbeat, broker):
+            return f"{session} must be greater than {heartbeat}"
+    return None
+
+
+def _bounds_problem(name: str, value: str, broker: Mapping[str, int]) -> str | None:
+    setting = GROUP_SETTINGS[name]
+    if setting.low_key is not None and int(value) < broker.get(setting.low_key, KAFKA_BOUNDS[setting.low_key]):
+        return f"{name} must be greater than or equal to {setting.low_key}"
+    if setting.high_key is not None and int(value) > broker.get(setting.high_key, KAFKA_BOUNDS[setting.high_key]):
+        return f"{name} must be less than or equal to {setting.high_key}"
+    return None
+
+
+def _number(values: Mapping[str, str], name: str, broker: Mapping[str, int]) -> int:
+    setting = GROUP_SETTINGS[name]
+    assert setting.broker_key is not None
+    return int(values[name]) if name in values else broker.get(setting.broker_key, int(setting.default))

@@ -1,0 +1,177 @@
+"""The rules of clients' metrics (KIP-714), without I/O: which client is asked for what, and which push is taken.
+
+They are those of Apache Kafka (ClientMetricsManager). A client asks what is wanted, at most once in a push interval,
+and pushes as often. What it is told has an id, and a push with another id is refused, so the client asks again. The
+instances are the ones that asked last: a client that was forgotten is known again when it asks.
+Shown by tests/broker_node/test_node_telemetry.py.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import re2
+
+from broker.controller.client_metrics_configs import (
+    ALL_METRICS,
+    DEFAULT_INTERVAL_MS,
+    INTERVAL,
+    MATCH,
+    METRICS,
+    items,
+    parsed,
+)
+from broker.wire.compression import CodecId
+from broker.wire.errors import ErrorCode
+
+INSTANCES_MAX = 16_384  # as Kafka; then the one that was silent for the longest time is forgotten
+COMPRESSIONS = (CodecId.ZSTD, CodecId.LZ4, CodecId.GZIP, CodecId.SNAPPY)  # in Kafka's order of preference
+_ASKS_AGAIN = frozenset({ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    interval_ms: int
+    metrics: tuple[str, ...]
+    patterns: tuple[tuple[str, re2.Pattern], ...]  # (attribute of a client, pattern); all must match
+
+    def is_for(self, client: Mapping[str, str]) -> bool:
+        return all(pattern.fullmatch(client.get(attribute, "")) for attribute, pattern in self.patterns)
+
+
+def subscriptions_of(configs: Mapping[str, Mapping[str, str]]) -> tuple[Subscription, ...]:
+    """`configs` were checked by the controller. Of two patterns for one attribute the last counts, as in Kafka."""
+    found = []
+    for _, values in sorted(configs.items()):
+        patterns = dict(pair for item in items(values.get(MATCH, "")) if (pair := parsed(item)) is not None)
+        found.append(
+            Subscription(
+                interval_ms=int(values.get(INTERVAL, DEFAULT_INTERVAL_MS)),
+                metrics=tuple(items(values.get(METRICS, ""))),
+                patterns=tuple(patterns.items()),
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class Instance:
+    """What one client was told, and when it last came."""
+
+    subscription_id: int
+    interval_ms: int
+    metrics: tuple[str, ...]
+    version: int  # of the subscriptions that it was told
+    asked_ms: int | None = None
+    pushed_ms: int | None = None
+    last_error: ErrorCode = ErrorCode.none
+    is_terminating: bool = False
+
+
+class Instances:
+    def __init__(self) -> None:
+        self._subscriptions: tuple[Subscription, ...] = ()
+        self._version = 0
+        self._instances: OrderedDict[UUID, Instance] = OrderedDict()
+
+    def set_subscriptions(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        self._subscriptions = subscriptions_of(configs)
+        self._version += 1
+
+    def asked(self, instance_id: UUID, client: Mapping[str, str], now_ms: int) -> tuple[ErrorCode, Instance]:
+        """GetTelemetrySubscriptions. `client`: its attributes, as patterns name them."""
+        instance = self._instance(instance_id, client)
+        last_ms = max((each for each in (instance.asked_ms, instance.pushed_ms) if each is not None), default=None)
+        is_early = last_ms is not None and now_ms - last_ms < instance.interval_ms
+        if is_early and instance.last_error not in _ASKS_AGAIN:
+            return ErrorCode.throttling_quota_exceeded, instance
+        if not is_early:
+            instance.asked_ms = now_ms
+        instance.last_error = ErrorCode.none
+        return ErrorCode.none, instance
+
+    def pushed(
+        self,
+        instance_id: UUID,
+        client: Mapping[str, str],
+        now_ms: int,
+        *,
+        subscription_id: int,
+        is_terminating: bool,
+        compression: int,
+        is_too_large: bool,
+    ) -> ErrorCode:
+        """Whether a push is taken. Its data is looked at afterwards: `taken`, or `refused`."""
+        instance = self._instance(instance_id, client)
+        error = self._problem(instance, now_ms, subscription_id, is_terminating, compression, is_too_large)
+        if error is not ErrorCode.none:
+            instance.last_error = error
+        return error
+
+    def taken(self, instance_id: UUID, *, is_terminating: bool) -> None:
+        instance = self._instances.get(instance_id)
+        if instance is not None:
+            instance.last_error, instance.is_terminating = ErrorCode.none, is_terminating
+
+    def refused(self, instance_id: UUID, error: ErrorCode) -> None:
+        instance = self._instances.get(instance_id)
+        if instance is not None:
+            instance.last_error = error
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    def _problem(
+        self,
+        instance: Instance,
+        now_ms: int,
+        subscription_id: int,
+        is_terminating: bool,
+        compression: int,
+        is_too_large: bool,
+    ) -> ErrorCode:
+        if instance.is_terminating:
+            return ErrorCode.invalid_request  # it said that it would not come again
+        if not self._may_push(instance, now_ms) and not is_terminating:
+            return ErrorCode.throttling_quota_exceeded
+        if subscription_id != instance.subscription_id:
+            return ErrorCode.unknown_subscription_id
+        if compression not in (CodecId.NONE, *COMPRESSIONS):
+            return ErrorCode.unsupported_compression_type
+        return ErrorCode.telemetry_too_large if is_too_large else ErrorCode.none
+
+    def _may_push(self, instance: Instance, now_ms: int) -> bool:
+        """The first push after a question may come at any time: clients wait for half an interval to one and a half."""
+        asked_ms, pushed_ms = instance.asked_ms, instance.pushed_ms
+        is_first = asked_ms is not None and (pushed_ms is None or asked_ms > pushed_ms)
+        if not is_first and pushed_ms is not None and now_ms - pushed_ms < instance.interval_ms:
+            return False
+        instance.pushed_ms = now_ms
+        return True
+
+    def _instance(self, instance_id: UUID, client: Mapping[str, str]) -> Instance:
+        found = self._instances.get(instance_id)
+        if found is None or found.version < self._version:
+            found = self._instances[instance_id] = self._new(instance_id, client)
+        self._instances.move_to_end(instance_id)
+        if len(self._instances) > INSTANCES_MAX:
+            self._instances.popitem(last=False)
+        return found
+
+    def _new(self, instance_id: UUID, client: Mapping[str, str]) -> Instance:
+        wanted = [each for each in self._subscriptions if each.is_for(client)]
+        metrics = tuple(sorted({name for each in wanted for name in each.metrics}))
+        if ALL_METRICS in metrics:
+            metrics = (ALL_METRICS,)
+        interval_ms = min((each.interval_ms for each in wanted), default=DEFAULT_INTERVAL_MS)
+        seed = f"{','.join(metrics)} {interval_ms} {instance_id}".encode()
+        subscription_id = zlib.crc32(seed)
+        if subscription_id >= 1 << 31:
+            subscription_id -= 1 << 32  # an int32 of the protocol
+        return Instance(
+            subscription_id=subscription_id, interval_ms=interval_ms, metrics=metrics, version=self._version
+        )

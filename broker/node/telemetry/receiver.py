@@ -1,0 +1,54 @@
+"""Where clients' metrics land: one file of JSON lines a broker, with at most one older file beside it.
+
+Each line has what is known of the client, and its metrics in base64: OTLP's MetricsData (protobuf), unpacked. When the
+file would grow beyond `harness.telemetry.bytes`, it becomes FILE.1, and what FILE.1 was is gone.
+Shown by tests/broker_node/test_node_telemetry.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+
+from broker.wire.compression import CodecId, decompress
+from broker.wire.errors import CorruptBatchError, ErrorCode, UnpackedTooBigError
+
+UNPACKED_BYTES_MAX = 4 << 20  # of one push: unpacked, written and read in some 20 ms
+
+
+class Receiver:
+    def __init__(self, path: Path, *, size_bytes_max: int) -> None:
+        self._path, self._size_bytes_max = path, size_bytes_max
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def take(self, codec: CodecId, metrics: bytes, **facts: object) -> ErrorCode:
+        """NONE, or why it is not taken. Raises OSError if the line cannot be written."""
+        try:
+            unpacked = decompress(codec, metrics, size_bytes_max=UNPACKED_BYTES_MAX)
+        except UnpackedTooBigError:
+            return ErrorCode.telemetry_too_large
+        except CorruptBatchError:
+            return ErrorCode.invalid_record
+        if len(unpacked) > UNPACKED_BYTES_MAX:
+            return ErrorCode.telemetry_too_large
+        event = {**facts, "metrics": base64.b64encode(unpacked).decode()}
+        self._write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
+        return ErrorCode.none
+
+    def _write(self, line: bytes) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            size_bytes = os.fstat(descriptor).st_size
+            if size_bytes and size_bytes + len(line) > self._size_bytes_max:
+                os.close(descriptor)
+                self._path.replace(older(self._path))
+                descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+
+def older(path: Path) -> Path:
+    return path.with_name(f"{path.name}.1")

@@ -1,0 +1,335 @@
+"""The same requests of administration to a real Apache Kafka and to our broker get the same answers.
+
+Features (UpdateFeatures, ApiVersions, what `group.version` turns off), and settings of groups, of subscriptions of
+clients' metrics, and of brokers under unknown names. The tools that send such requests are in test_node_admin_tools.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cluster_helper import Cluster, wait_until
+from kafka_node import kafka_node
+from wire_helper import ask
+
+from broker.controller.features import FEATURES
+from broker.wire.apis import ApiKey
+from harness.clusters.kafka.jars import has_jars, jar_directory
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.kafka,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
+]
+Request = tuple[ApiKey, int, dict[str, Any]]
+UPGRADE, SAFE, UNSAFE = 1, 2, 3
+
+
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
+    """(Apache Kafka's, ours)"""
+    directory = tmp_path_factory.mktemp("admin")
+    for name in ("kafka", "ours"):
+        (directory / name).mkdir()
+    with kafka_node(directory / "kafka", {}) as theirs, Cluster(directory / "ours", brokers=1) as cluster:
+        yield theirs, cluster.ports[1]["DIRECT"]
+
+
+def compare(ports: tuple[int, int], requests: list[Request]) -> list[Any]:
+    """Our answers, once they are found equal to Apache Kafka's."""
+    answers = []
+    for key, version, values in requests:
+        theirs, ours = (_without_ports(ask(port, key, version, **values), ports) for port in ports)
+        assert theirs == ours, f"{key.name} {version} {values}\n  kafka {theirs}\n  ours  {ours}"
+        answers.append(ask(ports[1], key, version, **values))
+    return answers
+
+
+def _without_ports(answer: object, ports: tuple[int, int]) -> str:
+    text = re.sub(r"broker\.wire\.\S+|kio\.\S+", "", repr(answer))
+    for port in ports:
+        text = text.replace(str(port), "PORT")
+    return text
+
+
+def updates(version: int, *changes: tuple[str, int, int], validate_only: bool = False) -> Request:
+    wanted = [{"feature": name, "max_version_level": level, "upgrade_type": kind} for name, level, kind in changes]
+    return (
+        ApiKey.UPDATE_FEATURES,
+        version,
+        {
+            "timeout": 10_000,
+            "validate_only": validate_only,
+            "feature_updates": wanted,
+        },
+    )
+
+
+def finalized(port: int) -> dict[str, int]:
+    answer = ask(port, ApiKey.API_VERSIONS, 4, client_software_name="test", client_software_version="1")
+    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    assert all(each.min_version_level == each.max_version_level for each in answer.finalized_features)
+    return {name: level for name, level in levels.items() if name in FEATURES}
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_features_are_told_alike(ports: tuple[int, int], version: int) -> None:
+    found = []
+    for port in ports:
+        answer = ask(port, ApiKey.API_VERSIONS, version, client_software_name="test", client_software_version="1")
+        supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
+        found.append({name: levels for name, levels in supported.items() if name in FEATURES})
+        assert answer.finalized_features_epoch >= 0
+    assert found[0] == found[1]
+    assert finalized(ports[0]) == finalized(ports[1])
+
+
+def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
+    name, group, metadata = "transaction.version", "group.version", "metadata.version"
+    tried = [
+        ((name, 1, UPGRADE),),
+        ((name, 1, 0),),
+        ((name, 1, 4),),
+        ((name, -1, SAFE),),
+        ((name, 3, UPGRADE),),
+        ((name, 2, SAFE),),
+        ((name, 2, UPGRADE),),
+        (("nope", 1, UPGRADE),),
+        (("nope", 0, UPGRADE),),
+        (("", 1, UPGRADE),),
+        ((metadata, 6, UPGRADE),),
+        ((metadata, 29, UPGRADE),),
+        ((metadata, 29, SAFE),),
+        ((metadata, 29, UNSAFE),),
+        ((metadata, 30, UNSAFE),),
+        ((group, 1, UPGRADE), (group, 2, UPGRADE)),
+        ((group, 2, UPGRADE), (group, 1, UPGRADE)),
+        ((name, 1, SAFE), (group, 2, UPGRADE)),
+        (),
+    ]
+    for version in (1, 2):
+        compare(ports, [updates(version, *changes, validate_only=True) for changes in tried])
+    compare(ports, [updates(0, (name, 1, UPGRADE)), updates(0, (name, 2, UPGRADE)), updates(0, (name, 9, UPGRADE))])
+    assert finalized(ports[0]) == finalized(ports[1]) == {name: 2, group: 1, metadata: 30}
+    for level, kind in ((1, SAFE), (0, UNSAFE), (1, UPGRADE), (2, UPGRADE)):
+        assert _answers_none(ports, updates(2, (name, level, kind)))
+        assert finalized(ports[0]) == finalized(ports[1])
+        assert finalized(ports[1]).get(name, 0) == level
+
+
+def _answers_none(ports: tuple[int, int], request: Request) -> bool:
+    key, version, values = request
+    return all(not ask(port, key, version, **values).error_code for port in ports)
+
+
+def test_without_its_feature_the_consumer_protocol_is_refused_alike(ports: tuple[int, int]) -> None:
+    joining = {
+        "group_id": "g",
+        "member_id": "AAAAAAAAAAAAAAAAAAAAAA",
+        "member_epoch": 0,
+        "rebalance_timeout": 30_000,
+        "subscribed_topic_names": ["t"],
+        "topic_partitions": [],
+    }
+    asked: list[Request] = [
+        (ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, joining),
+        (ApiKey.CONSUMER_GROUP_DESCRIBE, 1, {"group_ids": ["g", ""], "include_authorized_operations": False}),
+    ]
+    assert _answers_none(ports, updates(2, ("group.version", 0, SAFE)))
+    try:
+        refused, described = compare(ports, asked)
+        assert refused.error_code.name == "unsupported_version"
+        assert {each.error_code.name for each in described.groups} == {"unsupported_version"}
+    finally:
+        assert _answers_none(ports, updates(2, ("group.version", 1, UPGRADE)))
+    answer = ask(ports[1], ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **joining)
+    assert answer.error_code.name != "unsupported_version"
+
+
+def altered(kind: int, name: str, *operations: tuple[str, int, str | None], validate_only: bool = True) -> Request:
+    configs = [{"name": key, "config_operation": operation, "value": value} for key, operation, value in operations]
+    resource = {"resource_type": kind, "resource_name": name, "configs": configs}
+    return ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"validate_only": validate_only, "resources": [resource]}
+
+
+def described(port: int, kind: int, name: str, *, with_synonyms: bool = True) -> list[Any]:
+    """The settings that were set at run time, or all of a group or subscription; sorted."""
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+    answer = ask(port, ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=with_synonyms)
+    (result,) = answer.results
+    assert result.error_code.name == "none", result
+    told = [each for each in result.configs if kind != BROKER or each.config_source in DYNAMIC]
+    return sorted(repr(each) for each in told if each.name != "min.insync.replicas")
+
+
+def set_alike(ports: tuple[int, int], request: Request) -> None:
+    compare(ports, [request])
+
+
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+DYNAMIC = (2, 3)
+SESSION, INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+WRONG_IN_A_GROUP = [
+    (SESSION, "44999"),
+    (SESSION, "60001"),
+    (SESSION, "0"),
+    (SESSION, "x"),
+    (SESSION, "2147483648"),
+    (INTERVAL, "1"),
+    (INTERVAL, "60000"),
+    ("nonsense", "1"),
+    ("consumer.assignment.interval.ms", "-5"),
+    ("consumer.assignment.interval.ms", "99999999"),
+    ("share.auto.offset.reset", "Earliest"),
+    ("share.isolation.level", "x"),
+    ("share.renew.acknowledge.enable", "yes"),
+    ("share.record.lock.duration.ms", "1"),
+    ("share.delivery.count.limit", "100"),
+    ("streams.num.standby.replicas", "10"),
+]
+RIGHT_IN_A_GROUP = [
+    ("share.auto.offset.reset", "by_duration:PT1H"),
+    ("share.renew.acknowledge.enable", "TRUE"),
+    ("streams.initial.rebalance.delay.ms", "99999999"),
+    ("consumer.assignment.interval.ms", "0"),
+]
+WRONG_IN_A_SUBSCRIPTION = [
+    ("interval.ms", "99"),
+    ("interval.ms", "3600001"),
+    ("interval.ms", "x"),
+    ("match", "client_id"),
+    ("match", "nope=x"),
+    ("match", "client_id=x,client_software_version=["),
+    ("nope", "1"),
+]
+WRONG_IN_A_BROKER = [
+    ("log.cleaner.backoff.ms", "x"),
+    ("log.cleaner.backoff.ms", "-1"),
+    ("max.connections", "-1"),
+    ("log.cleanup.policy", "nope"),
+    ("compression.type", "x"),
+    ("log.retention.ms", "x"),
+    ("unclean.leader.election.enable", "maybe"),
+    ("log.cleaner.min.cleanable.ratio", "2"),
+    ("message.max.bytes", "-1"),
+    ("leader.replication.throttled.rate", "-1"),
+    ("log.message.timestamp.type", "x"),
+    ("node.id", "7"),
+    ("num.partitions", "7"),
+    ("min.insync.replicas", "0"),
+]
+WRONG_IN_A_TOPIC = [
+    ("retention.ms", "x"),
+    ("retention.ms", "-2"),
+    ("retention.ms", "99999999999999999999"),
+    ("cleanup.policy", "nope"),
+    ("compression.type", "x"),
+    ("min.insync.replicas", "0"),
+    ("min.cleanable.dirty.ratio", "2"),
+    ("min.cleanable.dirty.ratio", "x"),
+    ("message.timestamp.type", "x"),
+    ("leader.replication.throttled.replicas", "x"),
+    ("nope", "x"),
+    ("compression.gzip.level", "0"),
+    ("flush.messages", "0"),
+]
+
+
+def test_values_are_refused_for_the_same_reasons(ports: tuple[int, int]) -> None:
+    for kind, name, values in (
+        (GROUP, "g", [*WRONG_IN_A_GROUP, *RIGHT_IN_A_GROUP]),
+        (CLIENT_METRICS, "m", WRONG_IN_A_SUBSCRIPTION),
+        (BROKER, "1", WRONG_IN_A_BROKER),
+        (TOPIC, "t", WRONG_IN_A_TOPIC),
+    ):
+        compare(ports, [altered(kind, name, (key, SET, value)) for key, value in values])
+    compare(
+        ports, [altered(GROUP, "", (SESSION, SET, "50000")), altered(CLIENT_METRICS, "", ("interval.ms", SET, "100"))]
+    )
+    compare(
+        ports, [altered(GROUP, "g", (SESSION, APPEND, "1")), altered(CLIENT_METRICS, "m", ("metrics", SUBTRACT, "c"))]
+    )
+    compare(ports, [altered(BROKER, "1", ("nonsense", APPEND, "1")), altered(BROKER, "1", ("nonsense", DELETE, None))])
+
+
+def test_settings_of_groups_and_subscriptions_are_kept_told_and_listed_alike(ports: tuple[int, int]) -> None:
+    listed = (ApiKey.LIST_CONFIG_RESOURCES, 1, {"resource_types": [CLIENT_METRICS, GROUP]})
+    set_alike(ports, altered(GROUP, "own", (SESSION, SET, "50000"), (INTERVAL, SET, "6000"), validate_only=False))
+    set_alike(
+        ports,
+        altered(
+            CLIENT_METRICS,
+            "wanted",
+            ("interval.ms", SET, "100"),
+            ("match", SET, "client_id=a"),
+            ("metrics", SET, "org.apache"),
+            validate_only=False,
+        ),
+    )
+    for kind, names in ((GROUP, ("own", "other")), (CLIENT_METRICS, ("wanted", "other"))):
+        for name in names:
+            assert described(ports[0], kind, name) == described(ports[1], kind, name)
+    found = [
+        {(each.resource_type, each.resource_name) for each in ask(port, *listed[:2], **listed[2]).config_resources}
+        for port in ports
+    ]
+    assert found[0] == found[1] == {(GROUP, "own"), (CLIENT_METRICS, "wanted")}
+    for resource, name, keys in (
+        (GROUP, "own", (SESSION, INTERVAL, "nonsense")),
+        (CLIENT_METRICS, "wanted", ("interval.ms", "match", "metrics")),
+    ):
+        set_alike(ports, altered(resource, name, *((key, DELETE, None) for key in keys), validate_only=False))
+    for port in ports:
+        wait_until(lambda port=port: not ask(port, *listed[:2], **listed[2]).config_resources, "nothing is listed")
+
+
+def test_a_heartbeat_is_answered_with_the_interval_of_its_group(ports: tuple[int, int]) -> None:
+    for port in ports:
+        joining = {
+            "group_id": "slow",
+            "member_id": "AAAAAAAAAAAAAAAAAAAAAA",
+            "member_epoch": 0,
+            "rebalance_timeout": 30_000,
+            "subscribed_topic_names": ["t"],
+            "topic_partitions": [],
+        }
+        wait_until(
+            lambda port=port: (
+                not ask(port, ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=["slow"])
+                .coordinators[0]
+                .error_code
+            ),
+            "there is a coordinator",
+        )
+
+        def beat(port: int = port, values: dict[str, Any] = joining) -> Any:
+            answer = ask(port, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **values)
+            return None if answer.error_code else answer
+
+        assert wait_until(beat, "the group is served").heartbeat_interval.total_seconds() == 5
+        key, version, values = altered(GROUP, "slow", (INTERVAL, SET, "6000"), validate_only=False)
+        assert not ask(port, key, version, **values).responses[0].error_code
+        wait_until(lambda: beat().heartbeat_interval.total_seconds() == 6, "the new interval is told")
+
+
+def test_an_unknown_setting_of_a_broker_is_kept_unused_alike(ports: tuple[int, int]) -> None:
+    for name, key in (("1", "nonsense.key"), ("", "nonsense.for.all")):
+        set_alike(ports, altered(BROKER, name, (key, SET, "1"), validate_only=False))
+    for name, count in (("1", 2), ("", 1)):
+        theirs, ours = (
+            wait_until(
+                lambda port=port, name=name, count=count: (
+                    found if len(found := described(port, BROKER, name)) == count else None
+                ),
+                "the broker's image has them",
+            )
+            for port in ports
+        )
+        assert theirs == ours
+    for name, key in (("1", "nonsense.key"), ("", "nonsense.for.all")):
+        set_alike(ports, altered(BROKER, name, (key, DELETE, None), validate_only=False))
