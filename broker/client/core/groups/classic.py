@@ -1,13 +1,12 @@
 """A member under the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, assignments made by the leader.
 
-Owns: the state of the membership. `CoordinatorLink` keeps its time limits.
+Owns the state of the membership. `CoordinatorLink` keeps its time limits, `Assigning` what leads to an assignment. Knows
+no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
 
 - Heartbeats go on between polls. A member whose application does not poll for max.poll.interval.ms leaves (KIP-62).
 - Eager members give up everything before they join. Cooperative ones give up only what moved, and then join again
   (KIP-429).
 - Static members keep their place (KIP-345). A leader that comes back may be told to keep the assignment (KIP-814).
-
-Knows no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
 """
 
 from __future__ import annotations
