@@ -266,7 +266,7 @@ class PartitionChecker:
             self._stored_is_there.check(
                 life.node_id, name_of(hosted.key), log=mirror, stored=stored, log_end_offset=log.log_end_offset
             )
-        if log.segment_count > 1:
+        if len(log.segments) > 1:
             self._coverage.reached("segment rolled")
         return mirror
 

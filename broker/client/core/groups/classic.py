@@ -1,7 +1,7 @@
 """A member under the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, assignments made by the leader.
 
-Owns the state of the membership. `CoordinatorLink` keeps its time limits, `Assigning` what leads to an assignment. Knows
-no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
+Owns the state of the membership. `CoordinatorLink` keeps its time limits, `Assigning` what leads to an assignment.
+Knows no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
 
 - Heartbeats go on between polls. A member whose application does not poll for max.poll.interval.ms leaves (KIP-62).
 - Eager members give up everything before they join. Cooperative ones give up only what moved, and then join again
