@@ -114,13 +114,13 @@ class CrashAfterVote:
         self._candidate = candidate
         for deaf in others[1:]:
             network.break_connections(host_of(candidate), host_of(deaf))
-            self._world.faults.cut_both_ways(candidate, deaf, 1_200_000)
+            self._world.faults.links.cut_both_ways(candidate, deaf, 1_200_000)
 
     def _crash(self, voter: int) -> None:
         world = self._world
         if not world.cluster.is_up(voter):
             return
-        world.faults.cut_both_ways(voter, self._candidate, 1_000_000)
+        world.faults.links.cut_both_ways(voter, self._candidate, 1_000_000)
         if world.settings.can_lose_power_unsynced:
             world.cluster.kill(voter)
         else:
