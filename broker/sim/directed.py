@@ -1,8 +1,8 @@
 """Faults that would almost never occur by chance: schedules of several steps, each of which waits for the state that it
 needs.
 
-Owns what is done and when. `faults` decides whether a seed has one of them. Kafka's rules survive each of them: correct
-code passes, and only a broken rule makes a violation.
+Owns what is done and when. `faults` decides whether a seed has one of them. Correct code passes each of them. Only a
+broken rule of Kafka's makes a violation.
 """
 
 from __future__ import annotations

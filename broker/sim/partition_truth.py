@@ -66,8 +66,8 @@ class Truth:
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
     def committed_until(self, epoch: int) -> list[BatchSeen]:
-        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits in
-        a later epoch. It knows nothing of that, and need not."""
+        """What the leader of this epoch must hold. A broker may learn late that it led, when another one already
+        commits in a later epoch. It cannot know what that one committed, and does not have to."""
         count = len(self.committed)
         while count and self.committed_by[count - 1] > epoch:
             count -= 1

@@ -1,7 +1,7 @@
 """Layout of three (or more) combined Apache Kafka nodes without Docker, each ordered link behind an address of its own.
 
-Linux answers on all of 127.0.0.0/8 and a JVM takes a private hosts file, so broker i sees broker j at 127.0.i.j (the
-proxy of the link i -> j) while j itself listens on 127.0.0.j. Pure but for the choice of the port offset.
+Linux answers on all of 127.0.0.0/8, and a JVM takes a hosts file of its own. So broker j listens on 127.0.0.j, and
+broker i sees it at 127.0.i.j, where the proxy of the link i -> j listens. Pure except for the choice of the ports.
 Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harness_kafka.py.
 """
 
