@@ -1,7 +1,7 @@
 """The thread of a group member. It talks to the coordinator while the application works between its polls.
 
-Owns: its own connections, the search for the coordinator, the order of the core's events, and commits and look-ups of
-committed offsets with their retries. core/groups makes the decisions. The application's thread and this one meet in
+Owns: its own connections, the search for the coordinator, and the order of the core's events. core/groups makes the
+decisions. `GroupCalls` sends commits and look-ups of committed offsets. The application's thread and this one meet in
 `submit`, `call`, `take_step` and the lock. Callbacks never run here. Shown by
 tests/broker_client/test_client_groups.py.
 """
@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client import native
 from broker.client.clock import now_ms
-from broker.client.core.backoff import Backoff, backoff_ms
+from broker.client.core.backoff import Backoff
 from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import (
-    LOCAL_ERROR_CODE,
     AuthenticationError,
     ClosedError,
     KafkaError,
-    TimedOutError,
 )
 from broker.client.core.groups.events import (
     NO_GENERATION,
@@ -43,12 +41,13 @@ from broker.client.core.groups.events import (
 from broker.client.core.groups.protocols import fatal_event, make_core, refused_event
 from broker.client.core.metadata import BrokerAddress
 from broker.client.group_call import GroupCall
+from broker.client.group_calls import GroupCalls
 from broker.client.group_requests import API_OF, Identity, Send, membership_event, membership_request, timeout_ms
 from broker.client.network import Answered, Connected, Lost, Network, NetworkEvent
 from broker.client.protocol import HIGHEST, metadata_answer, metadata_request
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import Message, field_or, request
+from broker.wire.messages import field_or, request
 
 if TYPE_CHECKING:
     from broker.wire.shapes.find_coordinator import FindCoordinatorResponse
@@ -57,8 +56,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _WAIT_MS_MAX = 1000  # the loop looks around at least this often
 _LOOK_MS = 50  # while there is no connection to ask for the coordinator
-CALLS_MAX = 1000  # commits and look-ups that wait for the coordinator; more are refused
-_COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
 
 
 class _Find(NamedTuple):
@@ -90,9 +87,14 @@ class MemberThread:
         self.refusal: AuthenticationError | None = None  # written here, taken by the application's thread
         self._last_identity = Identity(NO_GENERATION, NO_MEMBER_ID)
         self._inbox: deque[Event] = deque()
-        self._new_calls: deque[GroupCall] = deque()
-        self._calls: list[GroupCall] = []  # calls that wait to be sent
-        self._in_flight: set[GroupCall] = set()
+        self._calls = GroupCalls(
+            config,
+            rng,
+            self._network,
+            identity=self.identity,
+            on_wrong_coordinator=self._on_wrong_coordinator,
+            wake=wake,
+        )
         self._questions: list[_Topics] = []
         self._coordinator: int | None = None
         self._is_ready = False
@@ -110,13 +112,9 @@ class MemberThread:
         self._network.wake()
 
     def call(self, call: GroupCall) -> None:
-        if len(self._new_calls) + len(self._calls) + len(self._in_flight) >= CALLS_MAX:
-            raise KafkaError(
-                LOCAL_ERROR_CODE, f"{CALLS_MAX} requests wait for the coordinator", name="LOCAL_QUEUE_FULL"
-            )
         if self._ended.is_set():
             raise ClosedError("the consumer is closed")
-        self._new_calls.append(call)
+        self._calls.put(call)
         self._network.wake()
 
     def take_step(self) -> Step | None:
@@ -156,8 +154,7 @@ class MemberThread:
             _LOG.exception("event=member_thread_died group=%s", self._config.group_id)
             self.failure = error
         finally:
-            for call in (*self._new_calls, *self._calls, *self._in_flight):
-                self._finish(call, ClosedError("the consumer was closed before the coordinator answered"))
+            self._calls.fail_all(ClosedError("the consumer was closed before the coordinator answered"))
             self._network.close()
             if self._left is not None and not self._left.is_set():
                 self._left.set()
@@ -179,10 +176,9 @@ class MemberThread:
             self._perform(action)
         if (self.has_step and not had_step) or (self.core.error is not None and not had_error):
             self._wake()
-        while self._new_calls:
-            self._calls.append(self._new_calls.popleft())
+        self._calls.take_new()
         self._find_coordinator(time_ms)
-        deadline_ms = min(deadline_ms, self._send_calls(time_ms))
+        deadline_ms = min(deadline_ms, self._calls.send_due(self._coordinator, time_ms))
         self._ask_topics()
         if self._inbox:
             return  # the new information is for the core
@@ -223,7 +219,7 @@ class MemberThread:
     # -- the coordinator ------------------------------------------------------------------------------------------
 
     def _is_wanted(self) -> bool:
-        return self.core.is_active or bool(self._calls)
+        return self.core.is_active or self._calls.are_waiting
 
     def _find_coordinator(self, time_ms: int) -> None:
         if self._coordinator is not None:
@@ -255,9 +251,7 @@ class MemberThread:
             self._finding.failed(now_ms())
             if not found.error_code.retriable:
                 error = KafkaError(found.error_code, f"coordinator of group {self._config.group_id!r}")
-                for call in self._calls:
-                    self._finish(call, error)
-                self._calls.clear()
+                self._calls.fail_waiting(error)
                 self._inbox.append(fatal_event(self.core, found.error_code))
             return
         self._finding.attempts = 0
@@ -266,6 +260,11 @@ class MemberThread:
         self._coordinator = found.node_id
         self._incarnation += 1
         self._network.connect(found.node_id)
+
+    def _on_wrong_coordinator(self, reason: str) -> None:
+        if self._coordinator is not None:
+            self._drop_coordinator(reason)
+            self._inbox.append(CoordinatorGone())
 
     def _drop_coordinator(self, reason: str) -> None:
         node, self._coordinator = self._coordinator, None
@@ -287,7 +286,7 @@ class MemberThread:
         elif isinstance(event, Answered):
             context = event.context
             if isinstance(context, GroupCall):
-                self._on_call_answered(context, event.message)
+                self._calls.answered(context, event.message)
             elif isinstance(context, _Find):
                 self._on_found(event.message)
             elif isinstance(context, _Topics):
@@ -298,16 +297,12 @@ class MemberThread:
     def _on_lost(self, event: Lost) -> None:
         if event.refusal is not None:
             self.refusal = event.refusal
-            waiting, self._calls = self._calls, []
-            for call in waiting:
-                self._finish(call, event.refusal)
+            self._calls.fail_waiting(event.refusal)
             self._wake()
         for context in (*event.unanswered, *event.unsent):
             if isinstance(context, GroupCall):
                 is_definite = context in event.unsent
-                self._on_call_failed(
-                    context, KafkaError(ErrorCode.network_exception, event.reason, definite=is_definite)
-                )
+                self._calls.failed(context, KafkaError(ErrorCode.network_exception, event.reason, definite=is_definite))
             elif isinstance(context, _Find):
                 self._is_finding = False
                 self._finding.failed(now_ms())
@@ -339,66 +334,3 @@ class MemberThread:
             if topic.partitions
         }
         self._inbox.append(TopicsKnown(topics=found, is_answer=True))
-
-    # -- commits and look-ups -------------------------------------------------------------------------------------
-
-    def _send_calls(self, time_ms: int) -> int:
-        """Returns when to look again."""
-        waiting, self._calls = self._calls, []
-        look_ms = time_ms + _WAIT_MS_MAX
-        node = self._coordinator
-        for call in waiting:
-            if time_ms >= call.deadline_ms:
-                last = f"; last failure: {call.error}" if call.error is not None else ""
-                self._finish(call, TimedOutError(f"{call.api_key.name}: no success in time{last}", definite=False))
-            elif node is None or not self._network.is_ready(node) or time_ms < call.not_before_ms:
-                self._calls.append(call)
-                look_ms = min(look_ms, call.deadline_ms)
-                if call.not_before_ms > time_ms:
-                    look_ms = min(look_ms, call.not_before_ms)
-            else:
-                version = self._network.version(node, call.api_key, HIGHEST[call.api_key])
-                if version is None:
-                    text = f"broker {node} offers no version of {call.api_key.name} that we speak"
-                    self._finish(call, KafkaError(ErrorCode.unsupported_version, text))
-                    continue
-                try:
-                    message = call.build(version, self.identity())
-                except KafkaError as error:
-                    self._finish(call, error)
-                    continue
-                self._in_flight.add(call)
-                left_ms = max(1, min(self._config.request_timeout_ms, call.deadline_ms - time_ms))
-                self._network.send(node, call.api_key, version, message, call, timeout_ms=left_ms)
-        return look_ms
-
-    def _on_call_answered(self, call: GroupCall, message: Message) -> None:
-        try:
-            call.result = call.parse(message)
-        except KafkaError as error:
-            self._on_call_failed(call, error)
-            return
-        self._in_flight.discard(call)
-        self._finish(call, None)
-
-    def _on_call_failed(self, call: GroupCall, error: KafkaError) -> None:
-        self._in_flight.discard(call)
-        if error.code in _COORDINATOR_ERRORS and self._coordinator is not None:
-            self._drop_coordinator(str(error))
-            self._inbox.append(CoordinatorGone())
-        is_worth_it = error.retriable or error.code == ErrorCode.stale_member_epoch
-        if not (call.is_repeated and is_worth_it) or now_ms() >= call.deadline_ms:
-            self._finish(call, error)
-            return
-        call.error = error
-        call.attempts += 1
-        first_ms, longest_ms = self._config.retry_backoff_ms, self._config.retry_backoff_max_ms
-        call.not_before_ms = now_ms() + backoff_ms(call.attempts, first_ms, longest_ms, self._random)
-        self._calls.append(call)
-
-    def _finish(self, call: GroupCall, error: KafkaError | None) -> None:
-        call.error = error
-        if call.on_done is not None:
-            call.on_done(call)
-        call.done.set()
-        self._wake()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.groups.events import GroupCounters
-from broker.client.core.sender import SenderCounters
+from broker.client.core.sender_counters import SenderCounters
 
 
 class ProducerMetrics:

@@ -2,7 +2,7 @@
 
 directory   LogDirectory(path, config=LogConfig(), filesystem=LOCAL)    all logs of one log.dirs entry
               .open_log(topic, partition, topic_id=None) -> PartitionLog  (creates or recovers; .recovery = summary)
-              .partitions() -> [(topic, partition)]   .delete_log(topic, partition)
+              .partitions() -> [(topic, partition)]   .discard_log(topic, partition), .remove_discarded()
               .read_high_watermarks() -> {(topic, partition): offset}   .write_high_watermarks(mapping)
               .close(logs)                            checkpoints + clean-shutdown mark
 partition_log PartitionLog
@@ -19,11 +19,9 @@ partition_log PartitionLog
               .truncate_fully_and_start_at(offset) -> the same
               .assign_epoch(leader_epoch)          on becoming leader: the epoch starts at log_end_offset
               .end_offset_for_epoch(epoch) -> (epoch, end_offset); (-1, -1) if unknown (OffsetForLeaderEpoch)
-              .epoch_at(offset) -> epoch of that offset, -1 if none
               .offset_for_timestamp(timestamp_ms) -> (timestamp_ms, offset) | None   .max_timestamp() -> the same
-              .batch_headers(from_offset=None) -> Iterator[BatchHeader]
               .flush() = fsync   .close() = flush + index + producer snapshot   .delete()
-              .producers (ProducerState)  .epochs (LeaderEpochCache)  .check_invariants()
+              .producers (ProducerState)  .epochs (LeaderEpochCache; .epoch_at(offset): -1 if none)  .check_invariants()
               .checks.begin_verification(producer_id, producer_epoch, ..) -> VerificationGuard | None   before the
                    coordinator is asked; .append(..., guard=, must_be_verified=True) says INVALID_TXN_STATE without it
               .append_marker(producer_id=, producer_epoch=, marker=EndMarker(is_commit, coordinator_epoch), ..)

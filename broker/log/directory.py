@@ -153,10 +153,6 @@ class LogDirectory:
             self._filesystem.rename(path, target)
         self._is_opened(topic, partition)
 
-    def delete_log(self, topic: str, partition: int) -> None:
-        self.discard_log(topic, partition)
-        self.remove_discarded()
-
     def has_discarded(self) -> bool:
         return any(name.endswith(DELETE_SUFFIX) for name in self._filesystem.list_directory(self.path))
 
@@ -186,7 +182,7 @@ class LogDirectory:
         offsets = dict(self._log_starts)  # of logs that are not open yet, too
         for log in logs:
             parsed = parse_directory_name(log.name)
-            if parsed and log.log_start_offset > log.first_segment_offset:
+            if parsed and log.log_start_offset > log.segments[0].base_offset:
                 offsets[parsed] = log.log_start_offset
             elif parsed:
                 offsets.pop(parsed, None)

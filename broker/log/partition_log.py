@@ -7,48 +7,26 @@ Shown by tests/broker_log/test_log_partition_log.py (append, read, truncate) and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from broker.log.checkpoints import LEADER_EPOCH_FILE
 from broker.log.config import LogConfig
-from broker.log.epochs import LeaderEpochCache
 from broker.log.errors import LogCorruptError, OffsetOutOfRangeError
 from broker.log.filesystem import LOCAL, Buffer, FileSystem
 from broker.log.log_producers import LogProducers
+from broker.log.opening import open_files
+from broker.log.placing import expect_continuing, place
 from broker.log.producers import Verdict
-from broker.log.recovery import (
-    CLEANED_SUFFIX,
-    delete_leftovers,
-    delete_stray_files,
-    finish_swaps,
-    open_segments,
-)
+from broker.log.recovery import CLEANED_SUFFIX, delete_leftovers
+from broker.log.results import AppendResult, TruncationResult
 from broker.log.segment import Segment
-from broker.log.segments import NO_LIMIT, Segments
+from broker.log.segments import NO_LIMIT
 from broker.log.transaction_index import AbortedTransaction
 from broker.log.transactions import EndMarker, encode_end_marker
 from broker.log.verification import VerificationGuard
 from broker.wire.errors import CorruptBatchError
-from broker.wire.records import LENGTH_OVERHEAD_BYTES, BatchHeader, iter_batches, set_base_offset_and_epoch
+from broker.wire.records import LENGTH_OVERHEAD_BYTES, BatchHeader, iter_batches
 
 _OK = Verdict.OK  # looked up once: an enum's member costs 70 ns each time
-
-
-class AppendResult(NamedTuple):
-    """Outcome of an append. For DUPLICATE the offsets of the first append; for refusals -1."""
-
-    verdict: Verdict
-    base_offset: int
-    last_offset: int
-    headers: Sequence[BatchHeader]
-
-
-class TruncationResult(NamedTuple):
-    """Records with to_offset <= offset < from_offset are gone."""
-
-    from_offset: int
-    to_offset: int
 
 
 class PartitionLog:
@@ -75,30 +53,19 @@ class PartitionLog:
         self.topic_id = topic_id
         self._config = config or LogConfig()
         self._filesystem = filesystem
-        filesystem.make_directory(directory)
-        may_have_gaps = self._config.is_compacted or was_compacted
-        finish_swaps(filesystem, directory, open_segment=self._open_segment)
-        found = open_segments(
+        opened = open_files(
             filesystem,
             directory,
             clean=clean,
             recovery_point=recovery_point,
-            may_have_gaps=may_have_gaps,
+            may_have_gaps=self._config.is_compacted or was_compacted,
+            log_start_offset=log_start_offset,
             open_segment=self._open_segment,
         )
-        is_clean = clean and not found.scanned_segments
-        self._segments = Segments(
-            filesystem, directory, found.segments, is_synced=is_clean, open_segment=self._open_segment
-        )
-        self._log_start_offset = max(self._segments.first_offset, log_start_offset or 0)
+        found, self._segments, self.epochs = opened.found, opened.segments, opened.epochs
+        self._log_start_offset = opened.log_start_offset
         self._find_roll_time()
-        delete_stray_files(filesystem, directory, set(self._segments.base_offsets))
         self._records_since_flush = 0
-        self.epochs = LeaderEpochCache(filesystem, f"{directory}/{LEADER_EPOCH_FILE}")
-        self.epochs.truncate_to(self.log_end_offset + 1)
-        # Compaction may have removed the first batch of an epoch.
-        is_whole = recovery_point is not None and not may_have_gaps and found.scanned_from == self.first_segment_offset
-        self.epochs.restore(found.scanned_headers, is_whole=is_whole, log_start_offset=self._log_start_offset)
         self._kept = LogProducers(filesystem, directory)
         self.producers, self.checks = self._kept.state, self._kept.checks
         try:
@@ -108,12 +75,7 @@ class PartitionLog:
         if self._log_start_offset > self.log_end_offset:
             self.truncate_fully_and_start_at(self._log_start_offset)  # a crash removed the records above it
         self.sync_what_is_counted_on()
-        self.recovery = found.summary(
-            clean=is_clean,
-            segments=len(self._segments),
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-        )
+        self.recovery = opened.summary(self._log_start_offset, self.log_end_offset)
 
     # -- what it holds
 
@@ -121,10 +83,6 @@ class PartitionLog:
     def log_start_offset(self) -> int:
         """The first offset that may be read; DeleteRecords can move it into the middle of a segment."""
         return self._log_start_offset
-
-    @property
-    def first_segment_offset(self) -> int:
-        return self._segments.first_offset
 
     @property
     def log_end_offset(self) -> int:
@@ -138,10 +96,6 @@ class PartitionLog:
     @property
     def size_bytes(self) -> int:
         return self._segments.size_bytes
-
-    @property
-    def segment_count(self) -> int:
-        return len(self._segments)
 
     @property
     def has_unflushed(self) -> bool:
@@ -176,16 +130,7 @@ class PartitionLog:
                 if verdict is not _OK:
                     base, last = (first.base_offset, first.last_offset) if first else (-1, -1)
                     return AppendResult(verdict, base, last, headers)
-        view = buffer if type(buffer) is memoryview else memoryview(buffer)
-        if view.readonly:
-            view = memoryview(bytearray(view))
-        offset, position = self.log_end_offset, 0
-        placed: list[BatchHeader] = []
-        for header in headers:
-            set_base_offset_and_epoch(view, offset, leader_epoch, position)
-            placed.append(header.placed(offset, leader_epoch))
-            offset += header.last_offset_delta + 1
-            position += header.batch_length + LENGTH_OVERHEAD_BYTES
+        view, placed = place(buffer, headers, self.log_end_offset, leader_epoch)
         return self._append_placed(view, placed)
 
     def append_marker(
@@ -213,11 +158,7 @@ class PartitionLog:
         """Append what the leader sent, unchanged. Raises LogCorruptError if it does not continue this log."""
         if headers is None:
             headers = [batch.header for batch in iter_batches(buffer)]
-        expected = self.log_end_offset
-        for header in headers:
-            if header.base_offset < expected:
-                raise LogCorruptError(f"{self.name}: batch at {header.base_offset}, log ends at {expected}")
-            expected = header.next_offset
+        expect_continuing(headers, self.log_end_offset, self.name)
         return self._append_placed(buffer, headers)
 
     def _append_placed(self, buffer: Buffer, headers: Sequence[BatchHeader]) -> AppendResult:
@@ -317,13 +258,6 @@ class PartitionLog:
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
-
-    def epoch_at(self, offset: int) -> int:
-        return self.epochs.epoch_at(offset)
-
-    def batch_headers(self, from_offset: int | None = None) -> Iterator[BatchHeader]:
-        """Headers of all batches from the one that holds `from_offset` (None: the first)."""
-        return self._segments.headers_from(self.log_start_offset if from_offset is None else from_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(timestamp, offset) of the first record at or after `timestamp_ms`, or None."""

@@ -14,7 +14,7 @@ Shown by tests/broker_log/test_log_recovery.py, which cuts and damages the last 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from broker.log.errors import LogCorruptError
 from broker.log.filesystem import FileSystem
@@ -29,7 +29,7 @@ INDEX_SUFFIXES = (".index", ".timeindex", TRANSACTION_INDEX_SUFFIX)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverySummary:
-    """What opening a log found; `as_fields` is what the journal's `log_recovered` holds."""
+    """What opening a log found; the journal's `log_recovered` holds these fields."""
 
     clean: bool
     log_start_offset: int
@@ -40,9 +40,6 @@ class RecoverySummary:
     cut_bytes: int
     cut_reason: str
     deleted_segments: int
-
-    def as_fields(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

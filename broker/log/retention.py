@@ -23,16 +23,16 @@ class RetentionResult:
 
 def apply_retention(log: PartitionLog, *, now_ms: int, high_watermark: int) -> RetentionResult:
     """Delete segments beyond the limits of `log.config`. The log then starts at the first segment that stays."""
-    size_before, count_before = log.size_bytes, log.segment_count
+    size_before, count_before = log.size_bytes, len(log.segments)
     expired = max(_too_old(log, now_ms, high_watermark), _too_much(log, high_watermark))
-    if expired == log.segment_count and log.segments[-1].size_bytes:
+    if expired == len(log.segments) and log.segments[-1].size_bytes:
         log.roll()
         count_before += 1
-    if 0 < expired < log.segment_count:
+    if 0 < expired < len(log.segments):
         log.advance_log_start(max(log.log_start_offset, log.segments[expired].base_offset))
     log.delete_segments_before_start()
     return RetentionResult(
-        deleted_segments=count_before - log.segment_count,
+        deleted_segments=count_before - len(log.segments),
         deleted_bytes=size_before - log.size_bytes,
         log_start_offset=log.log_start_offset,
     )

@@ -15,7 +15,7 @@ from broker.log.filesystem import FileSystem
 from broker.log.recovery import SWAP_SUFFIX
 from broker.log.segment import Segment
 from broker.log.transaction_index import AbortedTransaction
-from broker.wire.records import BatchHeader, decode_records
+from broker.wire.records import decode_records
 
 NO_LIMIT = 2**63 - 1
 
@@ -80,13 +80,6 @@ class Segments:
                 return data  # an empty segment may be left by compaction: go on with the next one
             number += 1
         return b""
-
-    def headers_from(self, offset: int) -> Iterator[BatchHeader]:
-        """Of all batches from the one that holds `offset`."""
-        for segment in self._row:
-            if segment.next_offset > offset:
-                for batch in segment.batches(segment.position_of(offset), bodies=False):
-                    yield batch.header
 
     def aborted(self, from_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions with a record in [from_offset, upper_bound)."""

@@ -1,8 +1,9 @@
 """The aborted transactions of one segment, in Kafka's `.txnindex` file: what a read_committed consumer must skip.
 
-Owns: the entries whose abort marker lies in this segment, in order of the marker, in memory and on disk (34 bytes each:
-version int16 = 0, producer id, first offset, last offset = the marker's, last stable offset, int64 each). An entry is
-written with its marker and synced with the segment; after a crash the log replays the segment and writes it anew.
+Owns the entries whose abort marker lies in this segment, in the order of the markers, in memory and on disk. An entry
+has 34 bytes: the version (int16, always 0), then as int64 the producer id, the first offset, the last offset (the
+marker's) and the last stable offset. It is written with its marker and synced with the segment. After a crash the log
+replays the segment and writes the entries anew.
 Shown by tests/broker_log/test_log_transactions.py.
 """
 

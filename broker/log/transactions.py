@@ -1,8 +1,9 @@
 """What a log knows of transactions (KIP-98): end markers, and which offsets are not decided yet.
 
-Owns: the layout of an end-transaction marker (a control batch of one record), the first offset of every ongoing
-transaction of this log, and the transactions that have ended but whose marker is not below the high watermark. The
-first unstable offset is the lowest of both: a read_committed consumer stops there. Knows no segment and no file.
+Owns the layout of an end-transaction marker, which is a control batch of one record. Owns two kinds of transactions
+that are not decided: those that are ongoing in this log, and those that have ended but whose marker is not below the
+high watermark yet. The first unstable offset is the lowest offset of both, and a read_committed consumer stops there.
+Knows no segment and no file.
 Shown by tests/broker_log/test_log_transactions.py.
 """
 

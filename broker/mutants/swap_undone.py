@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.log import partition_log
+from broker.log import opening
 from broker.log.filesystem import FileSystem
 from broker.log.recovery import CLEANED_SUFFIX, SWAP_SUFFIX, delete_leftovers
 from broker.mutants import Patch
@@ -19,7 +19,7 @@ def _finish_swaps(filesystem: FileSystem, directory: str, **_: Any) -> None:
 
 
 def apply(patch: Patch) -> None:
-    patch.set(partition_log, "finish_swaps", _finish_swaps)
+    patch.set(opening, "finish_swaps", _finish_swaps)
 
 
 def is_reached(plan: SeedPlan) -> bool:

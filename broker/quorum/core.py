@@ -12,22 +12,9 @@ import random
 
 from broker.quorum.channels import Channels
 from broker.quorum.config import QuorumConfig
-from broker.quorum.roles import (
-    Candidate,
-    Follower,
-    Initial,
-    Leader,
-    Move,
-    Prospective,
-    Resigned,
-    Role,
-    Unattached,
-    VoterProgress,
-    observed,
-    refused_fetch,
-)
+from broker.quorum.roles import Initial, Leader, Move, Prospective, Role, observed, refused_fetch, role_after
 from broker.quorum.snapshots import Snapshot, SnapshotId
-from broker.quorum.transitions import TRANSITIONS, RoleName, Trigger
+from broker.quorum.transitions import TRANSITIONS, Trigger
 from broker.quorum.types import (
     NO_NODE,
     Action,
@@ -202,7 +189,7 @@ class Quorum:
         before = (voter.leader_id, voter.epoch)
         epoch = voter.epoch if move.epoch is None else move.epoch
         kept = voter.voted_id if epoch == voter.epoch else NO_NODE
-        self._role = self._new_role(name, previous, move)
+        self._role = role_after(name, previous, move, voter)
         self._channels.reset()
         voter.enter_epoch(
             epoch=epoch, leader_id=move.leader_id, voted_id=kept if move.voted_id is None else move.voted_id
@@ -211,31 +198,6 @@ class Quorum:
         if (voter.leader_id, voter.epoch) != before:
             voter.actions.append(LeaderChanged(leader_id=voter.leader_id, epoch=voter.epoch))
         return self._role.entered(voter)
-
-    def _new_role(self, name: RoleName, previous: Role, move: Move) -> Role:
-        voter = self._voter
-        match name:
-            case RoleName.UNATTACHED:
-                assert move.deadline_ms is not None
-                return Unattached(stands_at_ms=move.deadline_ms)
-            case RoleName.PROSPECTIVE:
-                return Prospective(gives_up_at_ms=voter.draw_election_deadline_ms(), granted={voter.node_id})
-            case RoleName.CANDIDATE:
-                return Candidate(gives_up_at_ms=voter.draw_election_deadline_ms(), granted={voter.node_id})
-            case RoleName.FOLLOWER:
-                return Follower(fetch_deadline_ms=voter.now_ms + voter.config.fetch_timeout_ms)
-            case RoleName.LEADER:
-                assert isinstance(previous, Candidate)
-                return Leader(
-                    epoch=voter.epoch,
-                    granting=frozenset(previous.granted),
-                    epoch_start_offset=voter.log.end_offset,
-                    progress={peer: VoterProgress(end_offset=0, last_fetch_ms=voter.now_ms) for peer in voter.peers},
-                )
-            case RoleName.RESIGNED:
-                return Resigned()
-            case RoleName.INITIAL:
-                raise AssertionError("nothing leads back to the start of a life")
 
     def _start(self) -> None:
         if not isinstance(self._role, Initial):

@@ -43,67 +43,64 @@ class Trigger(Enum):
     SHUTDOWN = "shutdown"
 
 
-def _table() -> Mapping[tuple[RoleName, Trigger], RoleName]:
-    initial, unattached, prospective = RoleName.INITIAL, RoleName.UNATTACHED, RoleName.PROSPECTIVE
-    candidate, follower = RoleName.CANDIDATE, RoleName.FOLLOWER
-    leader, resigned = RoleName.LEADER, RoleName.RESIGNED
-    return {
-        (initial, Trigger.LEADER_ON_DISK): follower,
-        (initial, Trigger.NO_LEADER_ON_DISK): unattached,
-        # Its process accepts connections already, and a peer may send something before the start.
-        (initial, Trigger.VOTE_GRANTED): unattached,
-        (initial, Trigger.NEWER_EPOCH): unattached,
-        (initial, Trigger.NEWER_LEADER): follower,
-        (initial, Trigger.LEADER_FOUND): follower,
-        (initial, Trigger.LEADER_RESIGNED): unattached,
-        (initial, Trigger.SHUTDOWN): resigned,
-        # It knows no leader of its epoch. Having voted, it waits for the one that it voted for (Kafka's "voted").
-        (unattached, Trigger.ELECTION_TIMEOUT): prospective,
-        (unattached, Trigger.VOTE_GRANTED): unattached,
-        (unattached, Trigger.NEWER_EPOCH): unattached,
-        (unattached, Trigger.NEWER_LEADER): follower,
-        (unattached, Trigger.LEADER_FOUND): follower,
-        (unattached, Trigger.LEADER_RESIGNED): unattached,
-        (unattached, Trigger.SHUTDOWN): resigned,
-        # It asks who would vote for it, and leaves the epoch as it is (KIP-996).
-        (prospective, Trigger.PRE_VOTES_WON): candidate,
-        (prospective, Trigger.ELECTION_TIMEOUT): prospective,
-        (prospective, Trigger.LEADER_RETRIED): follower,
-        (prospective, Trigger.VOTE_GRANTED): unattached,
-        (prospective, Trigger.NEWER_EPOCH): unattached,
-        (prospective, Trigger.NEWER_LEADER): follower,
-        (prospective, Trigger.LEADER_FOUND): follower,
-        (prospective, Trigger.LEADER_ALIVE): follower,
-        (prospective, Trigger.LEADER_RESIGNED): unattached,
-        (prospective, Trigger.SHUTDOWN): resigned,
-        # It has raised the epoch and voted for itself (Raft, 5.2).
-        (candidate, Trigger.VOTES_WON): leader,
-        (candidate, Trigger.ELECTION_TIMEOUT): prospective,
-        (candidate, Trigger.NEWER_EPOCH): unattached,
-        (candidate, Trigger.NEWER_LEADER): follower,
-        (candidate, Trigger.LEADER_FOUND): follower,
-        (candidate, Trigger.LEADER_RESIGNED): unattached,
-        (candidate, Trigger.SHUTDOWN): resigned,
-        # It fetches from the leader of its epoch (KIP-595).
-        (follower, Trigger.FETCH_TIMEOUT): prospective,
-        (follower, Trigger.LEADER_STEPPED_DOWN): unattached,
-        (follower, Trigger.NEWER_EPOCH): unattached,
-        (follower, Trigger.NEWER_LEADER): follower,
-        (follower, Trigger.LEADER_RESIGNED): unattached,
-        (follower, Trigger.SHUTDOWN): resigned,
-        # Its epoch has no other leader. It ends with a newer epoch, or if the others are silent (KIP-595, check
-        # quorum).
-        (leader, Trigger.QUORUM_LOST): unattached,
-        (leader, Trigger.NEWER_EPOCH): unattached,
-        (leader, Trigger.NEWER_LEADER): follower,
-        (leader, Trigger.SHUTDOWN): resigned,
-        # It starts no election any more. It still votes, which helps the others.
-        (resigned, Trigger.VOTE_GRANTED): resigned,
-        (resigned, Trigger.NEWER_EPOCH): resigned,
-        (resigned, Trigger.NEWER_LEADER): resigned,
-        (resigned, Trigger.LEADER_FOUND): resigned,
-        (resigned, Trigger.LEADER_RESIGNED): resigned,
-    }
+_INITIAL, _UNATTACHED, _PROSPECTIVE = RoleName.INITIAL, RoleName.UNATTACHED, RoleName.PROSPECTIVE
+_CANDIDATE, _FOLLOWER = RoleName.CANDIDATE, RoleName.FOLLOWER
+_LEADER, _RESIGNED = RoleName.LEADER, RoleName.RESIGNED
 
-
-TRANSITIONS = _table()
+TRANSITIONS: Mapping[tuple[RoleName, Trigger], RoleName] = {
+    (_INITIAL, Trigger.LEADER_ON_DISK): _FOLLOWER,
+    (_INITIAL, Trigger.NO_LEADER_ON_DISK): _UNATTACHED,
+    # Its process accepts connections already, and a peer may send something before the start.
+    (_INITIAL, Trigger.VOTE_GRANTED): _UNATTACHED,
+    (_INITIAL, Trigger.NEWER_EPOCH): _UNATTACHED,
+    (_INITIAL, Trigger.NEWER_LEADER): _FOLLOWER,
+    (_INITIAL, Trigger.LEADER_FOUND): _FOLLOWER,
+    (_INITIAL, Trigger.LEADER_RESIGNED): _UNATTACHED,
+    (_INITIAL, Trigger.SHUTDOWN): _RESIGNED,
+    # It knows no leader of its epoch. Having voted, it waits for the one that it voted for (Kafka's "voted").
+    (_UNATTACHED, Trigger.ELECTION_TIMEOUT): _PROSPECTIVE,
+    (_UNATTACHED, Trigger.VOTE_GRANTED): _UNATTACHED,
+    (_UNATTACHED, Trigger.NEWER_EPOCH): _UNATTACHED,
+    (_UNATTACHED, Trigger.NEWER_LEADER): _FOLLOWER,
+    (_UNATTACHED, Trigger.LEADER_FOUND): _FOLLOWER,
+    (_UNATTACHED, Trigger.LEADER_RESIGNED): _UNATTACHED,
+    (_UNATTACHED, Trigger.SHUTDOWN): _RESIGNED,
+    # It asks who would vote for it, and leaves the epoch as it is (KIP-996).
+    (_PROSPECTIVE, Trigger.PRE_VOTES_WON): _CANDIDATE,
+    (_PROSPECTIVE, Trigger.ELECTION_TIMEOUT): _PROSPECTIVE,
+    (_PROSPECTIVE, Trigger.LEADER_RETRIED): _FOLLOWER,
+    (_PROSPECTIVE, Trigger.VOTE_GRANTED): _UNATTACHED,
+    (_PROSPECTIVE, Trigger.NEWER_EPOCH): _UNATTACHED,
+    (_PROSPECTIVE, Trigger.NEWER_LEADER): _FOLLOWER,
+    (_PROSPECTIVE, Trigger.LEADER_FOUND): _FOLLOWER,
+    (_PROSPECTIVE, Trigger.LEADER_ALIVE): _FOLLOWER,
+    (_PROSPECTIVE, Trigger.LEADER_RESIGNED): _UNATTACHED,
+    (_PROSPECTIVE, Trigger.SHUTDOWN): _RESIGNED,
+    # It has raised the epoch and voted for itself (Raft, 5.2).
+    (_CANDIDATE, Trigger.VOTES_WON): _LEADER,
+    (_CANDIDATE, Trigger.ELECTION_TIMEOUT): _PROSPECTIVE,
+    (_CANDIDATE, Trigger.NEWER_EPOCH): _UNATTACHED,
+    (_CANDIDATE, Trigger.NEWER_LEADER): _FOLLOWER,
+    (_CANDIDATE, Trigger.LEADER_FOUND): _FOLLOWER,
+    (_CANDIDATE, Trigger.LEADER_RESIGNED): _UNATTACHED,
+    (_CANDIDATE, Trigger.SHUTDOWN): _RESIGNED,
+    # It fetches from the leader of its epoch (KIP-595).
+    (_FOLLOWER, Trigger.FETCH_TIMEOUT): _PROSPECTIVE,
+    (_FOLLOWER, Trigger.LEADER_STEPPED_DOWN): _UNATTACHED,
+    (_FOLLOWER, Trigger.NEWER_EPOCH): _UNATTACHED,
+    (_FOLLOWER, Trigger.NEWER_LEADER): _FOLLOWER,
+    (_FOLLOWER, Trigger.LEADER_RESIGNED): _UNATTACHED,
+    (_FOLLOWER, Trigger.SHUTDOWN): _RESIGNED,
+    # Its epoch has no other leader. It ends with a newer epoch, or if the others are silent (KIP-595, check
+    # quorum).
+    (_LEADER, Trigger.QUORUM_LOST): _UNATTACHED,
+    (_LEADER, Trigger.NEWER_EPOCH): _UNATTACHED,
+    (_LEADER, Trigger.NEWER_LEADER): _FOLLOWER,
+    (_LEADER, Trigger.SHUTDOWN): _RESIGNED,
+    # It starts no election any more. It still votes, which helps the others.
+    (_RESIGNED, Trigger.VOTE_GRANTED): _RESIGNED,
+    (_RESIGNED, Trigger.NEWER_EPOCH): _RESIGNED,
+    (_RESIGNED, Trigger.NEWER_LEADER): _RESIGNED,
+    (_RESIGNED, Trigger.LEADER_FOUND): _RESIGNED,
+    (_RESIGNED, Trigger.LEADER_RESIGNED): _RESIGNED,
+}

@@ -1,8 +1,8 @@
 """Faults that would almost never occur by chance: schedules of several steps, each of which waits for the state that it
 needs.
 
-Owns what is done and when. `faults` decides whether a seed has one of them. Kafka's rules survive each of them: correct
-code passes, and only a broken rule makes a violation.
+Owns what is done and when. `faults` decides whether a seed has one of them. Correct code passes each of them. Only a
+broken rule of Kafka's makes a violation.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ class CrashAfterVote:
         self._candidate = candidate
         for deaf in others[1:]:
             network.break_connections(host_of(candidate), host_of(deaf))
-            self._world.faults.cut_both_ways(candidate, deaf, 1_200_000)
+            self._world.faults.links.cut_both_ways(candidate, deaf, 1_200_000)
 
     def _crash(self, voter: int) -> None:
         world = self._world
         if not world.cluster.is_up(voter):
             return
-        world.faults.cut_both_ways(voter, self._candidate, 1_000_000)
+        world.faults.links.cut_both_ways(voter, self._candidate, 1_000_000)
         if world.settings.can_lose_power_unsynced:
             world.cluster.kill(voter)
         else:

@@ -24,6 +24,7 @@ from broker.sim.directed import (
 )
 from broker.sim.disk import Failure
 from broker.sim.disk_failures import failure_of_partition, failure_of_quorum
+from broker.sim.network_faults import NetworkFaults
 from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Faults:
     def __init__(self, *, world: Stage, settings: Settings, coverage: Coverage, rng: random.Random) -> None:
         self._world, self._settings, self._coverage, self._rng = world, settings, coverage, rng
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
+        self.links = NetworkFaults(world=world, settings=settings, coverage=coverage, rng=rng, later=self._later)
         self._cluster.on_power_loss = self._power_lost
         # A source of its own: seeds without reassignments are what they were before there were any.
         self._moves = random.Random(f"moves of {settings.seed}")
@@ -130,14 +132,6 @@ class Faults:
     def start_after(self, node_id: int, delay_us: int) -> None:
         self._scheduler.after(delay_us, lambda: self._start(node_id))
 
-    def cut_both_ways(self, one: int, other: int, duration_us: int) -> None:
-        for source, target in ((one, other), (other, one)):
-            self._network.cut(host_of(source), host_of(target))
-            self._later(duration_us, duration_us + 1, lambda s=source, t=target: self._heal(s, t))  # type: ignore[misc]
-
-    def _heal(self, source: int, target: int) -> None:
-        self._network.heal(host_of(source), host_of(target))
-
     def restart_soon(self, node_id: int) -> None:
         if self.is_over:
             self._scheduler.after(10_000, lambda: self._start(node_id))
@@ -159,12 +153,12 @@ class Faults:
             "power all": self._power_all,
             "stop": self._stop,
             "pause": self._pause,
-            "cut": self._cut,
-            "isolate": self._isolate,
-            "isolate leader": self._isolate_leader,
+            "cut": self.links.cut,
+            "isolate": self.links.isolate,
+            "isolate leader": self.links.isolate_leader,
             "stale": self._stale,
-            "break": self._break,
-            "slow": self._slow,
+            "break": self.links.break_connections,
+            "slow": self.links.slow,
             "corrupt": self._world.send_corrupt_batch,
             "disk": self._disk,
             "quorum disk": self._quorum_disk,
@@ -273,46 +267,6 @@ class Faults:
             self._busy_for(duration_us)
             self._coverage.reached("process paused")
 
-    def _hosts(self) -> list[str]:
-        return [*(host_of(each) for each in self._cluster.node_ids), *self._world.client_hosts]
-
-    def _cut(self, node_id: int) -> None:
-        """One link, one way."""
-        here = host_of(node_id)
-        there = self._rng.choice([each for each in self._hosts() if each != here])
-        source, target = (here, there) if self._rng.random() < 0.5 else (there, here)
-        self._network.cut(source, target)
-        self._coverage.reached("link cut one way")
-        self._later(50_000, 1_500_000, lambda: self._network.heal(source, target))
-
-    def _isolate(self, node_id: int) -> None:
-        """From all other brokers, perhaps not from the clients. The old leader then goes on accepting records."""
-        with_clients = self._rng.random() < 0.3
-        both = self._rng.choice((True, True, False))
-        self._isolate_from(node_id, with_clients, both, self._rng.randrange(200_000, 2_000_000))
-
-    def _isolate_leader(self, node_id: int) -> None:
-        """Long enough that another one leads. Then there are two leaders, and clients reach both."""
-        state = self._world.quorum.image.partition(TOPIC, self._rng.randrange(self._settings.partitions))
-        leader = node_id if state is None or state.leader < 0 else state.leader
-        self._isolate_from(leader, False, True, self._rng.randrange(1_000_000, 2_200_000))
-
-    def _isolate_from(self, node_id: int, with_clients: bool, both: bool, duration_us: int) -> None:
-        here = host_of(node_id)
-        others = [each for each in self._hosts() if each != here and (with_clients or each.startswith("broker"))]
-
-        def heal() -> None:
-            for other in others:
-                self._network.heal(here, other)
-                self._network.heal(other, here)
-
-        for other in others:
-            self._network.cut(here, other)
-            if both:
-                self._network.cut(other, here)
-        self._coverage.reached("host isolated")
-        self._later(duration_us, duration_us + 1, heal)
-
     def _stale(self, node_id: int) -> None:
         """What a broker asks now arrives late, after what it asks in its next life or epoch."""
         here = host_of(node_id)
@@ -332,7 +286,7 @@ class Faults:
         if what_next == "restart":
             self._later(after_us, after_us + 1, lambda: self._quick_restart(node_id))
         elif what_next == "isolate":
-            self._later(after_us, after_us + 1, lambda: self._isolate_from(node_id, False, True, 1_200_000))
+            self._later(after_us, after_us + 1, lambda: self.links.isolate_from(node_id, False, True, 1_200_000))
 
     def _quick_restart(self, node_id: int) -> None:
         """Within its session, and without power if that is allowed. A part of what it had fetched is then gone."""
@@ -346,27 +300,8 @@ class Faults:
         for leader in self._cluster.node_ids:
             if leader != node_id and self._rng.random() < 0.5:
                 self._network.cut(host_of(leader), host_of(node_id))
-                self._later(300_000, 900_000, lambda leader=leader: self._heal(leader, node_id))  # type: ignore[misc]
+                self._later(300_000, 900_000, lambda leader=leader: self.links.heal(leader, node_id))  # type: ignore[misc]
         self.start_after(node_id, self._rng.randrange(10_000, 60_000))
-
-    def _break(self, node_id: int) -> None:
-        here = host_of(node_id)
-        broken = sum(self._network.break_connections(here, other) for other in self._hosts() if other != here)
-        if broken:
-            self._coverage.reached("connections broken")
-
-    def _slow(self, node_id: int) -> None:
-        here = host_of(node_id)
-        slow_us = self._rng.choice((20_000, 100_000))
-        links = [self._network.link(here, other) for other in self._hosts() if other != here]
-        for link in links:
-            link.delay_max_us = slow_us
-
-        def quick_again() -> None:
-            for link in links:
-                link.delay_max_us = 1_500
-
-        self._later(100_000, 1_000_000, quick_again)
 
     def _prefer(self) -> None:
         if not self.is_over and any(prefer_leaders(life) for life in self._cluster.up()):

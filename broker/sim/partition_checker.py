@@ -29,11 +29,10 @@ from broker.sim.invariants import (
     OneLeaderPerEpoch,
     WhatAReplicaHasStoredIsThereInItsNextLife,
 )
-from broker.sim.partition_truth import BatchSeen, Key, Truth, Watched, holds, name_of
+from broker.sim.partition_truth import BatchSeen, Key, Truth, Watched, holds, name_of, seen
 from broker.sim.sequence_checker import SequenceChecker, note_sequence
 from broker.sim.transaction_checker import TransactionChecker
-from broker.wire.batch import RawBatch
-from broker.wire.records import decode_records, iter_batches
+from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:
     from broker.node.replicas.hosted import HostedPartition
@@ -266,7 +265,7 @@ class PartitionChecker:
             self._stored_is_there.check(
                 life.node_id, name_of(hosted.key), log=mirror, stored=stored, log_end_offset=log.log_end_offset
             )
-        if log.segment_count > 1:
+        if len(log.segments) > 1:
             self._coverage.reached("segment rolled")
         return mirror
 
@@ -286,24 +285,9 @@ class PartitionChecker:
             if not data:
                 break
             for batch in iter_batches(data):
-                header = batch.header
                 self._batch_is_whole.check(life.node_id, name_of(hosted.key), batch)
-                found.append(
-                    BatchSeen(
-                        header.base_offset,
-                        header.last_offset,
-                        header.partition_leader_epoch,
-                        header.crc,
-                        header.producer_id,
-                        header.producer_epoch,
-                        header.base_sequence,
-                        header.last_sequence,
-                        header.is_control,
-                        header.is_transactional,
-                        header.is_control and _is_commit(batch),
-                    )
-                )
-                start = header.next_offset
+                found.append(seen(batch))
+                start = batch.header.next_offset
         return found
 
     # -- high watermark and leaders ----------------------------------------------------------------------------------
@@ -400,9 +384,3 @@ class PartitionChecker:
             if life.broker_epoch != registration.broker_epoch or not life.hosts(key):
                 continue
             self._isr_holds_all.check(truth, name_of(key), member, state.isr, log=self.mirror(member, key))
-
-
-def _is_commit(batch: RawBatch) -> bool:
-    """Of a marker: version and type are in the key of its one record."""
-    key = decode_records(batch)[0][2]
-    return key is not None and int.from_bytes(key[2:4], "big") == 1

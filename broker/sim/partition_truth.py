@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker.wire.batch import RawBatch
+from broker.wire.records import decode_records
+
 Key = tuple[str, int]
 
 
@@ -21,6 +24,29 @@ class BatchSeen(NamedTuple):
     is_control: bool
     is_transactional: bool
     is_commit: bool  # of a marker
+
+
+def seen(batch: RawBatch) -> BatchSeen:
+    header = batch.header
+    return BatchSeen(
+        header.base_offset,
+        header.last_offset,
+        header.partition_leader_epoch,
+        header.crc,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.last_sequence,
+        header.is_control,
+        header.is_transactional,
+        header.is_control and _is_commit(batch),
+    )
+
+
+def _is_commit(marker: RawBatch) -> bool:
+    """Version and type are in the key of its one record."""
+    key = decode_records(marker)[0][2]
+    return key is not None and int.from_bytes(key[2:4], "big") == 1
 
 
 @dataclass(slots=True)
@@ -40,8 +66,8 @@ class Truth:
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
     def committed_until(self, epoch: int) -> list[BatchSeen]:
-        """What the leader of this epoch must hold. A broker may hear late that it led, when another already commits in
-        a later epoch. It knows nothing of that, and need not."""
+        """What the leader of this epoch must hold. A broker may learn late that it led, when another one already
+        commits in a later epoch. It cannot know what that one committed, and does not have to."""
         count = len(self.committed)
         while count and self.committed_by[count - 1] > epoch:
             count -= 1

@@ -49,7 +49,7 @@ class _Process(RebalanceListener):
         self.is_done = False
         self._rng = random.Random(owner.rng.random())
         self._number = number
-        # What was committed when the records came, and by which coordinator's word.
+        # What was committed when the records came, and which coordinator said so.
         self._floors: dict[int, tuple[int, int]] = {}
         self._next: dict[int, int] = {}  # the offset after the last record that was handed out
         self._is_committing = False

@@ -19,11 +19,18 @@ from broker.sim.scheduler import Scheduler
 from broker.sim.transaction_checker import TransactionChecker
 
 
+class LinkHand(Protocol):
+    """What a directed scene does to links."""
+
+    def cut_both_ways(self, one: int, other: int, duration_us: int) -> None: ...
+
+
 class Hand(Protocol):
     """What a directed scene does to hosts and links, through the faults of the seed."""
 
+    @property
+    def links(self) -> LinkHand: ...
     def start_after(self, node_id: int, delay_us: int) -> None: ...
-    def cut_both_ways(self, one: int, other: int, duration_us: int) -> None: ...
 
 
 class Load(Protocol):

@@ -1,7 +1,7 @@
 """`python -m broker.sim.state_machines_page`: writes docs/internals/state-machines.md.
 
-The diagrams and the tables are made from the tables of transitions by which the broker itself changes its roles, the
-sentences from the docstrings of the roles. Shown by tests/broker_sim/test_sim_pages.py.
+Diagrams and tables are made from the tables of transitions that the broker itself uses. The sentences are the
+docstrings of the roles. Shown by tests/broker_sim/test_sim_pages.py.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """Certificates of brokers change while they are in use: renewed in time, not renewed in time, or by another authority.
 
-A check of a certificate is part of a handshake. So connections that are open never notice; only new ones do. In a run
-the proxies end TLS, and clients see the proxies' certificates. So the proxy before each target gets a certificate of
-the same kind at the same time as its broker.
+A certificate is checked in a handshake. So open connections never notice a change, only new ones do. In a run the
+proxies end TLS, and clients see the proxies' certificates. So the proxy before each target gets a certificate of the
+same kind at the same time as its broker.
 
-certificate_rotated gives new certificates for good. certificate_expired gives ones that end after `valid_ms`, and ends
-itself when they have ended. authority_replaced gives certificates of another authority, which clients have trusted
-before, or not (`trusted`: before, never). Healing the last two gives certificates of the first authority again. There
-is no lease: the brokers are ours, and so are their keys, and both end with the harness.
+- certificate_rotated gives new certificates, which stay.
+- certificate_expired gives certificates that expire after `valid_ms`. The fault ends when they have expired.
+- authority_replaced gives certificates of another authority. `trusted` says whether clients trusted it already
+  (before) or not (never).
 
-Proved by handshakes as a client of the load does them, with each broker and each proxy: which certificate is shown, and
-whether it is accepted.
+Healing the last two gives certificates of the first authority again. There is no lease: the brokers and their keys are
+ours, and end with the harness.
+
+Handshakes prove each of them, with each broker and each proxy, as a client of the load makes them: which certificate is
+shown, and whether it is accepted.
 """
 
 from __future__ import annotations

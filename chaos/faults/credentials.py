@@ -1,15 +1,15 @@
-"""What lets the load in, or lets it write, is taken away while it runs, and given back.
+"""The load loses what lets it in, or what lets it write, while it runs. Healing gives it back.
 
-password_changed gives the load's user another SCRAM password, which its clients do not know. Sessions that live go on,
-as in Kafka, until they must authenticate again (connections.max.reauth.ms, KIP-368). acl_revoked deletes the list that
-allows the load's user to `operation` (read or write) all topics. tokens_refused lets the token endpoint refuse the
-load's user. What the clients have goes on until it expires.
+- password_changed gives the load's user another SCRAM password, which its clients do not know. Open sessions go on, as
+  in Kafka, until they must authenticate again (connections.max.reauth.ms, KIP-368).
+- acl_revoked deletes the access control list that allows the load's user to read or to write (`operation`) all topics.
+- tokens_refused makes the token endpoint refuse the load's user. Tokens that clients already have count until they
+  expire.
 
-Healing gives back the old password, the list, the tokens. There is no lease: users and endpoint are ours, and end with
-the harness.
+There is no lease: users and endpoint are ours, and end with the harness.
 
-Proved as the load's user: each broker refuses its password; each broker leaves the operation out of those that it
-allows; and, when the fault ends, the endpoint has refused somebody.
+Each is proved with the identity of the load's user. Each broker refuses the old password. Each broker leaves the
+operation out of those that it allows. The endpoint has refused somebody by the time when the fault ends.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class BrokerDecommissioned:
             self._is_forgotten = False
 
     def _await_registered(self) -> None:
-        """Before that it is no broker to which a replica can go."""
+        """No replica can be moved to a broker before it has registered."""
         deadline = time.monotonic() + REGISTERED_WITHIN_S
         while self._broker not in self._topics.brokers():
             if time.monotonic() > deadline:

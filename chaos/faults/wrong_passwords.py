@@ -1,8 +1,8 @@
-"""wrong_passwords: somebody guesses passwords. `per_s` times a second a client of ours logs in at each target with a
-password that is made up, over a connection of its own, through the same proxy as the clients of the load.
+"""wrong_passwords: somebody guesses passwords. A client of ours tries to log in at each target, `per_s` times a second.
 
-Every attempt costs the broker a connection, a handshake where there is TLS, and the check of the password. Proved at
-the end by the brokers' answers: attempts were refused, and none was let in.
+Each attempt has a connection of its own, through the same proxy as the clients of the load, and a password that is made
+up. It costs the broker a connection, a TLS handshake where there is TLS, and the check of the password. The brokers'
+answers prove the fault at its end: attempts were refused, and none was let in.
 """
 
 from __future__ import annotations

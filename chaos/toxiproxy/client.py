@@ -171,8 +171,8 @@ class ToxiproxyClient:
     def retire_toxic(self, proxy: str, name: str, *, then: Callable[[], None] = lambda: None) -> None:
         """Remove a toxic now, or together with the stall behind it that hides it. `then` is called when it is gone.
 
-        Toxiproxy 2.12.0 panics at the next toxic of a proxy in this case: toxics were removed in the order in which
-        they came, while a stall behind them held data of a connection whose sender was gone (docs/guide/found.md).
+        Toxiproxy 2.12.0 panics when a toxic is added to a proxy after this (docs/guide/found.md): toxics were removed
+        in the order in which they came, while a stall behind them held data of a connection whose sender was gone.
         Removing from the end is safe.
         """
         chain: tuple[ToxicState, ...] = ()

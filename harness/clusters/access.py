@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from broker.client.acl_questions import created_acls
 from broker.client.core.errors import KafkaError
@@ -67,6 +67,12 @@ _LISTS: Final = (
     list_of_load(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
     list_of_load(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME),
 )
+
+
+class AccessStep(Protocol):
+    """`admit` or `permit` of MadeUpAccess."""
+
+    def __call__(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None: ...
 
 
 class MadeUpAccess:

@@ -137,6 +137,9 @@ class ClusterState:
             for state in self.partitions.values()
         )
 
+    def newest_leader_epoch(self) -> int:
+        return max((partition.leader_epoch for partition in self.partitions.values()), default=-1)
+
     def leader_of(self, partition: int) -> int | None:
         found = self.partitions.get(partition)
         return None if found is None or found.leader < 0 else found.leader

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
-from chaos.interposer import fault_page
 from chaos.lease import Lease
-from harness.clusters.access import MadeUpAccess
+from harness.clusters.access import AccessStep, MadeUpAccess
 from harness.clusters.base import UNKNOWN_STATE, Address, ClusterLayout, ClusterState, Engine, NodeLayout
 from harness.clusters.broker_process import BrokerProcess, spawn
 from harness.clusters.capabilities import ignore_process_event
+from harness.clusters.node_files import run_preparations, write_node_files
 from harness.clusters.observer import Observer
 from harness.clusters.probe import BrokerProbe, first_answer
 from harness.clusters.proxies import LinkProxies
@@ -31,14 +29,7 @@ from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError, 
 
 TERMINATE_GRACE_S: Final = 10.0
 STOP_GRACE_S: Final = 3.0
-PREPARE_TIMEOUT_S: Final = 60.0
 PROBE_TIMEOUT_S: Final = 1.0
-
-
-class Step(Protocol):
-    """Of MadeUpAccess."""
-
-    def __call__(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None: ...
 
 
 def never_stop() -> bool:
@@ -157,13 +148,8 @@ class ProcessCluster:
 
     def start(self) -> None:
         """Write the files, open the proxies, start all brokers and wait until each sees all others."""
-        for node in self._nodes.values():
-            node.directory.mkdir(parents=True, exist_ok=True)
-            for path, text in node.files.items():
-                path.write_text(text)
-            if node.fault_page is not None:
-                fault_page.create(node.fault_page, node.log_dir)
-        self._prepare()
+        write_node_files(self.layout.nodes)
+        run_preparations(self.layout.nodes)
         if self.proxies is not None:
             self.proxies.open(self.layout.links)
         for broker in self._nodes:
@@ -226,7 +212,7 @@ class ProcessCluster:
         best: ClusterState | None = None
         for broker in self._askable():
             answer = self.state_seen_by(broker, topic)
-            if answer is not None and (best is None or _newest_epoch(answer) > _newest_epoch(best)):
+            if answer is not None and (best is None or answer.newest_leader_epoch() > best.newest_leader_epoch()):
                 best = answer
         return best
 
@@ -368,17 +354,7 @@ class ProcessCluster:
         if self._lease is not None and entry_id is not None:
             self._lease.remove(entry_id)
 
-    def _prepare(self) -> None:
-        jobs = [command for node in self._nodes.values() for command in node.prepare_commands]
-        if not jobs:
-            return
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            for done in pool.map(_run_prepare, jobs):
-                if done.returncode != 0:
-                    tail = "\n".join((done.stdout + done.stderr).splitlines()[-6:])
-                    raise EnvironmentFault(f"{' '.join(done.args[-5:])} ended with {done.returncode}:\n{tail}")
-
-    def _carry_out(self, step: Step) -> None:
+    def _carry_out(self, step: AccessStep) -> None:
         def should_stop() -> bool:
             return self._should_stop() or len(self._askable()) < len(self._nodes)
 
@@ -421,11 +397,3 @@ class ProcessCluster:
                 lines.append(f"broker {broker} ended with {process.exit_code()} ({node.stderr_path}):\n{tail}")
                 lines += hints(tail)
         return "\n".join(lines)
-
-
-def _run_prepare(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=PREPARE_TIMEOUT_S, stdin=subprocess.DEVNULL)
-
-
-def _newest_epoch(state: ClusterState) -> int:
-    return max((partition.leader_epoch for partition in state.partitions.values()), default=-1)

@@ -10,7 +10,7 @@ process and take a part of it. Pure; certify.py measures. Shown by tests/harness
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,6 +28,7 @@ _NOT_BY_RATE: Final[Mapping[str, str]] = {
     "ceiling": "a ceiling is judged by the processor time of the generator in its own window",
 }
 OWN_SHAPE_SHARE: Final = 0.25  # of a ceiling; a shape that asks for less needs no measurement of its own
+SHAPES_MAX: Final = 8  # measured in one run, some 4 s each
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,6 +124,28 @@ def shape_text(planned: PlannedCell) -> str:
     processes = min(workload.processes, workload.producers)
     spread = f", {workload.producers} producers in {processes} processes" if workload.producers > 1 else ""
     return f"{records}{keys}, {planned.partitions} partitions{spread}"
+
+
+def to_measure(
+    wanted: Mapping[str, PlannedCell], found: Certification, *, should_stop: Callable[[], bool]
+) -> Iterator[tuple[int, str, PlannedCell]]:
+    """(number, key, a cell of it) of each shape that has to be measured, while `found` fills.
+
+    A shape that asks for much less than the first ceiling needs no measurement of its own. Beyond SHAPES_MAX a shape
+    gets the reason why it has none.
+    """
+    number = 0
+    for key, planned in wanted.items():
+        if should_stop():
+            return
+        first = next((each for each in found.shapes.values() if isinstance(each, CertificateRecord)), None)
+        if first is not None and asked_per_s(planned) <= OWN_SHAPE_SHARE * first.records_per_s:
+            continue
+        number += 1
+        if number > SHAPES_MAX:
+            found.shapes[key] = f"more than {SHAPES_MAX} shapes: {planned.title} was not certified"
+        else:
+            yield number, key, planned
 
 
 def one_of_each(cells: Sequence[PlannedCell]) -> dict[str, PlannedCell]:

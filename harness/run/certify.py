@@ -18,12 +18,11 @@ from harness.planned_cell import PlannedCell
 from harness.run.certificates import (
     DRAIN_MS,
     MEASURE_MS,
-    OWN_SHAPE_SHARE,
     Certification,
-    asked_per_s,
     flat_out,
     one_of_each,
     shape_text,
+    to_measure,
 )
 from harness.run.context import RunContext
 from harness.run.host_load import HostSampler
@@ -40,7 +39,6 @@ DIRECTORY: Final = "certification"
 WARMUP_MS: Final = 500
 WARMUP_OF_JVM_MS: Final = 4_000  # until hot code is compiled
 OVERTIME_S: Final = 10.0
-SHAPES_MAX: Final = 8  # measured in one run, some 4 s each
 ATTEMPTS_MAX: Final = 2  # of a measurement that others disturbed; the higher ceiling counts
 
 
@@ -83,24 +81,13 @@ class Certifier:
             found.seconds = time.monotonic() - began_s
 
     def _measure_all(self, broker: NullBroker, wanted: Mapping[str, PlannedCell], found: Certification) -> None:
-        first: CertificateRecord | None = None
-        number = 0
-        for key, planned in wanted.items():
-            if self._context.stop.is_set():
-                return
-            if first is not None and asked_per_s(planned) <= OWN_SHAPE_SHARE * first.records_per_s:
-                continue
-            number += 1
-            if number > SHAPES_MAX:
-                found.shapes[key] = f"more than {SHAPES_MAX} shapes: {planned.title} was not certified"
-                continue
+        for number, key, planned in to_measure(wanted, found, should_stop=self._context.stop.is_set):
             try:
                 measured = self._measure(broker, planned, f"shape-{number}")
             except CellError as error:
                 found.shapes[key] = f"{planned.title} could not be certified: {error}"
                 continue
             found.shapes[key] = measured
-            first = first or measured
             doubt = " (others ran meanwhile: the true figure is higher)" if measured.disturbed else ""
             self._context.progress.say(
                 f"generator alone, {planned.client}, {measured.shape}: {measured.records_per_s:,.0f} records/s{doubt}"

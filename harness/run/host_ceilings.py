@@ -15,14 +15,13 @@ from harness.errors import EnvironmentFault, HarnessError
 from harness.planned_cell import PlannedCell
 from harness.run.certificates import (
     MEASURE_MS,
-    OWN_SHAPE_SHARE,
     Certification,
-    asked_per_s,
     flat_out,
     one_of_each,
     shape_text,
+    to_measure,
 )
-from harness.run.certify import SHAPES_MAX, WARMUP_MS, WARMUP_OF_JVM_MS
+from harness.run.certify import WARMUP_MS, WARMUP_OF_JVM_MS
 from harness.run.context import RunContext
 from harness.run.load_hosts import LoadHosts, added_up
 from harness.run.load_plan import load_plan
@@ -63,17 +62,7 @@ class HostCeilings:
                 found.shapes[key] = replace(record, records_per_s=added_up(parts, alive))
 
     def _measure_all(self, wanted: dict[str, PlannedCell], found: Certification) -> None:
-        first: CertificateRecord | None = None
-        number = 0
-        for key, planned in wanted.items():
-            if self._context.stop.is_set():
-                return
-            if first is not None and asked_per_s(planned) <= OWN_SHAPE_SHARE * first.records_per_s:
-                continue
-            number += 1
-            if number > SHAPES_MAX:
-                found.shapes[key] = f"more than {SHAPES_MAX} shapes: {planned.title} was not certified"
-                continue
+        for number, key, planned in to_measure(wanted, found, should_stop=self._context.stop.is_set):
             parts = self._measure(planned)
             try:
                 total = added_up(parts, frozenset(part.host for part in parts))
@@ -92,7 +81,6 @@ class HostCeilings:
                 cpu_share_by_process=tuple(share for part in parts for share in part.cpu_share_by_process),
             )
             found.shapes[key] = measured
-            first = first or measured
             each = ", ".join(f"{part.host} {part.records_per_s:,.0f}" for part in parts)
             self._context.progress.say(f"load hosts alone, {planned.client}: {total:,.0f} records/s ({each})")
 

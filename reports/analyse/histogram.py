@@ -25,8 +25,10 @@ def bin_middle_us(bins: IntArray, per_e_fold: int = LATENCY_BINS_PER_E_FOLD) -> 
 
 
 def quantile_us(bins: IntArray, counts: IntArray, quantile: float, unanswered: int = 0) -> float | None:
-    """The value that at least `quantile` of the samples do not exceed. `bins` ascending, one sample at least; so many
-    `unanswered` ones lie above all of them. None if the value is one of those."""
+    """The value that at least `quantile` of the samples do not exceed. `bins` ascend and hold at least one sample.
+
+    `unanswered` is the number of samples that rank above all others. None if the value would be one of them.
+    """
     cumulative = np.cumsum(counts)
     rank = max(1, int(np.ceil(quantile * (cumulative[-1] + unanswered) - 1e-9)))
     if rank > cumulative[-1]:

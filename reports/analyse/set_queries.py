@@ -1,12 +1,12 @@
-"""Spark SQL on intervals of offsets, of which predictions are made, and on the sets that come out: their ranges.
+"""Spark SQL for predicted and observed sets. Predictions are made from intervals of offsets. Sets come out as ranges.
 
-Views needed: send and log (runlog.streams.schema plus `cell`), the small tables of `record_sets.register_intervals`,
-and `marks`. `mark_queries.py` says which statements tell an anomaly.
+The statements need the views send and log (runlog.streams.schema plus `cell`), the small tables of
+`record_sets.register_intervals`, and `marks`. `mark_queries.py` says which statement finds which anomaly.
 """
 
 from __future__ import annotations
 
-# An interval may be as wide as offsets are: `shift` is how wide its blocks are, so that it has but a few hundred.
+# An interval may be as wide as all offsets. It is cut into blocks of 2**shift, so that it has only a few hundred.
 INTERVAL_BLOCKS = """
 SELECT * FROM intervals
 LATERAL VIEW explode(sequence(shiftright(from_offset, CAST(shift AS INT)),

@@ -17,8 +17,8 @@ B = TypeVar("B")
 def both(here: Callable[[], A], beside: Callable[[], B]) -> tuple[A, B]:
     """The results of both. The first runs in this thread.
 
-    An error of either is raised, and only when both are over: views have their names in one session, so nothing of an
-    attempt that failed may go on when the next one begins. An interrupt waits for nothing.
+    An error of one is raised only when both have ended. Both name their views in one session, so a failed attempt must
+    have ended before the next one begins. An interrupt does not wait.
     """
     found: list[B] = []
     errors: list[BaseException] = []

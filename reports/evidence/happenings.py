@@ -214,7 +214,7 @@ def _truncations_below_high_watermark(cell: Cell) -> list[str]:
     for event in events_of(cell, Truncated):
         if event.source is Source.DISK:
             continue
-        # What a later leader showed counts offsets of its own epoch: they say nothing of the records that were cut.
+        # The high watermarks of a later leader are offsets of its own epoch. They say nothing about the cut records.
         changes = leaders.get(event.partition, [])
         later = [change.t_us for change in changes if change.leader_epoch > event.leader_epoch]
         end_us = min([event.t_us + 1, *later])

@@ -68,7 +68,7 @@ class Recreation:
     ends: dict[int, int]  # end offset of each partition when the deletion was asked for
 
 
-# So many records a partition may take between that question and its end, at most.
+# The most records that a partition may take between that question and its end.
 _AFTER_THE_QUESTION = 1 << 20
 
 

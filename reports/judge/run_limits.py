@@ -184,7 +184,7 @@ def _outcome(limit: Limit, figure: _Figure, baseline: _Figure | None) -> tuple[L
 
 
 def _certain(comparison: str, low: float, high: float, bound: float) -> bool | None:
-    """Whether it holds wherever the figure lies from low to high; None if that depends on where."""
+    """Whether the limit holds for every value between low and high. None if it holds for some of them only."""
     held, broken = {
         "<=": (high <= bound, low > bound),
         "<": (high < bound, low >= bound),

@@ -7,9 +7,9 @@ steps are:
 2. Write the new files into `.analysis-<id>/` and sync them.
 3. Rename whole and synced files to the names that people and CI systems read, the directory `results/` last.
 
-So after a kill at any moment each file at a known name is whole, and all of them are of one analysis: a part of the old
-ones during step 1, none during step 2, a part of the new ones during step 3. Nothing is ever written through a name
-that may be a link.
+So a kill at any moment leaves only whole files at the known names, and all of them belong to one analysis. During step
+1 some of the old files are there, during step 2 none, during step 3 some of the new ones. Nothing is ever written
+through a name that may be a link.
 Shown by tests/reports/test_reports_publication.py, which kills a process at each step.
 """
 

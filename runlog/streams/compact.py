@@ -58,7 +58,7 @@ def compact_cell(run_dir: Path, cell_id: str, *, rows_per_part: int = ROWS_PER_P
 
 
 def compact_anew(run_dir: Path, cell_id: str) -> CompactionResult:
-    """The same with all segments of the cell, of which an earlier compaction had some: its parts are replaced."""
+    """The same for all segments of the cell. An earlier compaction had only some of them; its parts are replaced."""
     (run_dir / "cells" / cell_id / "live" / _MARKER).unlink(missing_ok=True)
     for stream in (SEND, RECV):
         directory = partition_directory(run_dir, stream, cell_id)

@@ -1,11 +1,13 @@
 """What a producer handed to its client most recently. A killed load process leaves this trace.
 
-A `send` row is written when an outcome is known. Without this trace, a process that is killed before would leave
-nothing of its sends in flight. A record of them that is in the log would look as if nobody had sent it, and one that is
-not there would not be missed. So each send first writes (seq, intended_us, sent_us, size) into a memory-mapped ring of
-its (producer, incarnation). After the run, every seq up to the highest in the ring that has no `send` row becomes a row
-of status UNKNOWN (`compact.py`): unknown, never lost. The ring is written before the client is called, so after a kill
-in between the result is still UNKNOWN.
+A `send` row is written when the outcome is known. If a process is killed before that, this trace is all that is left
+of its sends in flight. Without it, such a record in the log would look as if nobody had sent it, and nobody would miss
+one that is not in the log.
+
+So each send first writes (seq, intended_us, sent_us, size) into a memory-mapped ring of its (producer, incarnation).
+After the run, `compact.py` looks at every seq up to the highest in the ring. One without a `send` row gets a row of
+status UNKNOWN, because it is not known to be lost. The ring is written before the client is called. So a kill between
+the two also gives UNKNOWN.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The 32-byte header at the start of every record value, and ready-made bodies to follow it.
 
 Layout, little endian: magic u16, producer u16, incarnation u32, seq u64, intended_ns u64, crc32c u32, flags u32.
-`intended_ns` is absolute CLOCK_MONOTONIC of the host. The CRC covers the whole value except its own four bytes, in the
-order `value[28:]` then `value[:24]`: so the CRC of a prepared body is computed once and each record continues it over
-24 bytes only. `tests/runlog/test_runlog_payload.py` flips every byte and sees each flip.
+`intended_ns` is absolute CLOCK_MONOTONIC of the host. The CRC covers the whole value except its own four bytes, first
+`value[28:]` and then `value[:24]`. So the CRC of a prepared body is computed once, and each record continues it over 24
+bytes only. `tests/runlog/test_runlog_payload.py` flips every byte and sees each flip.
 """
 
 from __future__ import annotations

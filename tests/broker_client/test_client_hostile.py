@@ -49,10 +49,10 @@ ADMIN_CALLS: list[Callable[[Admin], Any]] = [
     lambda admin: admin.describe_quorum(),
     lambda admin: admin.describe_client_quotas(),
     lambda admin: admin.alter_client_quotas("c", {"producer_byte_rate": 1.0}),
-    lambda admin: admin.list_transactions(),
-    lambda admin: admin.describe_transaction("x"),
-    lambda admin: admin.describe_producers(TP),
-    lambda admin: admin.abort_hanging_transaction(TP, 1),
+    lambda admin: admin.transactions.list(),
+    lambda admin: admin.transactions.describe("x"),
+    lambda admin: admin.transactions.describe_producers(TP),
+    lambda admin: admin.transactions.abort_hanging(TP, 1),
     lambda admin: admin.groups.list(),
     lambda admin: admin.groups.describe("g"),
     lambda admin: admin.groups.delete("g"),
@@ -167,4 +167,4 @@ def test_a_marker_for_an_epoch_that_no_marker_can_carry_is_refused() -> None:
     with HostileBroker(manner, polite=LEADS) as broker, contextlib.ExitStack() as stack:
         admin = stack.enter_context(Admin({"bootstrap.servers": broker.address, **WAITS, **API_TIMEOUT}))
         with pytest.raises(KafkaError, match="producer 1 in t-0: epoch 70000, expected 0 to 32767"):
-            admin.abort_hanging_transaction(TP, 1)
+            admin.transactions.abort_hanging(TP, 1)

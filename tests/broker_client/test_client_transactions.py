@@ -368,23 +368,23 @@ def test_admin_lists_describes_and_ends_an_open_transaction(cluster: Cluster, ad
     with producer(cluster, "open") as client:
         client.begin_transaction()
         client.send("open", b"value").get(WAIT_S)
-        described = admin.describe_transaction("open")
+        described = admin.transactions.describe("open")
         assert (described.state, described.partitions) == ("Ongoing", frozenset({partition}))
-        listed = admin.list_transactions(states=["Ongoing"], pattern="op.*")
+        listed = admin.transactions.list(states=["Ongoing"], pattern="op.*")
         assert {name: each.producer_id for name, each in listed.items()} == {"open": described.producer_id}
-        assert admin.list_transactions(pattern="op") == {}
-        active = admin.describe_producers(partition)[described.producer_id]
+        assert admin.transactions.list(pattern="op") == {}
+        active = admin.transactions.describe_producers(partition)[described.producer_id]
         assert (active.transaction_start_offset, active.last_sequence) == (0, 0)
-        admin.abort_hanging_transaction(partition, described.producer_id)
+        admin.transactions.abort_hanging(partition, described.producer_id)
         assert values(cluster, "open") == []
         with pytest.raises(KafkaError, match="INVALID_TXN_STATE"):
-            admin.abort_hanging_transaction(partition, described.producer_id)
+            admin.transactions.abort_hanging(partition, described.producer_id)
         client.abort_transaction(WAIT_S)
-    wait_until(lambda: admin.describe_transaction("open").state == "CompleteAbort", "the last markers", WAIT_S)
+    wait_until(lambda: admin.transactions.describe("open").state == "CompleteAbort", "the last markers", WAIT_S)
     with pytest.raises(KafkaError, match="INVALID_REGULAR_EXPRESSION"):
-        admin.list_transactions(pattern="(")
+        admin.transactions.list(pattern="(")
     with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_NOT_FOUND"):
-        admin.describe_transaction("nobody")
+        admin.transactions.describe("nobody")
 
 
 @pytest.mark.slow

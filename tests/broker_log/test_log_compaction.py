@@ -23,6 +23,7 @@ from broker.log.producers import Verdict
 from broker.log.transactions import EndMarker
 from broker.wire.record_filter import delete_horizon_ms
 from broker.wire.records import CodecId, decode_records, encode_batch, iter_batches, validate_batches
+from tests.broker_log.headers import headers_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from crashing_filesystem import Crash, CrashingFileSystem, FailingFileSystem
@@ -219,10 +220,10 @@ def test_small_segments_become_one_and_keep_their_indexes(tmp_path: Path) -> Non
     log = open_log(tmp_path)
     for number in range(60):
         append(log, [(b"k%d" % (number % 3), b"x" * 40)], timestamp=1000 + number)
-    before = log.segment_count
+    before = len(log.segments)
     result = clean(log)  # full segments become small ones
     clean(log)  # which become one
-    assert log.segment_count < before / 4
+    assert len(log.segments) < before / 4
     assert result.bytes_after < result.bytes_before / 4
     assert result.records_removed == 60 - len(rows(log))
     newest = rows(log)[-1][0]
@@ -237,7 +238,7 @@ def test_the_last_sequence_of_a_producer_survives_its_records(tmp_path: Path) ->
     log.roll()
     clean(log)
     assert rows(log) == [(2, b"a", b"new"), (3, b"b", b"new")]
-    assert next((header.record_count, header.producer_id) for header in log.batch_headers()) == (0, 7)
+    assert next((header.record_count, header.producer_id) for header in headers_of(log)) == (0, 7)
     for path in tmp_path.glob("*.producers"):
         path.unlink()  # the state must come from the batches alone
     again = open_log(tmp_path)
@@ -269,7 +270,7 @@ def test_aborted_records_never_win_and_go_at_once(tmp_path: Path) -> None:
     log.roll()
     clean(log, now_ms=10_000)
     assert rows(log) == [(0, b"a", b"committed"), (4, b"z", b"z")]
-    markers = [header.base_offset for header in log.batch_headers() if header.is_control]
+    markers = [header.base_offset for header in headers_of(log) if header.is_control]
     assert markers == [1, 3]
     assert [each.producer_id for each in log.aborted_transactions(0, 5)] == [2]
 
@@ -283,9 +284,9 @@ def test_markers_without_data_go_after_their_horizon_with_their_index_entries(tm
     end(log, 3, is_commit=True)
     log.roll()
     clean(log, now_ms=10_000)
-    assert len([header for header in log.batch_headers() if header.is_control]) == 3
+    assert len([header for header in headers_of(log) if header.is_control]) == 3
     clean(log, now_ms=11_000)
-    controls = [header for header in log.batch_headers() if header.is_control]
+    controls = [header for header in headers_of(log) if header.is_control]
     assert [header.producer_id for header in controls] == [3]  # its data is still there
     assert log.aborted_transactions(0, log.log_end_offset) == []
     assert rows(log) == [(4, b"a", b"kept")]
@@ -341,7 +342,7 @@ def compactable(
     log = open_log(path, filesystem)
     for number in range(30):
         append(log, [(b"k%d" % (number % 3), b"value-%d-%d" % (number, each)) for each in range(3)])
-    assert log.segment_count > 3
+    assert len(log.segments) > 3
     return log, latest(rows(log))
 
 

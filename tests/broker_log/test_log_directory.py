@@ -33,11 +33,11 @@ def test_after_sigkill_only_the_last_segment_is_scanned_also_beside_the_metadata
     """The quorum's directory is never opened as a log: the mark of the boot waited for it, and was never written."""
     (tmp_path / f"{METADATA_TOPIC}-0").mkdir(parents=True)
     log = write(directory_of(tmp_path).open_log("t", 0))
-    assert log.segment_count > 5
+    assert len(log.segments) > 5
     again = directory_of(tmp_path)
     assert not again.was_machine_restarted
     recovery = again.open_log("t", 0).recovery
-    assert (recovery.scanned_segments, recovery.segments) == (1, log.segment_count)
+    assert (recovery.scanned_segments, recovery.segments) == (1, len(log.segments))
 
 
 def test_after_a_restart_of_the_machine_all_segments_are_scanned_until_every_log_was(tmp_path: Path) -> None:
@@ -98,7 +98,8 @@ def test_a_log_that_goes_is_no_log_from_the_first_moment_on(tmp_path: Path) -> N
 def test_the_longest_name_of_a_topic_can_go_too(tmp_path: Path) -> None:
     directory = directory_of(tmp_path)
     directory.open_log("x" * 249, 99999, topic_id="12345678-1234-1234-1234-123456789012")
-    directory.delete_log("x" * 249, 99999)
+    directory.discard_log("x" * 249, 99999)
+    directory.remove_discarded()
     assert directory.partitions() == []
     assert not directory.has_discarded()
 

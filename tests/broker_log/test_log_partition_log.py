@@ -11,10 +11,12 @@ from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory, directory_name, parse_directory_name
 from broker.log.errors import LogCorruptError, LogError, OffsetOutOfRangeError
 from broker.log.filesystem import LocalFile
-from broker.log.partition_log import PartitionLog, TruncationResult
+from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
+from broker.log.results import TruncationResult
 from broker.wire.records import decode_records, encode_batch, iter_batches, validate_batches
 from tests.broker_log.crashing_filesystem import FailingFileSystem
+from tests.broker_log.headers import headers_of
 
 SMALL = LogConfig(segment_bytes=2000, index_interval_bytes=200)
 
@@ -36,7 +38,7 @@ def offsets(data: bytes) -> list[tuple[int, int]]:
 
 
 def all_batches(log: PartitionLog) -> list[tuple[int, int]]:
-    return [(header.base_offset, header.next_offset) for header in log.batch_headers()]
+    return [(header.base_offset, header.next_offset) for header in headers_of(log)]
 
 
 def test_leader_assigns_offsets_and_epoch_in_place(tmp_path: Path) -> None:
@@ -96,9 +98,9 @@ def test_every_read_returns_whole_batches_from_the_one_that_holds_the_offset(tmp
     log = open_log(tmp_path)
     for _ in range(40):
         log.append(batch(rng.randint(1, 4), value=rng.randbytes(rng.choice((1, 50, 700)))), leader_epoch=0)
-    assert log.segment_count > 3
+    assert len(log.segments) > 3
     log.check_invariants()
-    batches = {head.base_offset: head for head in log.batch_headers()}
+    batches = {head.base_offset: head for head in headers_of(log)}
     for offset in range(log.log_end_offset):
         for max_bytes in (0, 300, 1000, 10_000):
             for max_offset in (None, rng.randint(0, log.log_end_offset)):
@@ -141,7 +143,7 @@ def test_following_reads_cross_segments_without_a_gap(tmp_path: Path) -> None:
         assert found[0][0] == offset
         offset, reads = found[-1][1], reads + 1
     assert offset == log.log_end_offset == 120
-    assert reads > log.segment_count > 3
+    assert reads > len(log.segments) > 3
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 5))])
@@ -174,7 +176,7 @@ def test_truncate_fully_starts_anew(tmp_path: Path) -> None:
     for number in range(40):
         log.append(batch(2, value=bytes(100)), leader_epoch=number)
     log.truncate_fully_and_start_at(500)
-    assert (log.log_start_offset, log.log_end_offset, log.latest_epoch, log.segment_count) == (500, 500, -1, 1)
+    assert (log.log_start_offset, log.log_end_offset, log.latest_epoch, len(log.segments)) == (500, 500, -1, 1)
     assert log.append(batch(2), leader_epoch=41).base_offset == 500
     with pytest.raises(OffsetOutOfRangeError):
         log.read(499, 10)
@@ -210,7 +212,7 @@ def test_producer_state_follows_truncation(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(40):  # across several segments, so that snapshots exist on both sides of the cut
         log.append(sequenced(2 * number), leader_epoch=0)
-    assert log.segment_count > 1
+    assert len(log.segments) > 1
     log.truncate_to(20)
     assert log.append(sequenced(38), leader_epoch=0).verdict is Verdict.OUT_OF_ORDER
     assert log.append(sequenced(18), leader_epoch=0).verdict is Verdict.DUPLICATE
@@ -236,7 +238,7 @@ def test_becoming_leader_starts_an_epoch_before_its_first_record(tmp_path: Path)
     log.assign_epoch(2)
     assert log.end_offset_for_epoch(1) == (1, 3)
     assert log.end_offset_for_epoch(2) == (2, 3)
-    assert log.epoch_at(2) == 1
+    assert log.epochs.epoch_at(2) == 1
     assert open_log(tmp_path).latest_epoch == 2
 
 
@@ -293,7 +295,8 @@ def test_directory_keeps_names_ids_and_checkpoints(tmp_path: Path) -> None:
     assert reopened.log_end_offset == 2
     with pytest.raises(LogError, match="belongs to topic id id-1"):
         again.open_log("my-topic.1", 3, topic_id="id-2")
-    again.delete_log("other", 0)
+    again.discard_log("other", 0)
+    again.remove_discarded()
     assert again.partitions() == [("my-topic.1", 3)]
     assert not LogDirectory(str(tmp_path)).was_clean_shutdown
 

@@ -15,6 +15,7 @@ from broker.sim.disk import SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.records import encode_batch
+from tests.broker_log.headers import headers_of
 
 SEEDS = range(40)
 
@@ -29,7 +30,7 @@ def open_directory(filesystem: FileSystem, boot_id: str, config: LogConfig) -> t
 
 
 def offsets(log: PartitionLog) -> list[int]:
-    return [header.base_offset for header in log.batch_headers()]
+    return [header.base_offset for header in headers_of(log)]
 
 
 @pytest.mark.parametrize("segment_bytes", [300, 100_000])  # the cut drops whole segments, or cuts within one
@@ -45,7 +46,7 @@ def test_what_was_truncated_does_not_come_back(segment_bytes: int) -> None:
             log.append(encode_batch([b"new-%d" % number], timestamps_ms=1), leader_epoch=2)
         disk.lose_power(1.0)
         _, log = open_directory(SimFileSystem(disk), disk.boot_id, LogConfig(segment_bytes=segment_bytes))
-        epochs = [header.partition_leader_epoch for header in log.batch_headers()]
+        epochs = [header.partition_leader_epoch for header in headers_of(log)]
         assert epochs == [1, 1, 1, 1, 2, 2, 2, 2][: len(epochs)], f"seed {seed}"
         assert len(epochs) >= 4
 
@@ -90,7 +91,7 @@ def test_a_new_segment_is_not_lost_with_the_entry_of_its_file() -> None:
         _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         for number in range(10):
             log.append(encode_batch([b"value-%d" % number], timestamps_ms=1), leader_epoch=1)
-        assert log.segment_count > 3
+        assert len(log.segments) > 3
         disk.lose_power(1.0)
         _, log = open_directory(SimFileSystem(disk), disk.boot_id, config)
         assert offsets(log) == list(range(10)), f"seed {seed}"

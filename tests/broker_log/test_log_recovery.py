@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from broker.log.errors import LogCorruptError, TopicIdMismatchError
 from broker.log.partition_log import PartitionLog
 from broker.log.producers import Verdict
 from broker.wire.records import encode_batch, iter_batches, validate_batches
+from tests.broker_log.headers import headers_of
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150)
 
@@ -34,7 +36,7 @@ def written(tmp_path: Path) -> Path:
     log = open_log(path)
     for number in range(19):
         log.append(sequenced(number), leader_epoch=number // 6)
-    assert log.segment_count == 3
+    assert len(log.segments) == 3
     return path
 
 
@@ -45,7 +47,7 @@ def segment_files(path: Path) -> list[Path]:
 def check_recovered(log: PartitionLog, batches: int) -> None:
     """The log holds exactly its first `batches` batches, and all state agrees with that."""
     log.check_invariants()
-    assert [head.base_offset for head in log.batch_headers()] == [2 * number for number in range(batches)]
+    assert [head.base_offset for head in headers_of(log)] == [2 * number for number in range(batches)]
     assert log.log_end_offset == 2 * batches
     expected_epochs = [(epoch, 12 * epoch) for epoch in range(4) if 12 * epoch <= 2 * batches]
     assert [tuple(entry) for entry in log.epochs.entries] in (expected_epochs, expected_epochs[:-1])
@@ -121,7 +123,7 @@ def test_zeros_after_the_last_batch_are_cut(written: Path) -> None:
 
 def test_whole_log_needs_no_cut(written: Path) -> None:
     log = open_log(written)
-    summary = log.recovery.as_fields()
+    summary = asdict(log.recovery)
     assert (summary["cut_bytes"], summary["deleted_segments"], summary["clean"]) == (0, 0, False)
     assert (summary["log_start_offset"], summary["log_end_offset"], summary["segments"]) == (0, 38, 3)
     check_recovered(log, 19)
@@ -174,9 +176,9 @@ def test_damage_in_an_earlier_segment_beyond_the_recovery_point_drops_what_follo
 def test_recovery_twice_gives_the_same_log(written: Path) -> None:
     last = segment_files(written)[-1]
     last.write_bytes(last.read_bytes()[:-3])
-    first = [tuple(head) for head in open_log(written).batch_headers()]
+    first = [tuple(head) for head in headers_of(open_log(written))]
     second = open_log(written)
-    assert [tuple(head) for head in second.batch_headers()] == first
+    assert [tuple(head) for head in headers_of(second)] == first
     assert second.recovery.cut_bytes == 0
 
 

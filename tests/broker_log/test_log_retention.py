@@ -26,7 +26,7 @@ def filled(path: Path, config: LogConfig = SMALL, *, batches: int = 6) -> Partit
     log = PartitionLog(str(path / "t-0"), name="t-0", config=config)
     for number in range(batches):
         append(log, 1000 * number)
-    assert log.segment_count == batches
+    assert len(log.segments) == batches
     return log
 
 
@@ -87,7 +87,7 @@ def test_log_start_may_lie_inside_a_segment_and_survives_a_clean_stop(tmp_path: 
     directory.close([log])
     again = LogDirectory(str(tmp_path)).open_log("t", 0)
     assert (again.log_start_offset, again.log_end_offset) == (5, 20)
-    assert again.epoch_at(5) == 0
+    assert again.epochs.epoch_at(5) == 0
     again.advance_log_start(12)
     assert [tuple(entry) for entry in again.epochs.entries] == [(3, 12)]
 
@@ -156,7 +156,7 @@ def test_compacted_logs_roll_for_max_compaction_lag_and_indexes_do_not_outgrow_t
     )
     for timestamp in range(12):
         append(log, timestamp)
-    assert log.segment_count == 3
+    assert len(log.segments) == 3
 
 
 def test_jitter_shortens_the_time_differently_for_each_log(tmp_path: Path) -> None:

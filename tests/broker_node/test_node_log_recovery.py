@@ -180,4 +180,4 @@ def send(producer: Producer, count: int) -> None:
 
 def known_producers(cluster: Cluster) -> tuple[object, ...]:
     with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 10_000}) as admin:
-        return tuple(admin.describe_producers(TopicPartition("t", 0)))
+        return tuple(admin.transactions.describe_producers(TopicPartition("t", 0)))

@@ -13,7 +13,7 @@ import pytest
 
 from broker.mutants import Patch
 from broker.quorum.core import Quorum, QuorumConfig
-from broker.quorum.roles import Move, Role
+from broker.quorum.roles import Move
 from broker.quorum.transitions import TRANSITIONS, RoleName, Trigger
 from broker.quorum.types import (
     BeginQuorumEpochRequest,
@@ -48,12 +48,13 @@ def recorded() -> Iterator[Counter[Row]]:
     rows: Counter[Row] = Counter()
     patch = Patch()
 
-    def new_role(self: Quorum, name: RoleName, previous: Role, move: Move) -> Role:
-        role: Role = original(self, name, previous, move)
-        rows[(previous.NAME, move.trigger, role.NAME)] += 1
-        return role
+    def enter(self: Quorum, move: Move) -> Move | None:
+        previous = self._role
+        following: Move | None = original(self, move)
+        rows[(previous.NAME, move.trigger, self._role.NAME)] += 1
+        return following
 
-    original = patch.set(Quorum, "_new_role", new_role)
+    original = patch.set(Quorum, "_enter", enter)
     try:
         yield rows
     finally:

@@ -1,5 +1,4 @@
-"""The sender's decisions: which batches go to which broker now, and what an answer or a lost
-connection means.
+"""The sender's decisions: which batches go to which broker now, and what an answer or a lost connection means.
 
 `handle(event, now_ms) -> actions`. The shell performs the actions, tells what came of them, and holds the producer's
 lock around every call. Encoding, sockets and callbacks are the shell's. Left out: splitting a batch that a broker finds
@@ -20,6 +19,7 @@ from broker.client.core.batch import UNKNOWN_OFFSET, UNKNOWN_TIMESTAMP, Batch, B
 from broker.client.core.config import ProducerConfig
 from broker.client.core.errors import ClosedError, KafkaError, TimedOutError
 from broker.client.core.metadata import NO_LEADER, MetadataCache
+from broker.client.core.sender_counters import SenderCounters
 from broker.client.core.sender_events import (
     Action,
     AskIdentity,
@@ -55,18 +55,6 @@ _ASK_FOR_LEADERS = frozenset(
     }
 )
 _IDENTITY_REFUSED = frozenset({ErrorCode.unknown_producer_id, ErrorCode.invalid_producer_epoch})
-
-
-@dataclass(slots=True, kw_only=True)
-class SenderCounters:
-    """What metrics() reports, summed since the start."""
-
-    record_send_total: int = 0
-    record_error_total: int = 0
-    record_retry_total: int = 0
-    batch_total: int = 0
-    request_total: int = 0
-    epoch_bump_total: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -74,7 +74,7 @@ def _partition(
         timestamp, offset = _find(hosted, asked.timestamp, limit)
     except STORAGE_ERRORS as storage_error:
         return _failed(index, services.partitions.storage_failed(hosted, storage_error).error_code)
-    epoch = hosted.replica.leader_epoch if asked.timestamp == LATEST else hosted.log.epoch_at(max(offset, 0))
+    epoch = hosted.replica.leader_epoch if asked.timestamp == LATEST else hosted.log.epochs.epoch_at(max(offset, 0))
     return {
         "partition_index": index,
         "error_code": ErrorCode.none,

@@ -20,7 +20,6 @@ from broker.wire.messages import field_or, response
 if TYPE_CHECKING:
     from broker.wire.shapes import offset_fetch as shapes
 
-ALL_TOPICS_SINCE_VERSION = 2  # null: all; an empty list: none
 TOP_LEVEL_ERROR_SINCE_VERSION = 2
 GROUPS_SINCE_VERSION = 8
 TOPIC_IDS_SINCE_VERSION = 10

@@ -169,7 +169,7 @@ class _Fetcher:
     def _position(self, hosted: HostedPartition) -> FetchPartition:
         log = hosted.log
         end_offset, start_offset = log.log_end_offset, log.log_start_offset
-        last_epoch = log.epoch_at(end_offset - 1) if end_offset > start_offset else -1
+        last_epoch = log.epochs.epoch_at(end_offset - 1) if end_offset > start_offset else -1
         max_bytes = self._config.replica_fetch_max_bytes
         return FetchPartition(
             hosted.index, hosted.replica.leader_epoch, end_offset, last_epoch, start_offset, max_bytes

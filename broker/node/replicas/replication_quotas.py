@@ -2,9 +2,12 @@
 
 Owns the two rates of a broker (leader.replication.throttled.rate, follower.replication.throttled.rate), each over a
 sliding window of replication.quota.window.num samples. Which replicas count is in the topics' settings
-(`ThrottledReplicas` of broker/node/settings/topic_config.py). All copying of these counts, as in Kafka, but only a
-replica that is out of sync is made to wait: the leader leaves its records out of the answer, and the follower does not
-ask for it. Bytes are those of records. Kafka's leader also counts the frame around them.
+(`ThrottledReplicas` of broker/node/settings/topic_config.py).
+
+As in Kafka, everything that is copied to or from these replicas counts, but only a replica that is out of sync has to
+wait. The leader then leaves its records out of the answer, and the follower does not ask for it. Only the bytes of
+records count. Kafka's leader also counts the frame around them.
+
 Pure: the clock comes in. Shown by tests/broker_node/test_node_replication_quotas.py.
 """
 

@@ -46,10 +46,6 @@ class TopicConfig:
     follower_throttled: ThrottledReplicas  # with the broker that asks
     log: LogConfig
 
-    @property
-    def checks_timestamps(self) -> bool:
-        return self.timestamp_before_max_ms is not None or self.timestamp_after_max_ms is not None
-
 
 def broker_overrides(image: MetadataImage, node_id: int) -> dict[str, str]:
     """Dynamic broker settings: the cluster-wide ones, and over them this broker's own."""

@@ -1,6 +1,7 @@
 """The roles of a voter, one class a role. What may follow what: `broker.quorum.transitions`."""
 
 from broker.quorum.roles.candidate import Candidate
+from broker.quorum.roles.entering import role_after
 from broker.quorum.roles.follower import Follower
 from broker.quorum.roles.initial import Initial
 from broker.quorum.roles.leader import Leader, VoterProgress, refused_fetch
@@ -22,4 +23,5 @@ __all__ = [
     "VoterProgress",
     "observed",
     "refused_fetch",
+    "role_after",
 ]

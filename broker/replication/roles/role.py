@@ -1,7 +1,6 @@
 """The events that every role of a replica can get, and what all roles share.
 
-The methods here do nothing, as for a replica to which the event means nothing. A role overrides those that mean
-something to it.
+The methods here do nothing. A role overrides those of the events that concern it.
 """
 
 from __future__ import annotations

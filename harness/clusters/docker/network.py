@@ -1,7 +1,7 @@
 """A network of our own for the containers of one cluster: a private subnet that nobody on this host uses yet.
 
-Brokers get fixed addresses in it, so that a broker that is disconnected comes back where its peers look for it, and the
-gateway's address, which is this host's, is where the proxies of the links between brokers listen.
+Brokers get fixed addresses in it, so a broker that was disconnected comes back where its peers look for it. The address
+of the gateway is that of this host. The proxies of the links between brokers listen there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layout of three (or more) combined Apache Kafka nodes without Docker, each ordered link behind an address of its own.
 
-Linux answers on all of 127.0.0.0/8 and a JVM takes a private hosts file, so broker i sees broker j at 127.0.i.j (the
-proxy of the link i -> j) while j itself listens on 127.0.0.j. Pure but for the choice of the port offset.
+Linux answers on all of 127.0.0.0/8, and a JVM takes a hosts file of its own. So broker j listens on 127.0.0.j, and
+broker i sees it at 127.0.i.j, where the proxy of the link i -> j listens. Pure except for the choice of the ports.
 Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harness_kafka.py.
 """
 
@@ -131,26 +131,7 @@ def _node(
 ) -> NodeLayout:
     own = f"127.0.0.{broker}"
     advertised = _address(f"127.0.100.{broker}" if proxied else own, base_port, "EXTERNAL")
-    internal_port, controller_port = base_port + 2, base_port + 1
-    replicas = str(min(3, len(ids)))
-    properties = {
-        **DEFAULT_SETTINGS,
-        **{name: replicas for name in DEFAULT_SETTINGS if name.endswith("replication.factor")},
-        "transaction.state.log.min.isr": "1" if len(ids) < 3 else "2",
-        **settings,
-        "node.id": str(broker),
-        "process.roles": "broker,controller",
-        "controller.quorum.voters": ",".join(f"{peer}@broker-{peer}:{controller_port}" for peer in ids),
-        "listeners": ",".join(f"{name}://{_address(own, base_port, name)}" for name in _LISTENERS),
-        # CONTROLLER too: an elected leader tells the others its endpoint (KIP-853). Otherwise that would be the address
-        # without a proxy, and the quorum would bypass the proxies from then on.
-        "advertised.listeners": f"EXTERNAL://{advertised},INTERNAL://broker-{broker}:{internal_port},"
-        f"DIRECT://{_address(own, base_port, 'DIRECT')},CONTROLLER://broker-{broker}:{controller_port}",
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
-        "inter.broker.listener.name": "INTERNAL",
-        "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(directory / "data"),
-    }
+    properties = _properties(directory, broker, ids, settings, advertised, base_port)
     hosts_path, properties_path = directory / "hosts", directory / "server.properties"
     hosts = _hosts(broker, ids, proxied=proxied)
     classpath = ["-cp", f"{jars}/*"]
@@ -183,6 +164,37 @@ def _node(
         environment=environment,
         fault_page=None if interposer is None else control,
     )
+
+
+def _properties(
+    directory: Path,
+    broker: BrokerId,
+    ids: list[BrokerId],
+    settings: Mapping[str, str],
+    advertised: Address,
+    base_port: int,
+) -> dict[str, str]:
+    own = f"127.0.0.{broker}"
+    internal_port, controller_port = base_port + 2, base_port + 1
+    replicas = str(min(3, len(ids)))
+    return {
+        **DEFAULT_SETTINGS,
+        **{name: replicas for name in DEFAULT_SETTINGS if name.endswith("replication.factor")},
+        "transaction.state.log.min.isr": "1" if len(ids) < 3 else "2",
+        **settings,
+        "node.id": str(broker),
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": ",".join(f"{peer}@broker-{peer}:{controller_port}" for peer in ids),
+        "listeners": ",".join(f"{name}://{_address(own, base_port, name)}" for name in _LISTENERS),
+        # CONTROLLER too: an elected leader tells the others its endpoint (KIP-853). Otherwise that would be the address
+        # without a proxy, and the quorum would bypass the proxies from then on.
+        "advertised.listeners": f"EXTERNAL://{advertised},INTERNAL://broker-{broker}:{internal_port},"
+        f"DIRECT://{_address(own, base_port, 'DIRECT')},CONTROLLER://broker-{broker}:{controller_port}",
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
+        "inter.broker.listener.name": "INTERNAL",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(directory / "data"),
+    }
 
 
 def _hosts(broker: BrokerId, ids: list[BrokerId], *, proxied: bool) -> list[str]:

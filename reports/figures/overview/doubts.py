@@ -86,7 +86,7 @@ def _seen_once(analysis: SweepAnalysis) -> list[Doubt]:
 
 
 def _disturbed(judged: Sequence[Judged], *, is_swept: bool) -> list[Doubt]:
-    """Of cells whose speed is told, and of which no warning of the sweep speaks. Under faults damage is what counts,
+    """About cells whose speed is shown, and which no warning of the sweep covers. Under faults only the damage counts,
     and a busy host damages no record."""
     untold = (CellKind.CHAOS, CellKind.SWEEP, CellKind.CEILING) if is_swept else (CellKind.CHAOS,)
     own = [item for item in judged if item.facts.cell.kind not in untold]

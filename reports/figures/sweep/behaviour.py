@@ -98,11 +98,11 @@ def client_figures(facts: CellFacts) -> ClientFigures:
 
 
 def mean_record_queue_us(facts: CellFacts) -> float | None:
-    """What the average record of the measured window waited in its client before it was sent, in microseconds.
+    """How long the average record of the measured window waited in its client before it was sent, in microseconds.
 
-    None where a client does not count it by records: Kafka's record-queue-time-avg is that of batches, which begins
-    with the first record of each, so it is longer than what their records wait on average. The counters are those of
-    the last sample before the window and of the first after it.
+    None if the client does not count it by records. Kafka's record-queue-time-avg counts batches. A batch waits from
+    its first record on, so this is longer than its records wait on average. The counters are those of the last sample
+    before the window and of the first after it.
     """
     start_us, end_us = facts.cell.window_us()
     samples: dict[tuple[str, str], list[tuple[int, float, float]]] = {}

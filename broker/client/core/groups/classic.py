@@ -1,13 +1,12 @@
 """A member under the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, assignments made by the leader.
 
-Owns: the state of the membership and all of its time limits.
+Owns the state of the membership. `CoordinatorLink` keeps its time limits, `Assigning` what leads to an assignment.
+Knows no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
 
 - Heartbeats go on between polls. A member whose application does not poll for max.poll.interval.ms leaves (KIP-62).
 - Eager members give up everything before they join. Cooperative ones give up only what moved, and then join again
   (KIP-429).
 - Static members keep their place (KIP-345). A leader that comes back may be told to keep the assignment (KIP-814).
-
-Knows no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
 """
 
 from __future__ import annotations
@@ -15,15 +14,10 @@ from __future__ import annotations
 import random
 from enum import Enum
 
-from broker.client.core.backoff import Backoff
 from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import KafkaError
-from broker.client.core.groups.assignors import ASSIGNORS_BY_NAME, RebalanceProtocol, rebalance_protocol
-from broker.client.core.groups.encodings import (
-    Subscription,
-    decode_assignment,
-    encode_subscription,
-)
+from broker.client.core.groups.assigning import Assigning
+from broker.client.core.groups.coordinator_link import CoordinatorLink, Due
 from broker.client.core.groups.events import (
     NO_GENERATION,
     NO_MEMBER_ID,
@@ -53,11 +47,8 @@ from broker.client.core.groups.events import (
     Tick,
     TopicsKnown,
 )
-from broker.client.core.groups.leading import Leading
 from broker.client.core.groups.steps import Steps
-from broker.wire.errors import ErrorCode, RemoteProtocolError
-
-NEVER_MS = 2**62
+from broker.wire.errors import ErrorCode
 
 
 class State(Enum):
@@ -83,26 +74,13 @@ class ClassicMember:
 
     def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
         self._config = config
-        self._names = config.partition_assignment_strategy
-        self._protocol = rebalance_protocol(self._names)
         self._topics: frozenset[str] = frozenset()
         self._steps = Steps()
         self._lost_while_taken = False
-        self._has_coordinator = False
-        self._is_sent = False  # the request of JOINING, SYNCING or LEAVING waits for its answer
-        self._is_beating = False  # so does a heartbeat
-        self._beaten_ms = 0  # when the last heartbeat was sent
-        self._heard_ms = 0  # when the coordinator last answered as it should
-        self._polled_ms = 0
-        self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng)
+        self._link = CoordinatorLink(config, rng)
+        self._assigning = Assigning(config)
         self._reason = ""  # of the next join, for the coordinator's log (KIP-800)
         self._wanted_again = ""  # why to join again as soon as the present rebalance is over
-        self._leading: Leading | None = None  # None: the leader is another member
-        self._skips_assignment = False
-        self._assignor = ""
-        self._last_assigned: Partitions = frozenset()  # and in which generation: what a sticky assignor goes by
-        self._last_generation = NO_GENERATION
-        self._assignments: tuple[tuple[str, bytes], ...] = ()
         self.state = State.OUT
         self.generation = NO_GENERATION
         self.member_id = NO_MEMBER_ID
@@ -114,10 +92,10 @@ class ClassicMember:
     # -- the door -------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now_ms: int) -> list[Action]:
+        actions: list[Action] = []
         match event:
             case Tick():
-                self._polled_ms = max(self._polled_ms, event.polled_ms)
-                actions: list[Action] = []
+                self._link.polled(event.polled_ms)
             case Subscribe():
                 actions = self._on_subscribe(event, now_ms)
             case Rejoin():
@@ -125,16 +103,13 @@ class ClassicMember:
             case Leave():
                 actions = self._on_leave(event, now_ms)
             case StepDone():
-                actions = self._on_step_done(now_ms)
+                self._on_step_done(now_ms)
             case TopicsKnown():
                 actions = self._on_topics(event, now_ms)
             case CoordinatorReady():
-                self._has_coordinator = True
-                self._heard_ms = now_ms
-                actions = []
+                self._link.found(now_ms)
             case CoordinatorGone():
-                self._has_coordinator = self._is_sent = self._is_beating = False
-                actions = []
+                self._link.lost()
             case Joined():
                 actions = self._on_joined(event, now_ms)
             case Synced():
@@ -160,18 +135,7 @@ class ClassicMember:
 
     def next_deadline_ms(self) -> int:
         """When a Tick has something to do."""
-        deadlines = [NEVER_MS]
-        if self._is_member():
-            deadlines.append(self._polled_ms + self._config.max_poll_interval_ms)
-            if self._has_coordinator:
-                deadlines.append(self._heard_ms + self._config.session_timeout_ms)
-                if not self._is_beating:
-                    deadlines.append(
-                        max(self._beaten_ms + self._config.heartbeat_interval_ms, self._backoff.not_before_ms)
-                    )
-        if self._has_coordinator and not self._is_sent and self.state in (State.JOINING, State.SYNCING):
-            deadlines.append(self._backoff.not_before_ms)
-        return min(deadlines)
+        return self._link.next_deadline_ms(is_member=self._is_member(), has_question=self._has_question())
 
     # -- what the application wants -------------------------------------------------------------------------------
 
@@ -180,7 +144,7 @@ class ClassicMember:
             return []
         self._topics = event.topics
         self.group_topics = self.group_topics | event.topics
-        self._polled_ms = max(self._polled_ms, now_ms)
+        self._link.polled(now_ms)
         if self.state is State.OUT:
             self.error = None
             self._prepare(now_ms, reason="subscribed")
@@ -198,10 +162,10 @@ class ClassicMember:
             self.state = State.OUT
             return [Out()]
         leaves = self._config.group_instance_id == "" if event.leaves_group is None else event.leaves_group
-        if not (leaves and was_known and self._has_coordinator):
+        if not (leaves and was_known and self._link.is_there):
             return self._on_left(now_ms)
         self.state = State.LEAVING
-        self._is_sent = True
+        self._link.is_asked = True
         return [SendLeave(member_id=self.member_id, reason=event.reason)]
 
     def _on_left(self, now_ms: int) -> list[Action]:
@@ -220,44 +184,37 @@ class ClassicMember:
         self.counters.began(now_ms)
         self.state = State.PREPARING
         self._reason = reason
-        self._is_sent = False
+        self._link.is_asked = False
         if self._steps.taken is not None:
             self._lost_while_taken = self._lost_while_taken or is_lost
-            return
-        if is_lost:
-            self._steps.offered = Step(kind=StepKind.LOST, revoked=self.owned)
-            return
-        if self._protocol is RebalanceProtocol.EAGER:
-            revoked = self.owned
+        elif is_lost:
+            self._steps.offer_lost(self.owned)
         else:
-            revoked = frozenset([each for each in self.owned if each.topic not in self._topics])
-        self._steps.offered = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=self.owned - revoked)
+            revoked = self._assigning.given_up_before_join(self.owned, self._topics)
+            self._steps.offer_prepare(self.owned, revoked=revoked)
 
-    def _on_step_done(self, now_ms: int) -> list[Action]:
+    def _on_step_done(self, now_ms: int) -> None:
         taken = self._steps.end()
         if taken is None:
-            return []  # the member left meanwhile
+            return  # the member left meanwhile
         self.owned = taken.remaining
         if self.state is State.FAILED:
-            self._offer_last_step()
-            return []
-        if self.state is State.PREPARING:
+            self._steps.offer_last(self.owned)
+        elif self.state is State.PREPARING:
             if self._lost_while_taken or taken.kind is StepKind.COMPLETE:
                 is_lost, self._lost_while_taken = self._lost_while_taken, False
                 self._prepare(now_ms, reason=self._reason, is_lost=is_lost)
             else:
                 self._set_joining()
-            return []
-        if self.state is State.COMPLETING:
+        elif self.state is State.COMPLETING:
             self.state = State.STABLE
             self.counters.ended(now_ms)
             if self._wanted_again:
                 self._prepare(now_ms, reason=self._wanted_again)
-        return []
 
     def _set_joining(self) -> None:
         self.state = State.JOINING
-        self._is_sent = False
+        self._link.is_asked = False
 
     def _want_rejoin(self, reason: str, now_ms: int) -> list[Action]:
         """In STABLE at once; if an assignment is under way, after it."""
@@ -276,102 +233,81 @@ class ClassicMember:
     def _on_joined(self, event: Joined, now_ms: int) -> list[Action]:
         if self.state is not State.JOINING:
             return []
-        self._is_sent = False
+        self._link.is_asked = False
         if event.error is ErrorCode.member_id_required:
             self.member_id = event.member_id  # KIP-394: the next try carries it
             return []
         if event.error is not ErrorCode.none:
             return self._on_error(event.error, "JoinGroup", now_ms)
-        self._settled(now_ms)
+        self._link.settled(now_ms)
         self.counters.joins += 1
         self.member_id, self.generation = event.member_id, event.generation
-        self._assignor = event.assignor
-        self._leading = None
-        self._assignments = ()
-        if event.assignor not in ASSIGNORS_BY_NAME:
-            return self._fail(
-                KafkaError(ErrorCode.inconsistent_group_protocol, f"the group chose {event.assignor!r}, not ours")
-            )
-        self.state = State.SYNCING
-        self.group_topics = self._topics
-        self._skips_assignment = event.skips_assignment
-        if event.leader != event.member_id:
-            return []
         try:
-            self._leading = Leading(event.members, self._topics)
-        except RemoteProtocolError as error:
-            return self._fail(KafkaError(ErrorCode.inconsistent_group_protocol, f"a member of the group sent {error}"))
-        self.group_topics = self._leading.topics
-        self.state = State.ASKING
-        return [AskTopics(topics=self._leading.topics)]
+            led_topics = self._assigning.joined(event, self._topics)
+        except KafkaError as error:
+            return self._fail(error)
+        self.group_topics = self._topics if led_topics is None else led_topics
+        self.state = State.SYNCING if led_topics is None else State.ASKING
+        return [] if led_topics is None else [AskTopics(topics=led_topics)]
 
     def _on_topics(self, event: TopicsKnown, now_ms: int) -> list[Action]:
         counts = {name: info.partitions for name, info in event.topics.items()}
-        leading = self._leading
-        if leading is None:
-            return []
         if self.state is State.ASKING and event.is_answer:
-            leading.know(counts)
-            if not self._skips_assignment:
-                self._assignments = leading.assignments(self._assignor)
+            self._assigning.assign(counts)
             self.state = State.SYNCING
-            self._is_sent = False
-        elif not event.is_answer and (changed := leading.take_changed(counts)):
+            self._link.is_asked = False
+        elif not event.is_answer and (changed := self._assigning.take_changed(counts)):
             return self._want_rejoin(f"partitions of {', '.join(changed[:3])} changed", now_ms)
         return []
 
     def _on_synced(self, event: Synced, now_ms: int) -> list[Action]:
         if self.state is not State.SYNCING:
             return []
-        self._is_sent = False
+        self._link.is_asked = False
         if event.error is ErrorCode.rebalance_in_progress:
             self._prepare(now_ms, reason="the group is rebalancing")
             return []
         if event.error is not ErrorCode.none:
             return self._on_error(event.error, "SyncGroup", now_ms)
-        self._settled(now_ms)
+        self._link.settled(now_ms)
         self.counters.syncs += 1
         try:
-            assigned = decode_assignment(event.assignment)
-        except RemoteProtocolError as error:
-            return self._fail(KafkaError(ErrorCode.inconsistent_group_protocol, f"the leader sent {error}"))
-        self._beaten_ms = now_ms
+            assigned = self._assigning.synced(event.assignment, self.generation)
+        except KafkaError as error:
+            return self._fail(error)
+        self._link.synced(now_ms)
         self.state = State.COMPLETING
-        self._last_assigned, self._last_generation = assigned, self.generation
-        if self._protocol is RebalanceProtocol.EAGER:
-            self._steps.offered = Step(kind=StepKind.COMPLETE, assigned=assigned, remaining=assigned)
+        if self._assigning.is_eager:
+            self._steps.offer_anew(assigned)
             return []
-        revoked = self.owned - assigned
-        if revoked:
+        if self.owned - assigned:
             self._wanted_again = "partitions were given up for others to take"
-        self._steps.offered = Step(
-            kind=StepKind.COMPLETE, revoked=revoked, assigned=assigned - self.owned, remaining=assigned
-        )
+        self._steps.offer_change(self.owned, assigned)
         return []
 
     def _on_heartbeat(self, event: HeartbeatAnswered, now_ms: int) -> list[Action]:
-        self._is_beating = False
+        self._link.is_beating = False
         if event.error is ErrorCode.none:
-            self._heard_ms = now_ms
+            self._link.heard(now_ms)
             self.counters.last_heartbeat_ms = now_ms
-            self._backoff.attempts = 0
+            self._link.backoff.attempts = 0
             return []
         if not self._is_member():
             return []  # of a generation that is over
         if event.error is ErrorCode.rebalance_in_progress:
-            self._heard_ms = now_ms
+            self._link.heard(now_ms)
             return self._want_rejoin("the group is rebalancing", now_ms)
         return self._on_error(event.error, "Heartbeat", now_ms)
 
     def _on_error(self, error: ErrorCode, what: str, now_ms: int) -> list[Action]:
         if error in _COORDINATOR_ERRORS:
-            self._backoff.failed(now_ms)
-            self._has_coordinator = self._is_sent = self._is_beating = False
+            self._link.backoff.failed(now_ms)
+            self._link.lost()
             return [DropCoordinator(reason=f"{what}: {error.name}")]
         if error in _LOST_ERRORS:
             return self._lose(now_ms, reason=f"{what}: {error.name}", keeps_id=error is ErrorCode.illegal_generation)
         if error in _REPEATED or error.retriable:
-            self._backoff.failed(now_ms)
+            self._link.backoff.failed(now_ms)
             return []
         return self._fail(KafkaError(error, f"{what} of group {self._config.group_id!r}"))
 
@@ -382,7 +318,7 @@ class ClassicMember:
         self._forget_membership()
         if keeps_id:
             self.member_id = member_id
-        self._backoff.failed(now_ms)
+        self._link.backoff.failed(now_ms)
         if self.owned or self._steps.taken is not None:
             self._prepare(now_ms, reason=reason, is_lost=True)
         elif self.state is not State.PREPARING:
@@ -394,52 +330,45 @@ class ClassicMember:
         self.error = error
         self.state = State.FAILED
         self._forget_membership()
-        self._offer_last_step()
+        self._steps.offer_last(self.owned)
         return []
-
-    def _offer_last_step(self) -> None:
-        self._steps.offered = None
-        if self._steps.taken is None and self.owned:
-            self._steps.offered = Step(kind=StepKind.LOST, revoked=self.owned)
 
     # -- what time asks for ---------------------------------------------------------------------------------------
 
     def _due(self, now_ms: int) -> list[Action]:
-        if self._is_member() and now_ms >= self._polled_ms + self._config.max_poll_interval_ms:
-            return self._leave_for_not_polling(now_ms)
-        if not self._has_coordinator:
-            return []
-        if self._is_member() and now_ms >= self._heard_ms + self._config.session_timeout_ms:
-            self._has_coordinator = self._is_sent = self._is_beating = False
-            return [DropCoordinator(reason="no answer to a heartbeat within session.timeout.ms")]
-        if now_ms < self._backoff.not_before_ms:
-            return []
-        if self.state is State.JOINING and not self._is_sent:
-            self._is_sent = True
-            self._wanted_again = ""
-            return [SendJoin(member_id=self.member_id, protocols=self._protocols(), reason=self._reason)]
-        if self.state is State.SYNCING and not self._is_sent:
-            self._is_sent = True
-            return [
-                SendSync(
-                    member_id=self.member_id,
-                    generation=self.generation,
-                    assignor=self._assignor,
-                    assignments=self._assignments,
-                )
-            ]
-        interval_ms = self._config.heartbeat_interval_ms
-        if self._is_member() and not self._is_beating and now_ms >= self._beaten_ms + interval_ms:
-            self._is_beating = True
-            self._beaten_ms = now_ms
-            self.counters.heartbeats += 1
-            return [SendHeartbeat(member_id=self.member_id, generation=self.generation)]
-        return []
+        match self._link.due(now_ms, is_member=self._is_member(), has_question=self._has_question()):
+            case Due.LEAVE:
+                return self._leave_for_not_polling(now_ms)
+            case Due.DROP:
+                self._link.lost()
+                return [DropCoordinator(reason="no answer to a heartbeat within session.timeout.ms")]
+            case Due.ASK:
+                self._link.is_asked = True
+                return [self._join() if self.state is State.JOINING else self._sync()]
+            case Due.HEARTBEAT:
+                self._link.beat(now_ms)
+                self.counters.heartbeats += 1
+                return [SendHeartbeat(member_id=self.member_id, generation=self.generation)]
+            case None:
+                return []
+
+    def _join(self) -> SendJoin:
+        self._wanted_again = ""
+        protocols = self._assigning.subscriptions(self._topics, self.owned, self.generation)
+        return SendJoin(member_id=self.member_id, protocols=protocols, reason=self._reason)
+
+    def _sync(self) -> SendSync:
+        return SendSync(
+            member_id=self.member_id,
+            generation=self.generation,
+            assignor=self._assigning.assignor,
+            assignments=self._assigning.assignments,
+        )
 
     def _leave_for_not_polling(self, now_ms: int) -> list[Action]:
         """A static member only stops its heartbeats. Its place is kept until the session times out (KIP-345)."""
         member_id = self.member_id
-        has_coordinator = self._has_coordinator
+        has_coordinator = self._link.is_there
         self._lose(now_ms, reason="the application did not poll for max.poll.interval.ms", keeps_id=False)
         if self.state is State.JOINING:  # it had nothing to lose, and joins when the application comes by
             self._prepare(now_ms, reason=self._reason)
@@ -447,27 +376,10 @@ class ClassicMember:
             return []
         return [SendLeave(member_id=member_id, reason="max.poll.interval.ms was exceeded")]
 
-    def _protocols(self) -> tuple[tuple[str, bytes], ...]:
-        result = []
-        for name in self._names:
-            assignor = ASSIGNORS_BY_NAME[name]
-            result.append(
-                (
-                    assignor.name,
-                    encode_subscription(
-                        Subscription(
-                            topics=self._topics,
-                            owned=self.owned,
-                            generation=self.generation,
-                            user_data=assignor.user_data(self._last_assigned, self._last_generation),
-                            rack=self._config.client_rack or None,
-                        )
-                    ),
-                )
-            )
-        return tuple(result)
-
     # -- small things ---------------------------------------------------------------------------------------------
+
+    def _has_question(self) -> bool:
+        return self.state in (State.JOINING, State.SYNCING)
 
     def _is_member(self) -> bool:
         return self.state in _MEMBER and self.generation != NO_GENERATION
@@ -475,16 +387,13 @@ class ClassicMember:
     def _forget_membership(self) -> None:
         self.generation = NO_GENERATION
         self.member_id = NO_MEMBER_ID
-        self._leading = None
-        self._is_sent = self._is_beating = False
-
-    def _settled(self, now_ms: int) -> None:
-        self._backoff.succeeded()
-        self._heard_ms = now_ms
+        self._assigning.forget_members()
+        self._link.expect_nothing()
 
     def check_invariants(self) -> None:
         assert self._steps.offered is None or self.state in (State.PREPARING, State.COMPLETING, State.FAILED)
         self._steps.check_invariants()
+        self._link.check_invariants()
         assert self.generation == NO_GENERATION or self.member_id != NO_MEMBER_ID
         assert self.error is None or self.state in (State.FAILED, State.OUT)
         if self.state in (State.PREPARING, State.COMPLETING):

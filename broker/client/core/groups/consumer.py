@@ -34,7 +34,6 @@ from broker.client.core.groups.events import (
     SendConsumerHeartbeat,
     Step,
     StepDone,
-    StepKind,
     Subscribe,
     Tick,
     TopicsKnown,
@@ -206,12 +205,7 @@ class ConsumerMember:
             self._acknowledge()
             return []
         self.counters.began(now_ms)
-        self._steps.offered = Step(
-            kind=StepKind.COMPLETE,
-            revoked=self.owned - wanted,
-            assigned=wanted - self.owned,
-            remaining=wanted,
-        )
+        self._steps.offer_change(self.owned, wanted)
         return []
 
     def _is_reconciling(self) -> bool:
@@ -234,12 +228,8 @@ class ConsumerMember:
             self._offer_lost(now_ms)
 
     def _offer_lost(self, now_ms: int) -> None:
-        self._steps.offered = None
-        if self._steps.taken is not None:
-            return
-        if self.owned:
-            self._steps.offered = Step(kind=StepKind.LOST, revoked=self.owned)
-        elif self.state is State.LOST:
+        self._steps.offer_last(self.owned)
+        if self.state is State.LOST and self._steps.taken is None and not self.owned:
             self._join(now_ms)
 
     def _on_topics(self, event: TopicsKnown) -> None:

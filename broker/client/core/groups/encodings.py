@@ -1,8 +1,13 @@
 """What members of a classic group tell each other through the coordinator, which does not read it.
 
-Owns: ConsumerProtocolSubscription versions 0 to 3 (KIP-429 owned partitions, KIP-792 generation, KIP-881 rack),
-ConsumerProtocolAssignment, and the user data of the two sticky assignors, byte for byte as Java's client writes them:
-a group may hold members of several libraries. Version 3 is written; newer ones are read as far as they are known.
+Owns the layout of three things:
+
+- ConsumerProtocolSubscription, versions 0 to 3 (KIP-429 owned partitions, KIP-792 generation, KIP-881 rack)
+- ConsumerProtocolAssignment
+- the user data of the two sticky assignors
+
+The bytes are those that Java's client writes, because a group may hold members of several libraries. Version 3 is
+written. Of a newer version the known fields are read.
 Shown by tests/broker_client/test_client_group_encodings.py.
 """
 

@@ -14,8 +14,18 @@ from broker.client.core.groups.encodings import decode_subscription, encode_assi
 class Leading:
     """Of one generation. `counts` is empty until the first assignment."""
 
-    def __init__(self, members: Iterable[tuple[str, str | None, bytes]], own_topics: frozenset[str]) -> None:
-        """`members` as JoinGroup tells them. Raises RemoteProtocolError for metadata that cannot be read."""
+    def __init__(
+        self,
+        members: Iterable[tuple[str, str | None, bytes]],
+        own_topics: frozenset[str],
+        *,
+        keeps_assignment: bool,
+    ) -> None:
+        """`members` as JoinGroup tells them. Raises RemoteProtocolError for metadata that cannot be read.
+
+        `keeps_assignment`: the coordinator keeps the group's last assignment and wants no new one (KIP-814).
+        """
+        self._keeps_assignment = keeps_assignment
         self._members = tuple(
             Member(member_id=member_id, instance_id=instance_id, subscription=decode_subscription(metadata))
             for member_id, instance_id, metadata in members
@@ -28,7 +38,9 @@ class Leading:
         self._counts = {topic: counts.get(topic, 0) for topic in self.topics}
 
     def assignments(self, assignor: str) -> tuple[tuple[str, bytes], ...]:
-        """Of each member, as SyncGroup takes them."""
+        """Of each member, as SyncGroup takes them. Empty if the last assignment is kept."""
+        if self._keeps_assignment:
+            return ()
         existing = {topic: count for topic, count in self._counts.items() if count}
         result = ASSIGNORS_BY_NAME[assignor].assign(self._members, existing)
         return tuple((member_id, encode_assignment(held)) for member_id, held in result.items())

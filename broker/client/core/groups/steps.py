@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.client.core.groups.events import Step
+from broker.client.core.groups.events import Partitions, Step, StepKind
 
 
 class Steps:
@@ -13,6 +13,29 @@ class Steps:
     def __init__(self) -> None:
         self.offered: Step | None = None
         self.taken: Step | None = None
+
+    def offer_prepare(self, owned: Partitions, *, revoked: Partitions) -> None:
+        """Before a join: the application gives up `revoked`, and polls."""
+        self.offered = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=owned - revoked)
+
+    def offer_change(self, owned: Partitions, assigned: Partitions) -> None:
+        """The application gives up and takes only what differs."""
+        self.offered = Step(
+            kind=StepKind.COMPLETE, revoked=owned - assigned, assigned=assigned - owned, remaining=assigned
+        )
+
+    def offer_anew(self, assigned: Partitions) -> None:
+        """The application has given up everything before, and takes all of this."""
+        self.offered = Step(kind=StepKind.COMPLETE, assigned=assigned, remaining=assigned)
+
+    def offer_lost(self, owned: Partitions) -> None:
+        self.offered = Step(kind=StepKind.LOST, revoked=owned)
+
+    def offer_last(self, owned: Partitions) -> None:
+        """The membership has failed. Once the application is done with its step, it gives up what it has."""
+        self.offered = None
+        if self.taken is None and owned:
+            self.offer_lost(owned)
 
     def begin(self) -> Step:
         assert self.offered is not None
