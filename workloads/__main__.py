@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if len(arguments) == 3 and arguments[0] == "--worker":
         return _run_as_worker(int(arguments[1]), int(arguments[2]))
-    if arguments in (["--hub"], ["--agent"], ["--share"]):
+    if arguments in (["--hub"], ["--agent"], ["--share"], ["--depot"]):
         return _run_for_hosts(arguments[0])
     if arguments:
         sys.stderr.write("usage: python -m workloads    (reads one plan, a line of JSON, from stdin)\n")
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_for_hosts(part: str) -> int:
-    """One of the three processes of load on other hosts (workloads/hosts). The first line of stdin is for all three."""
+    """One of the processes of load on other hosts (workloads/hosts). The first line of stdin is for all of them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the whole process group; whoever started us decides
     line = sys.stdin.readline()
     if not line.strip():
@@ -74,6 +74,10 @@ def _run_for_hosts(part: str) -> int:
         from workloads.hosts.agent import run_agent
 
         return run_agent(line)
+    if part == "--depot":
+        from workloads.hosts.depot import run_depot
+
+        return run_depot(line)
     from workloads.hosts.share import run_share
 
     plan = Plan.model_validate_json(line)

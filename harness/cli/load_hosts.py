@@ -30,6 +30,7 @@ from harness.run.client_runtime import client_runtime
 from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
 from harness.run.null_broker import NullBroker
 from harness.run.stop import StopFlag, signals_set
+from harness.run.store_copy import store_of
 from workloads.clients import client_names
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
 
@@ -49,7 +50,12 @@ def make_keys(directory: Path) -> None:
 
 
 def run_worker(
-    master: str, key_file: Path, name: str | None, client_config: Path | None, spool: Path | None
+    master: str,
+    key_file: Path,
+    name: str | None,
+    client_config: Path | None,
+    spool: Path | None,
+    store: str | None = None,
 ) -> ExitCode:
     """Until Ctrl-C or SIGTERM, or until its master refuses it."""
     try:
@@ -65,6 +71,8 @@ def run_worker(
     own_name = name or socket.gethostname()
     if not _NAME.fullmatch(own_name):
         raise UsageError(f"--name: letters, digits, dot, dash and underscore, got {own_name!r}")
+    if store is not None:
+        store_of(store)  # what is wrong with it is said now
     root = default_root(os.environ)
     config = {
         "master_host": host,
@@ -75,6 +83,7 @@ def run_worker(
         "spool": str((spool or root.parent / "load-spool") / own_name),
         "access": {} if client_config is None else dict(read_properties(client_config)),
         "runtimes": _runtimes(),
+        "store": store or "",
     }
     stop = StopFlag()
     with signals_set(stop):

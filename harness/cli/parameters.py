@@ -51,4 +51,11 @@ LoadListen = Annotated[
 LoadKey = Annotated[
     Path | None, typer.Option("--load-key", metavar="FILE", help="master.key of `harness load-keys`, with --load-hosts")
 ]
+LoadStore = Annotated[
+    str | None,
+    typer.Option(
+        "--load-store", metavar="URL",
+        help="load hosts put their run logs there, with --load-hosts: file:///directory or s3://bucket/prefix",
+    ),
+]  # fmt: skip
 NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]

@@ -50,6 +50,9 @@ class Store(Protocol):
     def names(self, prefix: str) -> list[str]:
         """Of all files below it, sorted. StoreError for more than NAMES_MAX."""
 
+    def places(self, prefix: str) -> list[str]:
+        """What has files below it, directly under the prefix: names without the prefix, sorted. As `names` else."""
+
     def remove(self, name: str) -> None:
         """No error if it is not there."""
 
@@ -58,7 +61,9 @@ def open_store(url: str) -> Store:
     """StoreError says what is wrong with the URL, or what is missing. A bucket is not asked for anything yet."""
     parts = urlsplit(url)
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise StoreError("a store's URL holds no credentials and no options: they belong into the environment or ~/.aws")
+        raise StoreError(
+            "a store's URL holds no credentials and no options: they belong into the environment or ~/.aws"
+        )
     if parts.scheme == "file":
         return DirectoryStore(url, _root_of(url, parts.netloc, unquote(parts.path)))
     if parts.scheme == "s3":
@@ -97,6 +102,12 @@ def pieces(store: Store, name: str, offset: int = 0) -> Iterator[bytes]:
         if len(piece) < PIECE_BYTES:
             return
         offset += len(piece)
+
+
+def _bounded(names: list[str], where: str) -> list[str]:
+    if len(names) > NAMES_MAX:
+        raise StoreError(f"{where}: more than {NAMES_MAX:,} files")
+    return sorted(names)
 
 
 def _root_of(url: str, netloc: str, path: str) -> Path:
@@ -169,12 +180,25 @@ class DirectoryStore:
             place = Path(directory)
             if len(place.relative_to(self._root).parts) >= DEPTH_MAX:
                 inner.clear()
-            for file in files:
-                if not file.startswith(".") and not (place / file).is_symlink():
-                    found.append((place / file).relative_to(self._root).as_posix())
-            if len(found) > NAMES_MAX:
-                raise StoreError(f"{self._url}/{prefix}: more than {NAMES_MAX:,} files")
+            found += [
+                (place / file).relative_to(self._root).as_posix()
+                for file in files
+                if not file.startswith(".") and not (place / file).is_symlink()
+            ]
+            _bounded(found, f"{self._url}/{prefix}")
         return sorted(found)
+
+    def places(self, prefix: str) -> list[str]:
+        top = self._root / check_name(prefix) if prefix else self._root
+        try:
+            with os.scandir(top) as entries:
+                inner = (each for each in entries if not each.name.startswith("."))
+                found = [each.name for each in inner if each.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._error(prefix, error) from error
+        return _bounded(found, f"{self._url}/{prefix}")
 
     def remove(self, name: str) -> None:
         path = self._root / check_name(name)
@@ -256,11 +280,21 @@ class BucketStore:
             except FileNotFoundError:
                 return []
 
-        found = self._ask(prefix, find)
-        if len(found) > NAMES_MAX:
-            raise StoreError(f"{self.url}/{prefix}: more than {NAMES_MAX:,} files")
+        found = _bounded(self._ask(prefix, find), f"{self.url}/{prefix}")
         inside = f"{self._root}/"
         return sorted(path.removeprefix(inside) for path in found if path.startswith(inside) and path != top)
+
+    def places(self, prefix: str) -> list[str]:
+        top = self._path(prefix) if prefix else self._root
+
+        def find() -> list[str]:
+            try:
+                found = self._files.ls(top, detail=True)
+            except FileNotFoundError:
+                return []
+            return [str(each["name"]).rsplit("/", 1)[-1] for each in found if each["type"] == "directory"]
+
+        return _bounded(self._ask(prefix, find), f"{self.url}/{prefix}")
 
     def remove(self, name: str) -> None:
         def remove() -> None:

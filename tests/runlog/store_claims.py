@@ -17,8 +17,9 @@ def check_what_was_put_is_read_back(store: Store, directory: Path) -> None:
     store.put_file("run-1/cells/c1/send-p0i0-000000.seg", source)
     store.put_bytes("run-1/index.json", b"{}")
     assert read_all(store, "run-1/cells/c1/send-p0i0-000000.seg", bytes_max=len(content)) == content
-    assert b"".join(pieces(store, "run-1/cells/c1/send-p0i0-000000.seg", offset=PIECE_BYTES + 7)) == (
-        content[PIECE_BYTES + 7 :]
+    assert (
+        b"".join(pieces(store, "run-1/cells/c1/send-p0i0-000000.seg", offset=PIECE_BYTES + 7))
+        == (content[PIECE_BYTES + 7 :])
     )
     assert store.read("run-1/cells/c1/send-p0i0-000000.seg", len(content), 10) == b"", "at the end"
     assert read_all(store, "run-1/index.json", bytes_max=2) == b"{}"
@@ -40,6 +41,9 @@ def check_a_put_replaces_and_a_remove_removes(store: Store) -> None:
     store.put_bytes("ab/three", b"3")
     assert read_all(store, "a/b/one", bytes_max=100) == b"second"
     assert store.names("a") == ["a/b/one", "a/c/two"], "a prefix is a directory, not the beginning of a name"
+    assert store.places("") == ["a", "ab"]
+    assert store.places("a") == ["b", "c"]
+    assert store.places("absent") == []
     store.remove("a/b/one")
     store.remove("a/b/one")
     assert store.names("a") == ["a/c/two"]

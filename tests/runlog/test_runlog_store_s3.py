@@ -92,9 +92,7 @@ def test_wrong_credentials_are_told_without_a_word_of_them(
     assert server.secret_key not in repr(found.value.__cause__)
 
 
-def test_a_server_that_is_away_is_an_error_and_no_endless_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_away_is_an_error_and_no_endless_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = S3Server(tmp_path / "s3")
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)

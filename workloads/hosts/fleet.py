@@ -68,9 +68,12 @@ class _Part:
 class HostsFleet:
     start_delay_ms = START_DELAY_MS
 
-    def __init__(self, plan: Plan, *, registry: Registry, tell: Tell, run_id: str, environment: Any) -> None:
-        """ClockBoundError, named by host, if a clock cannot be held against ours."""
-        self._plan, self._tell, self.environment = plan, tell, environment
+    def __init__(
+        self, plan: Plan, *, registry: Registry, tell: Tell, run_id: str, environment: Any, store: str = ""
+    ) -> None:
+        """ClockBoundError, named by host, if a clock cannot be held against ours. `store`: its token, if the run has
+        one."""
+        self._plan, self._tell, self.environment, self._store = plan, tell, environment, store
         self._registry = registry
         self._cell = wire.OfCell(run_id=run_id, cell_id=plan.cell_id)
         hosts = {host.name: host for host in registry.alive()}
@@ -83,7 +86,8 @@ class HostsFleet:
             shift_ns = round(_bound(hosts[name]).at(middle_ns).offset_ns)
             self.parts[name] = _Part(hosts[name], plan, share, shift_ns, self._cell)
         self._gatherers = {
-            name: Gatherer(self._cell, part.live, self._asker(part)) for name, part in self.parts.items()
+            name: Gatherer(self._cell, part.live, self._asker(part), uses_store=bool(store))
+            for name, part in self.parts.items()
         }
         self._next_gather_s = time.monotonic() + GATHER_S
         self._is_over = False
@@ -118,6 +122,7 @@ class HostsFleet:
                 share=part.share,
                 t0_monotonic_ns=plan.t0_monotonic_ns + part.shift_ns,
                 harness_t0_ns=plan.t0_monotonic_ns,
+                store=self._store,
             )
             part.wanted["plan"] = (wire.PLAN, document.model_dump(mode="json"))
         self._wait_prepared()
@@ -320,6 +325,7 @@ class HostsFleet:
             schedule_lag_us_p99=lag_p99,
             late_sends=sum(report["late_sends"] for report in part.reports or ()),
             files=gatherer.files,
+            files_stored=gatherer.stored_only,
             bytes=gatherer.bytes,
             is_gathered=gatherer.is_whole(),
         )
