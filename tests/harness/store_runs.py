@@ -121,8 +121,6 @@ def check_lost_directory(directory: Path, workers: Workers, url: str, more: Mapp
     assert identities(sent, has_outcome) == {(int(row["producer"]), int(row["seq"])) for row in at_hosts["send"]}
     assert received.num_rows == len(at_hosts["recv"]) > 0
     assert all(host["is_gathered"] and host["files"] >= 3 for host in outcome_of(run_dir)["load_hosts"])
-    report = harness(directory, ["report", str(run_dir)])
-    assert report.returncode == 4, report.stdout[-3000:] + report.stderr[-3000:]  # whole, and of an interrupted cell
     wait_until(lambda: not list(workers.spool.glob("*/*/cells")), "load hosts forget what the store keeps", 300)
     nothing = harness(directory, ["gather", str(run_dir), "--load-store", url], more)
     assert nothing.returncode == 0
