@@ -69,7 +69,7 @@ def check_everything_is_accounted_for(run_dir: Path) -> None:
 
 def check_kept(directory: Path, run_dir: Path, url: str, more: Mapping[str, str] | None = None) -> None:
     """The ended cell is in the store as a whole, without segments, and comes back from there, byte for byte."""
-    with _environment(more):
+    with environment_of(more):
         store = open_store(url)
         (mark,) = store.places("")
         (cell,) = store.places(f"{mark}/cells")
@@ -107,7 +107,7 @@ def check_lost_directory(directory: Path, workers: Workers, url: str, more: Mapp
 
     def are_in_store() -> bool:
         """Load hosts stop after a minute without their master; then the rest is put."""
-        with _environment(more):
+        with environment_of(more):
             store = open_store(url)
             names = store.names("")
         return sum(name.endswith("/index.json") for name in names) == 2 and not _unended(directory)
@@ -131,7 +131,7 @@ def _unended(directory: Path) -> bool:
     return has_share(directory, "left") or has_share(directory, "right")
 
 
-class _environment:
+class environment_of:
     """Of this process for a moment, as the processes of the test have it."""
 
     def __init__(self, more: Mapping[str, str] | None) -> None:

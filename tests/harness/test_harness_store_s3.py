@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runlog.files.store import open_store
 from tests.harness import store_runs
 from tests.harness.load_workers import Workers
 from tests.runlog import s3_server
@@ -43,6 +44,7 @@ def test_a_run_by_way_of_a_bucket_and_no_credentials_anywhere(
 ) -> None:
     run_dir = store_runs.check_run(tmp_path, workers, url, server.environment)
     store_runs.check_kept(tmp_path, run_dir, url, server.environment)
+    check_ended_cells_can_be_read_where_they_lie(server, url)
     for place in (tmp_path, server.directory / "data"):
         assert files_with(place, server.secret_key) == []
         assert files_with(place, server.access_key) == []
@@ -50,6 +52,18 @@ def test_a_run_by_way_of_a_bucket_and_no_credentials_anywhere(
 
 def test_a_run_is_made_anew_from_a_bucket_alone(tmp_path: Path, workers: Workers, server: S3Server, url: str) -> None:
     store_runs.check_lost_directory(tmp_path, workers, url, server.environment)
+
+
+def check_ended_cells_can_be_read_where_they_lie(server: S3Server, url: str) -> None:
+    """By others, as the guide says: the store has the layout of a run directory."""
+    import pandas as pd
+    import s3fs
+
+    with store_runs.environment_of(server.environment):
+        (mark,) = open_store(url).places("")
+        sent = pd.read_parquet(f"{url.removeprefix('s3://')}/{mark}/send", filesystem=s3fs.S3FileSystem())
+    assert len(sent) == 990
+    assert set(sent["cell"]) == {"sweep-baseline"}
 
 
 def files_with(place: Path, text: str) -> list[str]:
