@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -366,7 +366,7 @@ def run_records(directory: Path, records: int, rate_per_s: int, record_bytes: in
 
 def _disturb(process: subprocess.Popen[bytes], run_dir: Path, workers: Workers, records: int, said: list[str]) -> None:
     """The cut at a quarter, the kill at four fifths of the records."""
-    steps = [
+    steps: list[tuple[float, str, Callable[[], None]]] = [
         (0.25, f"the link of two was cut for {CUT_S:.0f} s", lambda: workers.link.cut(CUT_S)),
         (0.8, "three was killed and started anew", lambda: workers.kill_and_start_again("three")),
     ]

@@ -20,7 +20,7 @@ from runlog.files.stored import (
 )
 from tests.workloads.load_hosts import wait_until
 from workloads.hosts import depot_process, wire
-from workloads.hosts.depot import DUE, CellDepot, Due, marked, note_due
+from workloads.hosts.depot import DUE, CellDepot, DepotConfig, Due, _Depot, marked, note_due
 from workloads.hosts.depot_process import DepotProcess
 from workloads.hosts.gather import Gatherer
 from workloads.hosts.spool import Spool
@@ -212,6 +212,35 @@ def test_a_depot_that_is_killed_gives_way_to_the_link_and_the_next_one_stores_wh
     assert [each.name for each in running.files(is_running=True).files if each.is_stored] == [CLOSED]
     start(store.url)
     wait_until(lambda: (found := listed(store)) is not None and found.is_whole, "the next worker has stored the rest")
+
+
+@pytest.mark.slow
+def test_a_share_that_runs_is_never_taken_for_finished_after_the_store_failed(
+    store: DirectoryStore, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The spool was looked at for leftovers in the middle of the cell, and open segments were put as whole ones."""
+    told: list[dict[str, object]] = []
+    config = DepotConfig(url=store.url, spool=spool.live(CELL).parents[3], host="left")
+    depot = _Depot(config, store, told.append)
+    due = note_due(spool, CELL, TOKEN)
+    depot._carry_out({"do": "begin", "due": due.model_dump()})
+    put_file = store.put_file
+
+    def full(_name: str, _path: Path) -> None:
+        raise StoreError("no space")
+
+    monkeypatch.setattr(store, "put_file", full)
+    depot._step()
+    assert told[-1]["problem"] == "no space"
+    monkeypatch.setattr(store, "put_file", put_file)
+    depot._next_spool_s = 0.0
+    assert not depot._may_look_at_spool()
+    depot._carry_out({"do": "end"})
+    assert depot._may_look_at_spool()
+    depot._look_at_spool()
+    found = listed(store)
+    assert found is not None
+    assert found.is_whole, "afterwards it is stored after all"
 
 
 @pytest.mark.slow

@@ -41,6 +41,9 @@ from workloads.hosts.wire import FilesOfCell, Name, OfCell, Place, StoreToken
 
 LOOK_S: Final = 1.0
 SPOOL_S: Final = 60.0  # between two looks for what earlier cells have left
+SETTLE_S: Final = (
+    15.0  # before the first: a share whose agent was killed ends by itself, and closes its files, in this time
+)
 LEFT_MAX: Final = 1_000  # cells that one look takes from the spool
 DUE: Final = "store.json"  # beside the cell's `live`: that it goes into the store
 
@@ -135,9 +138,9 @@ class _Depot:
         self._wake = threading.Event()
         self._current: CellDepot | None = None
         self._cell: OfCell | None = None
-        self._is_running = False
+        self._is_running = False  # its share: then nobody else may take its files for finished
         self._is_over = False
-        self._next_spool_s = 0.0
+        self._next_spool_s = time.monotonic() + SETTLE_S
 
     def run(self) -> None:
         threading.Thread(target=self._read_commands, daemon=True).start()
@@ -145,11 +148,15 @@ class _Depot:
             while self._commands:
                 self._carry_out(self._commands.popleft())
             self._step()
-            if self._current is None and time.monotonic() >= self._next_spool_s and not self._is_over:
+            if self._may_look_at_spool():
                 self._next_spool_s = time.monotonic() + SPOOL_S
                 self._look_at_spool()
             self._wake.wait(LOOK_S)
             self._wake.clear()
+
+    def _may_look_at_spool(self) -> bool:
+        is_idle = self._current is None and not self._is_running and not self._commands and not self._is_over
+        return is_idle and time.monotonic() >= self._next_spool_s
 
     def _read_commands(self) -> None:
         for line in sys.stdin:

@@ -36,6 +36,7 @@ class DepotProcess:
         self._stored: frozenset[str] = frozenset()
         self._is_storing = False
         self._progress_s: float | None = None  # since the share ended
+        self._is_ended = True  # the depot knows of no share that runs
         self._process: subprocess.Popen[bytes] | None = None
         if url:
             self._process = subprocess.Popen(
@@ -54,13 +55,16 @@ class DepotProcess:
         if self._process is None or self._process.poll() is not None:
             self._say(f"{cell.cell_id}: there is no store here (--store), so its run log goes over the link")
             return
-        self._cell, self._is_storing = cell, True
+        self._cell, self._is_storing, self._is_ended = cell, True, False
         self._tell({"do": "begin", "due": note_due(self._spool, cell, token).model_dump()})
 
     def share_ended(self) -> None:
-        if self._is_storing and self._progress_s is None:
+        if self._is_ended:
+            return
+        self._is_ended = True
+        self._tell({"do": "end"})
+        if self._is_storing:
             self._progress_s = time.monotonic()
-            self._tell({"do": "end"})
 
     def mark(self, found: FilesOfCell) -> FilesOfCell:
         self._step()

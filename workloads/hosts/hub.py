@@ -127,7 +127,7 @@ class Hub:
             case "gather":
                 self._gather(Path(command["run_dir"]), command["cell_id"], command["hosts"])
             case "forget":
-                self._forget(frozenset(command["but"]))
+                self._forget(frozenset(command.get("but", ())))
             case "end":
                 self._is_over = True
 
