@@ -64,6 +64,12 @@ class _Part:
         if self.state is not None and time.monotonic() - self.state_s > DEAD_S:
             self.is_dead = True
 
+    def start_anew(self, host: Host) -> None:
+        """Its worker was started anew: its share is gone, its files are not."""
+        self.client_id, self.host = host.client_id, host
+        self.problem = self.problem or "its worker was started anew in the middle of the cell"
+        self.is_dead = True
+
 
 class HostsFleet:
     start_delay_ms = START_DELAY_MS
@@ -193,10 +199,8 @@ class HostsFleet:
         part = self.parts.get(host.name)
         if part is None or not isinstance(data, dict):
             return
-        if part.client_id != host.client_id:  # its worker was started anew: its share is gone, its files are not
-            part.client_id, part.host = host.client_id, host
-            part.problem = part.problem or "its worker was started anew in the middle of the cell"
-            part.is_dead = True
+        if part.client_id != host.client_id:
+            part.start_anew(host)
         if kind in (wire.FILES, wire.CHUNK):
             self._on_run_log(host.name, kind, data)
         elif data.get("cell_id") == self._plan.cell_id:
@@ -221,7 +225,15 @@ class HostsFleet:
 
     # --- looking after them -------------------------------------------------------------------------------------------
 
+    def _find_restarted(self) -> None:
+        """A new worker is asked nothing under the address of the old one, so it would never say anything."""
+        for host in self._registry.alive():
+            part = self.parts.get(host.name)
+            if part is not None and part.client_id != host.client_id:
+                part.start_anew(host)
+
     def _look(self) -> None:
+        self._find_restarted()
         for part in self.parts.values():
             if part.reports is None:
                 part.look()
@@ -250,6 +262,7 @@ class HostsFleet:
         began_s = time.monotonic()
         next_list_s = 0.0
         while time.monotonic() < deadline_s:
+            self._find_restarted()
             waiting = [
                 gatherer
                 for name, gatherer in self._gatherers.items()
