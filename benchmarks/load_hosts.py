@@ -43,7 +43,7 @@ from workloads.hosts.keys import new_keys, write_keys
 RESULTS: Final = Path(__file__).with_name("results")
 SKEW_NS_MAX: Final = 5_000_000
 DRIFT_PPM: Final = 50.0
-AT_ONCE: Final = 8  # agents of one hub
+AT_ONCE: Final = 20  # agents of one hub
 SAMPLES: Final = (8, 20, 40)  # round trips after which the bound is asked for
 TRIAL_S_MAX: Final = 300.0
 CUT_S: Final = 10.0
