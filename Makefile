@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 CACHE := $(CURDIR)/.cache
 TOXIPROXY_VERSION := v2.12.0
 TOXIPROXY := $(CACHE)/bin/toxiproxy-server
+VERSITYGW_VERSION := v1.8.0
 RUNTIME := $(VENV)/.runtime-installed
 COMPILED := broker/wire/_record_check
 DEV := $(VENV)/.dev-installed
@@ -82,7 +83,7 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 	@$(BIN)/harness run demo --cluster kafka --client confluent
 
 # What needs a server or an engine of its own has a target of its own.
-ELSEWHERE := not docker and not external and not redis and not connect
+ELSEWHERE := not docker and not external and not redis and not connect and not store
 # A file is one worker's, who keeps its cluster. tests/conftest.py has the longest files first, and gives all files that
 # share a Spark session to one worker.
 pytest_in_parallel = $(BIN)/python -m pytest -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder
@@ -119,6 +120,13 @@ test-docker: setup-dev  ## brokers in containers; needs an engine, builds the im
 test-redis: setup-dev  ## redelivered records removed by a real Redis; installs redis-server where apt-get may
 	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server >/dev/null; }
 	$(BIN)/python -m pytest -m redis
+
+# s3fs needs python-dateutil 2, and the rest of us has 4: so it lies beside the environment (docs/decisions/0014-store.md).
+.PHONY: test-store
+test-store: setup-dev  ## run logs in a bucket of a real S3 server (versitygw, built with Go)
+	GOBIN=$(CACHE)/bin go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
+	$(BIN)/pip install --require-hashes --no-deps -q --upgrade --target $(CACHE)/store -r requirements-store.lock
+	PYTHONPATH=$(CURDIR):$(CACHE)/store $(BIN)/python -m pytest -m store
 
 .PHONY: demo-docker
 demo-docker:  ## brokers, Toxiproxy, load and report in containers; ends with the report in ./runs (BASE_IMAGE=... likewise)

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if len(arguments) == 3 and arguments[0] == "--worker":
         return _run_as_worker(int(arguments[1]), int(arguments[2]))
-    if arguments in (["--hub"], ["--agent"], ["--share"], ["--fault-hub"], ["--fault-agent"]):
+    if arguments in (["--hub"], ["--agent"], ["--share"], ["--fault-hub"], ["--fault-agent"], ["--depot"]):
         return _run_for_hosts(arguments[0])
     if arguments:
         sys.stderr.write("usage: python -m workloads    (reads one plan, a line of JSON, from stdin)\n")
@@ -82,6 +82,10 @@ def _run_for_hosts(part: str) -> int:
         from workloads.hosts.fault_agent import run_fault_agent
 
         return run_fault_agent(line)
+    if part == "--depot":
+        from workloads.hosts.depot import run_depot
+
+        return run_depot(line)
     from workloads.hosts.share import run_share
 
     plan = Plan.model_validate_json(line)

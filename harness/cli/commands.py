@@ -29,6 +29,7 @@ from harness.cli.parameters import (
     LoadHosts,
     LoadKey,
     LoadListen,
+    LoadStore,
     NoCertify,
     NoReport,
     RunDir,
@@ -82,6 +83,7 @@ def run(
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = "127.0.0.1:5558",
+    load_store: LoadStore = None,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
     if not (dry_run or no_report):
@@ -96,7 +98,7 @@ def run(
         argv=tuple(sys.argv[1:]), web_port=web_port if web else None,
         cells=tuple(cell or ()), allow=allow, artifacts=artifacts, certify=not no_certify,
         client_config=client_config,
-        load_hosts=_load_hosts(load_hosts, load_listen, load_key, web=web, of_faults=fault_hosts),
+        load_hosts=_load_hosts(load_hosts, load_listen, load_key, load_store, web=web, of_faults=fault_hosts),
         fault_hosts=_fault_hosts(fault_hosts, fault_listen, load_key),
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
@@ -180,6 +182,7 @@ def chaos(
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = "127.0.0.1:5558",
+    load_store: LoadStore = None,
 ) -> None:
     """Run chaos scenarios: all their cases, or those named.
 
@@ -195,7 +198,8 @@ def chaos(
         engine=cluster, bootstrap_server=bootstrap_server, client=client, seed=seed, dry_run=dry_run,
         toxiproxy=toxiproxy, spark_master=spark_master, run_dir=run_dir, make_report=not no_report,
         argv=tuple(sys.argv[1:]), cells=tuple(cell or ()), allow=allow, artifacts=artifacts,
-        client_config=client_config, load_hosts=_load_hosts(load_hosts, load_listen, load_key, of_faults=fault_hosts),
+        client_config=client_config,
+        load_hosts=_load_hosts(load_hosts, load_listen, load_key, load_store, of_faults=fault_hosts),
         fault_hosts=_fault_hosts(fault_hosts, fault_listen, load_key),
     )  # fmt: skip
     if not (scenarios or smoke or yes or cell or case or dry_run):
@@ -224,13 +228,24 @@ def report(
 @app.command()
 def gather(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="directory of a run whose harness died")],
-    load_key: Annotated[Path, typer.Option("--load-key", metavar="FILE", help="master.key of that run")],
+    load_key: Annotated[
+        Path | None, typer.Option("--load-key", metavar="FILE", help="master.key of that run: ask its load hosts")
+    ] = None,
     load_listen: LoadListen = "127.0.0.1:5557",
+    load_store: Annotated[
+        str | None, typer.Option("--load-store", metavar="URL", help="make a lost directory anew from this store")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="NAME", help="in that store; default the directory's name")
+    ] = None,
 ) -> None:
-    """Bring the run logs that load hosts still have of a run whose harness died; then `harness report` shows them."""
+    """Bring the run logs that load hosts still have of a run whose harness died; then `harness report` shows them.
+
+    They come from the store of the run, if it has one, and from the load hosts themselves with --load-key.
+    """
     from harness.cli.gather import gather_run
 
-    raise typer.Exit(gather_run(directory, load_listen, load_key))
+    raise typer.Exit(gather_run(directory, load_listen, load_key, load_store, run))
 
 
 @app.command()
@@ -361,6 +376,10 @@ def worker(
             "--allow-faults", metavar="FILE", help="be a fault host: what may be done to the brokers here (YAML)"
         ),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URL", help="put run logs there, for runs with --load-store: file:// or s3://"),
+    ] = None,
 ) -> None:
     """Be a load host: send and read for runs that are driven from another host, until Ctrl-C.
 
@@ -368,7 +387,7 @@ def worker(
     """
     from harness.cli.load_hosts import run_worker
 
-    raise typer.Exit(run_worker(master, key, name, client_config, spool, allow_faults))
+    raise typer.Exit(run_worker(master, key, name, client_config, spool, allow_faults, store))
 
 
 @app.command("load-keys")
@@ -388,19 +407,27 @@ def clean(client_config: ClientConfig = None) -> None:
 
 
 def _load_hosts(
-    count: int | None, listen: str, key: Path | None, *, web: bool = False, of_faults: int | None = None
+    count: int | None,
+    listen: str,
+    key: Path | None,
+    store: str | None = None,
+    *,
+    web: bool = False,
+    of_faults: int | None = None,
 ) -> LoadHostsRequest | None:
     """None: the load runs here. UsageError for options that do not fit together. `of_faults`: hosts that need the key
     too."""
     if count is None:
         if key is not None and of_faults is None:
             raise UsageError("--load-key needs --load-hosts N or --fault-hosts N")
+        if store is not None:
+            raise UsageError("--load-store needs --load-hosts N: without them all run logs are here")
         return None
     if web:
         raise UsageError("--web shows the load of one host: leave it out with --load-hosts")
     from harness.run.load_hosts import load_hosts_request
 
-    return load_hosts_request(count, listen, key)
+    return load_hosts_request(count, listen, key, store)
 
 
 def _fault_hosts(count: int | None, listen: str, key: Path | None) -> LoadHostsRequest | None:

@@ -31,6 +31,7 @@ from harness.run.fault_hosts import FaultHosts, fault_host_line
 from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
 from harness.run.null_broker import NullBroker
 from harness.run.stop import StopFlag, signals_set
+from harness.run.store_copy import store_of
 from workloads.clients import client_names
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
 
@@ -56,6 +57,7 @@ def run_worker(
     client_config: Path | None,
     spool: Path | None,
     allow_faults: Path | None = None,
+    store: str | None = None,
 ) -> ExitCode:
     """Until Ctrl-C or SIGTERM, or until its master refuses it."""
     try:
@@ -71,11 +73,13 @@ def run_worker(
     own_name = name or socket.gethostname()
     if not _NAME.fullmatch(own_name):
         raise UsageError(f"--name: letters, digits, dot, dash and underscore, got {own_name!r}")
+    if store is not None:
+        store_of(store)  # what is wrong with it is said now
     root = default_root(os.environ)
     if allow_faults is not None:
-        if client_config is not None or spool is not None:
+        if client_config is not None or spool is not None or store is not None:
             raise UsageError(
-                "--allow-faults makes a fault host, which sends no load: leave --client-config, --spool out"
+                "--allow-faults makes a fault host, which sends no load: leave --client-config, --spool, --store out"
             )
         from harness.cli.fault_worker import run_fault_worker
 
@@ -89,6 +93,7 @@ def run_worker(
         "spool": str((spool or root.parent / "load-spool") / own_name),
         "access": {} if client_config is None else dict(read_properties(client_config)),
         "runtimes": _runtimes(),
+        "store": store or "",
     }
     stop = StopFlag()
     with signals_set(stop):

@@ -67,4 +67,11 @@ FaultListen = Annotated[
     str,
     typer.Option("--fault-listen", metavar="HOST:PORT", help="where fault hosts are waited for, with --fault-hosts"),
 ]
+LoadStore = Annotated[
+    str | None,
+    typer.Option(
+        "--load-store", metavar="URL",
+        help="load hosts put their run logs there, with --load-hosts: file:///directory or s3://bucket/prefix",
+    ),
+]  # fmt: skip
 NoReport = Annotated[bool, typer.Option("--no-report", help="leave the analysis out; `harness report` does it later")]

@@ -14,6 +14,7 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
+from runlog.records.documents import read_run_record
 
 
 def report_directories(
@@ -31,9 +32,10 @@ def report_directories(
             for line in recover_run(directory):
                 print(line, file=sys.stderr)
             if names := hosts_to_gather(directory):
+                key = "" if read_run_record(directory).store else " --load-key master.key"
                 print(
-                    f"load hosts still have run logs of this run ({', '.join(names)}): `harness gather {directory} "
-                    "--load-key master.key` brings them",
+                    f"load hosts still have run logs of this run ({', '.join(names)}): `harness gather {directory}"
+                    f"{key}` brings them",
                     file=sys.stderr,
                 )
             codes.append(report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))

@@ -87,7 +87,7 @@ class CellRun:
             outcome=self._outcome,
             cluster_events=self._cluster_events,
         )
-        self._load.on_hosts = self._write  # a harness that is killed has said who has what
+        self._load.on_hosts = self._write_for_gathering
         self._files: FilesRecord | None = None
         if chaos is not None:
             chaos.on_cluster_event = self._cluster_events.append
@@ -236,6 +236,12 @@ class CellRun:
         if problems:
             self._outcome.note(*problems)
             self._write()
+
+    def _write_for_gathering(self) -> None:
+        """A harness that is killed, or a host that is lost, has said who has what."""
+        self._write()
+        if self._context.copy is not None:
+            self._context.copy.cell_written(self._planned.cell_id)
 
     def _list_files(self) -> None:
         """Nobody writes any more, so from now on a file that is lost or changed can be noticed. Without this list the

@@ -10,6 +10,7 @@ from chaos.lease import Lease
 from harness.run.certificates import Certification
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
+from harness.run.store_copy import RunCopy
 from runlog.files.clock import RunClock
 from runlog.files.redaction import Redactor
 
@@ -33,4 +34,5 @@ class RunContext:
     redactor: Redactor = field(default_factory=Redactor)  # everything that is written or shown goes through it
     web_port: int | None = None  # where Locust's own view of each cell is served
     mark: str = field(default_factory=new_mark)
+    copy: RunCopy | None = None  # in a store that load hosts reach too
     certification: Certification = field(default_factory=Certification)  # grows until the first cell begins

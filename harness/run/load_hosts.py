@@ -10,14 +10,16 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from broker.wire.addresses import AddressError, format_address, parse_address
 from harness import VERSION
 from harness.errors import CellError, EnvironmentFault, LoadHostsLost, UsageError
+from harness.run.store_copy import RunCopy, store_of
 from harness.run.workload_process import WorkloadProcess
+from runlog.files.store import Store
 from runlog.records.hosts import HostState, LoadHostRecord
 from runlog.records.load import CeilingsTold, HostCeiling, HostsTold, LoadEnded, LoadError, LoadEvent
 from workloads.hosts.keys import KeyFileError, LinkKey, read_key
@@ -40,10 +42,13 @@ class LoadHostsRequest:
     listen_host: str
     listen_port: int
     key: LinkKey
+    store: Store | None = None  # where load hosts put their run logs; none: they come over the link
 
 
-def load_hosts_request(count: int, listen: str, key_file: Path | None, *, option: str = "--load") -> LoadHostsRequest:
-    """UsageError for an address or a key that cannot be used. `option`: the beginning of the options' names."""
+def load_hosts_request(
+    count: int, listen: str, key_file: Path | None, store: str | None = None, *, option: str = "--load"
+) -> LoadHostsRequest:
+    """UsageError for an address, a key or a store that cannot be used. `option`: the beginning of the options' names."""
     try:
         host, port = parse_address(listen)
     except AddressError as error:
@@ -56,7 +61,9 @@ def load_hosts_request(count: int, listen: str, key_file: Path | None, *, option
         key = read_key(key_file, "master")
     except KeyFileError as error:
         raise UsageError(f"--load-key: {error}") from error
-    return LoadHostsRequest(count=count, listen_host=host, listen_port=port, key=key)
+    return LoadHostsRequest(
+        count=count, listen_host=host, listen_port=port, key=key, store=None if store is None else store_of(store)
+    )
 
 
 def _nothing() -> None:
@@ -66,8 +73,15 @@ def _nothing() -> None:
 class LoadHosts:
     """The hub of one run. `start` waits until all load hosts are there."""
 
-    def __init__(self, request: LoadHostsRequest, run_id: str, stderr_path: Path, t0_monotonic_ns: int) -> None:
-        self._request = request
+    def __init__(
+        self,
+        request: LoadHostsRequest,
+        run_id: str,
+        stderr_path: Path,
+        t0_monotonic_ns: int,
+        copy: RunCopy | None = None,
+    ) -> None:
+        self._request, self._copy = request, copy
         self._hub = WorkloadProcess(stderr_path, _COMMAND)
         self._say(
             {
@@ -77,6 +91,7 @@ class LoadHosts:
                 "version": VERSION,
                 "run_id": run_id,
                 "t0_monotonic_ns": t0_monotonic_ns,
+                "store": "" if copy is None else copy.token,
             }
         )
         self.present: tuple[LoadHostRecord, ...] = ()
@@ -144,7 +159,7 @@ class LoadHosts:
 
     def forget(self) -> None:
         """What was gathered last may go at the load hosts."""
-        self._say({"do": "forget"})
+        self._say({"do": "forget", "but": []})
 
     def take(self, *, all_needed: bool) -> HubLoad:
         """The load of the next cell. LoadHostsLost if nobody is left, or not all are where all are needed."""
@@ -156,7 +171,7 @@ class LoadHosts:
                 f"{self._request.count - there} of {self._request.count} load hosts were lost, and the suite says "
                 "lost_load_host: end"
             )
-        return HubLoad(self._hub)
+        return HubLoad(self._hub, self._copy)
 
     def stop(self) -> None:
         """The hub first sees that load hosts forget what they were told to."""
@@ -183,8 +198,9 @@ class HubLoad:
     carries_access = False  # credentials stay where they are: each worker has its own --client-config
     prepare_s = PREPARE_S
 
-    def __init__(self, hub: WorkloadProcess) -> None:
-        self._hub = hub
+    def __init__(self, hub: WorkloadProcess, copy: RunCopy | None = None) -> None:
+        self._hub, self._copy = hub, copy
+        self._plan: Mapping[str, Any] = {}
         self._has_begun = False
         self._is_over = False
         self.hosts: tuple[LoadHostRecord, ...] = ()
@@ -197,7 +213,7 @@ class HubLoad:
         self._hub.wait_ready(timeout_s, should_stop)
 
     def begin(self, plan: Mapping[str, Any]) -> None:
-        self._has_begun = True
+        self._has_begun, self._plan = True, plan
         self._hub.say({"do": "cell", "plan": {**plan, "runtime": {}, "web_port": None}})
 
     def next_event(self, timeout_s: float) -> LoadEvent | None:
@@ -213,7 +229,7 @@ class HubLoad:
     def forget(self) -> None:
         """What was gathered in this cell may go at the load hosts."""
         with contextlib.suppress(CellError):  # the hub has ended: it stays there, and is in nobody's way
-            self._hub.say({"do": "forget"})
+            self._hub.say({"do": "forget", "but": [host.name for host in self.hosts if not host.is_gathered]})
 
     def problem_of(self, event: LoadError | LoadEnded) -> str:
         return self._hub.problem_of(event)
@@ -234,10 +250,57 @@ class HubLoad:
         while not self._is_over and time.monotonic() < deadline_s:
             if isinstance(self.next_event(0.2), LoadEnded):
                 break
+        self._fetch_stored()
         return 0
+
+    def _fetch_stored(self) -> None:
+        """What load hosts have put into the store. If the store does not give it back, it comes over the link."""
+        if self._copy is None:
+            return
+        fetched = tuple(map(self._with_stored, self.hosts))
+        lacking = [host.name for host in fetched if host.files_stored and not host.is_gathered]
+        if lacking and self._hub.is_running():
+            with contextlib.suppress(CellError):
+                by_link = self._by_link(lacking)
+                fetched = tuple(by_link.get(host.name, host) for host in fetched)
+        self.hosts = fetched
+
+    def _with_stored(self, host: LoadHostRecord) -> LoadHostRecord:
+        assert self._copy is not None
+        if not host.files_stored:
+            return host
+        found = self._copy.fetch(str(self._plan["cell_id"]), host.name)
+        if found.problem or found.files < host.files_stored:
+            return _not_gathered(host, found.problem or "the store has lost some of its run log")
+        return replace(host, files=(host.files or 0) + host.files_stored, bytes=(host.bytes or 0) + found.bytes)
+
+    def _by_link(self, names: list[str]) -> dict[str, LoadHostRecord]:
+        """Records of the hosts whose run log came after all."""
+        cell = {"run_dir": str(self._plan["run_dir"]), "cell_id": self._plan["cell_id"], "hosts": names}
+        self._hub.say({"do": "gather", **cell})
+        deadline_s = time.monotonic() + GATHER_STOP_S
+        while time.monotonic() < deadline_s:
+            event = self._hub.next_event(0.2)
+            if isinstance(event, LoadEnded):
+                break
+            if isinstance(event, HostsTold):
+                before = {host.name: host for host in self.hosts}
+                return {
+                    late.name: replace(before[late.name], files=late.files, files_stored=0, bytes=late.bytes)
+                    for late in event.hosts
+                    if late.is_gathered
+                }
+        return {}
 
     def kill(self) -> None:
         self._hub.kill()
+
+
+def _not_gathered(host: LoadHostRecord, why: str) -> LoadHostRecord:
+    """What else was wrong with it stays its reason."""
+    if host.state is HostState.DONE:
+        host = replace(host, state=HostState.FAILED, reason=f"its run log could not be fetched: {why}")
+    return replace(host, is_gathered=False)
 
 
 def _not_there(name: str) -> str:

@@ -180,6 +180,8 @@ class LoadRun:
         self._context.progress.phase(phase)
         # On disk at once, because recover.py finds the measured window there if this process is killed.
         self._stats.append(PhaseSample(t_us=t_us, value=phase))
+        if self._context.copy is not None:
+            self._context.copy.cell_written(self._planned.cell_id)
         if phase is LoadPhase.WARMUP:
             workload = self._planned.workload
             planned_s = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) / 1000

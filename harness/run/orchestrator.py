@@ -36,11 +36,13 @@ from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
 from harness.run.standby import STANDBY, StandbyLoads
 from harness.run.stop import StopFlag
+from harness.run.store_copy import RunCopy
 from harness.run.time_left import repeats_of, time_left_of
 from harness.run.timeline_driver import timeline_driver
 from harness.run.workload_process import Load
 from harness.suite import Search
 from runlog.files.clock import RunClock
+from runlog.files.paths import cell_directory
 from runlog.files.redaction import Redactor
 from runlog.records.cell import CellStatus, OutcomeRecord
 from runlog.records.documents import write_run
@@ -59,6 +61,7 @@ class Run:
         redactor = Redactor.of(request.suite.model_dump(mode="json", by_alias=True), access, arguments=request.argv)
         progress.clean = redactor.text
         mark = new_mark()
+        store = None if request.load_hosts is None else request.load_hosts.store
         self._record: RunRecord = new_run_record(
             run_dir=request.run_dir,
             clock=clock,
@@ -70,6 +73,7 @@ class Run:
             cells=[cell.cell_id for cell in request.cells],
             redactor=redactor,
             mark=mark,
+            store=None if store is None else store.url,
         )
         self._context = RunContext(
             run_dir=request.run_dir,
@@ -83,6 +87,7 @@ class Run:
             redactor=redactor,
             web_port=request.web_port,
             mark=mark,
+            copy=None if store is None else RunCopy(store, mark, request.run_dir, progress.say),
         )
         self._time_left = time_left_of(request.suite, request.engine)
         self._loads = StandbyLoads(request.run_dir, stop.is_set)
@@ -121,6 +126,8 @@ class Run:
             ended_us = self._context.clock.now_us()
             status = RunStatus.INTERRUPTED if self._stop.is_set() else status
             self._write(replace(self._record, status=status, ended_us=ended_us))
+            if self._context.copy is not None:
+                self._context.copy.close()
         if self._stop.is_set():
             return ExitCode.INTERRUPTED
         return ExitCode.INCONCLUSIVE if len(self._request.cells) > statuses[CellStatus.DONE] else ExitCode.PASS
@@ -129,6 +136,8 @@ class Run:
         """manifest.json, as it is from now on."""
         self._record = record
         write_run(self._context.run_dir, record, clean=self._context.redactor.document)
+        if self._context.copy is not None:
+            self._context.copy.manifest_written()
 
     def _note_warm_up(self, line: str) -> None:
         self._record = replace(self._record, warm_ups=(*(self._record.warm_ups or ()), line))
@@ -137,8 +146,10 @@ class Run:
         wanted, context = self._request.load_hosts, self._context
         if wanted is None:
             return
+        if context.copy is not None:
+            context.copy.begin(self._record)
         self._hosts = LoadHosts(
-            wanted, context.mark, context.run_dir / "load.stderr.log", context.clock.t0_monotonic_ns
+            wanted, context.mark, context.run_dir / "load.stderr.log", context.clock.t0_monotonic_ns, context.copy
         )
         self._hosts.start(self._stop.is_set, self._progress.say)
         self._ceilings = HostCeilings(context, self._hosts)
@@ -201,6 +212,7 @@ class Run:
                     raise
                 continue
             statuses[outcome.status] += 1
+            self._keep(planned.cell_id)
             self._progress.end_cell(outcome.status, outcome.reason)
             if outcome.status is CellStatus.FAILED:
                 self._cluster.drop()  # the next cell begins on a cluster that nothing has happened to
@@ -239,6 +251,7 @@ class Run:
         self._progress.begin_cell(order + 1, planned.title, 0.0)
         cluster = self._cluster.of(planned)
         outcome = self._run_cell(planned.marked(self._context.mark), cluster, order, ())
+        self._keep(planned.cell_id)
         self._progress.end_cell(outcome.status, outcome.reason)
         if outcome.status is CellStatus.FAILED:
             self._cluster.drop()
@@ -277,6 +290,14 @@ class Run:
                 self._cluster.drop()
                 cluster = self._cluster.of(planned)
         return outcome
+
+    def _keep(self, cell_id: str) -> None:
+        """An ended cell in the store, if there is one. A run that is stopped has it in its own directory."""
+        context = self._context
+        if context.copy is not None and not self._stop.is_set():
+            context.progress.phase("store")
+            scrub(cell_directory(context.run_dir, cell_id), context.redactor)
+            context.copy.keep(cell_id, self._stop.is_set)
 
     def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:
         """None also for a cell that is spoilt and stays, because the time for repeats is used up: it is marked."""

@@ -83,6 +83,7 @@ def new_run_record(
     cells: Sequence[str],
     redactor: Redactor,
     mark: str,
+    store: str | None = None,
 ) -> RunRecord:
     """Without secrets. If there was one, `harness confirm` and anybody who runs the command again must give it
     again."""
@@ -108,6 +109,7 @@ def new_run_record(
         limits=run_limits_of(suite),
         owner=own_identity(),
         mark=mark,
+        store=store,
     )
 
 

@@ -56,6 +56,7 @@ class LoadHostRecord:
     schedule_lag_us_p99: float | None = None
     late_sends: int | None = None
     files: int | None = None  # of its run log: gathered and verified
+    files_stored: int | None = None  # how many of them came by way of the store
     bytes: int | None = None
     is_gathered: bool = False  # all of them
 

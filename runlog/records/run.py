@@ -110,6 +110,7 @@ class RunRecord:
     limits: tuple[RunLimitRecord, ...] = ()  # those that no cell has alone
     owner: OwnerRecord | None = None
     mark: str | None = None  # begins every topic, group and transactional id of the run
+    store: str | None = None  # where load hosts put run logs and ended cells are kept: URL, below it the mark
     certification: CertificationRecord | None = None
     warm_ups: tuple[str, ...] | None = None  # a line for each warmed cluster
     ended_us: int | None = None

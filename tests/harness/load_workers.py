@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.workloads.load_hosts import free_port
@@ -17,10 +17,11 @@ RUN_S = 1500.0
 
 
 class Workers:
-    """`close` ends them. Each has a state directory and a log of its own, all share one spool."""
+    """`close` ends them. Each has a state directory and a log of its own, all share one spool. `store`: their
+    --store; `more`: of their environment."""
 
-    def __init__(self, directory: Path, *names: str) -> None:
-        self.directory, self.names = directory, names
+    def __init__(self, directory: Path, *names: str, store: str = "", more: Mapping[str, str] | None = None) -> None:
+        self.directory, self.names, self._store, self._more = directory, names, store, more or {}
         self.master_key, self._worker_key = write_keys(directory / "keys")
         self.port = free_port()
         self.spool = directory / "spool"
@@ -40,8 +41,10 @@ class Workers:
                 [
                     sys.executable, "-m", "harness", "worker", "--master", f"127.0.0.1:{self.port}", "--key",
                     str(self._worker_key), "--name", name, "--spool", str(self.spool),
+                    *(["--store", self._store] if self._store else []),
                 ],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment(self.directory, name),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**environment(self.directory, name), **self._more},
                 start_new_session=True,
             )  # fmt: skip
 
@@ -64,18 +67,23 @@ def environment(directory: Path, name: str) -> dict[str, str]:
     return {**os.environ, "XDG_STATE_HOME": str(directory / f"state-{name}")}
 
 
-def harness(directory: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def harness(
+    directory: Path, arguments: Sequence[str], more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "harness", *arguments],
-        capture_output=True, text=True, timeout=RUN_S, env=environment(directory, "run"),
+        capture_output=True, text=True, timeout=RUN_S, env={**environment(directory, "run"), **(more or {})},
     )  # fmt: skip
 
 
-def started_harness(directory: Path, arguments: Sequence[str]) -> subprocess.Popen[str]:
+def started_harness(
+    directory: Path, arguments: Sequence[str], more: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     """In a session of its own; its stderr is the file `run.stderr`."""
     with (directory / "run.stderr").open("w") as stderr:
         return subprocess.Popen(
             [sys.executable, "-m", "harness", *arguments],
-            stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment(directory, "run"),
+            stdout=subprocess.PIPE, stderr=stderr, text=True,
+            env={**environment(directory, "run"), **(more or {})},
             start_new_session=True,
         )  # fmt: skip

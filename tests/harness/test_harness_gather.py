@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,9 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
     found.close()
 
 
-def killed_run(directory: Path, workers: Workers) -> Path:
+def killed_run(
+    directory: Path, workers: Workers, options: Sequence[str] = (), more: Mapping[str, str] | None = None
+) -> Path:
     """A run of which everything on the harness's host died at once, while the load went on."""
     (directory / "suite.yaml").write_text(SUITE)
     run_dir = directory / "run"
@@ -50,8 +52,9 @@ def killed_run(directory: Path, workers: Workers) -> Path:
         directory,
         [
             "run", str(directory / "suite.yaml"), "--no-certify", "--no-report", "--run-dir", str(run_dir),
-            *workers.options,
+            *workers.options, *options,
         ],
+        more,
     )  # fmt: skip
     try:
         wait_until(lambda: acknowledged(process, run_dir) >= RECORDS_MIN, f"{RECORDS_MIN} records", 300)

@@ -25,7 +25,8 @@ def test_every_dependency_is_locked_within_its_range() -> None:
     wanted = [Requirement(text) for text in project["dependencies"]]
     for extra in project["optional-dependencies"].values():
         wanted.extend(Requirement(text) for text in extra)
-    locks = "\n".join((ROOT / name).read_text() for name in ("requirements.lock", "requirements-dev.lock"))
+    names = ("requirements.lock", "requirements-dev.lock", "requirements-store.lock")
+    locks = "\n".join((ROOT / name).read_text() for name in names)
     pins = (line.split("==") for line in locks.split() if "==" in line)
     locked = {canonicalize_name(name): version for name, version in pins}
     outside = [str(each) for each in wanted if locked.get(canonicalize_name(each.name), "none") not in each.specifier]

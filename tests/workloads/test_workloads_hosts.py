@@ -170,6 +170,33 @@ def test_a_killed_worker_is_named_and_the_others_finish(hosts: Hosts, broker: Re
 
 @pytest.mark.slow
 @pytest.mark.long
+def test_what_a_killed_worker_has_sent_is_gathered_from_the_one_that_is_started_anew(
+    hosts: Hosts, broker: ReferenceBroker
+) -> None:
+    """Nobody asked it: the questions went to the address of the one that was killed."""
+    broker.create_topics("restarted")
+    hub = hosts.hub
+    hub.wait_hosts(3)
+    hub.begin({**WORKLOAD, "measure_ms": 6000, "drain_ms": 3000}, broker.address, "restarted")
+    hub.wait_phase("measure")
+    while hub.next_of("progress")["progress"]["acked"] < 900:  # a second's
+        pass
+    hosts.agents["b"].kill()
+    hosts.agents["b"] = hosts.agent("b")
+    hub.next_of("done", 300)
+    shares = {share["name"]: share for share in hub.finish()}
+    assert shares["b"]["state"] == "dead", shares
+    assert "started anew" in shares["b"]["reason"]
+    assert shares["b"]["is_gathered"]
+    assert_done([shares[name] for name in "ac"])
+    rows = sent_rows(hub)
+    of_killed = rows["seq"][rows["producer"] == 1]
+    assert len(of_killed) > 0
+    assert sorted(of_killed.tolist()) == list(range(len(of_killed))), "each of its records has a fate"
+
+
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_link_that_is_cut_for_ten_seconds_loses_no_record_and_is_named(
     far_hosts: Hosts, broker: ReferenceBroker
 ) -> None:

@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker.wire.addresses import format_address
 from workloads.hosts import wire
+from workloads.hosts.depot_process import DepotProcess
 from workloads.hosts.keys import key_of
 from workloads.hosts.link import AgentRunner, use_curve
 from workloads.hosts.spool import Spool, SpoolError
@@ -57,6 +58,7 @@ class AgentConfig(BaseModel):
     spool: Path
     access: dict[str, str] = Field(default_factory=dict)  # --client-config: what the cluster asks of its clients
     runtimes: dict[str, dict[str, str]]  # of the clients that work here
+    store: str = ""  # --store: where run logs are put instead of sending them over the link
 
 
 class _Share:
@@ -114,6 +116,7 @@ class Agent:
     def __init__(self, config: AgentConfig) -> None:
         self._config = config
         self._spool = Spool(config.spool)
+        self._depot = DepotProcess(config.store, config.spool, config.name, self._spool, self._say)
         self._share: _Share | None = None
         self._standby: _Share | None = _Share(_SHARE)  # its imports take a second of CPU: while nothing is measured
         self._cell: wire.OfCell | None = None
@@ -148,6 +151,7 @@ class Agent:
         self._end_share()
         if self._standby is not None:
             self._standby.end()
+        self._depot.close()
         return self._exit
 
     def _step(self) -> None:
@@ -158,6 +162,7 @@ class Agent:
             if code is not None and not self._is_ending:
                 self._problem(f"its load process ended with exit code {code}")
                 self._share = None
+                self._depot.share_ended()
         if now_s >= self._next_hello_s:
             self._next_hello_s = now_s + HELLO_S
             self._tell(wire.HELLO, self._hello())
@@ -222,7 +227,7 @@ class Agent:
             case wire.FILES:
                 cell = wire.OfCell.model_validate(data)
                 is_running = self._share is not None and cell == self._cell
-                self._tell(wire.FILES, self._spool.files(cell, is_running=is_running))
+                self._tell(wire.FILES, self._depot.mark(self._spool.files(cell, is_running=is_running)))
             case wire.CHUNK:
                 self._tell(wire.CHUNK, self._spool.chunk(wire.AskChunk.model_validate(data)))
             case wire.FORGET:
@@ -251,6 +256,7 @@ class Agent:
         _print({"ask": "release"})
         self._cell = cell
         full = self._full_plan(plan, self._spool.prepare(cell))
+        self._depot.begin(cell, plan.store)
         self._share, self._standby = self._standby or _Share(_SHARE), None
         self._share.begin(full, self._on_share_line)
 
@@ -299,6 +305,7 @@ class Agent:
         finally:
             self._share = None
             self._is_ending = False
+            self._depot.share_ended()
         if self._standby is None and self._exit is None:
             self._standby = _Share(_SHARE)
 

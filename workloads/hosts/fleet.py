@@ -64,13 +64,22 @@ class _Part:
         if self.state is not None and time.monotonic() - self.state_s > DEAD_S:
             self.is_dead = True
 
+    def start_anew(self, host: Host) -> None:
+        """Its worker was started anew: its share is gone, its files are not."""
+        self.client_id, self.host = host.client_id, host
+        self.problem = self.problem or "its worker was started anew in the middle of the cell"
+        self.is_dead = True
+
 
 class HostsFleet:
     start_delay_ms = START_DELAY_MS
 
-    def __init__(self, plan: Plan, *, registry: Registry, tell: Tell, run_id: str, environment: Any) -> None:
-        """ClockBoundError, named by host, if a clock cannot be held against ours."""
-        self._plan, self._tell, self.environment = plan, tell, environment
+    def __init__(
+        self, plan: Plan, *, registry: Registry, tell: Tell, run_id: str, environment: Any, store: str = ""
+    ) -> None:
+        """ClockBoundError, named by host, if a clock cannot be held against ours. `store`: its token, if the run has
+        one."""
+        self._plan, self._tell, self.environment, self._store = plan, tell, environment, store
         self._registry = registry
         self._cell = wire.OfCell(run_id=run_id, cell_id=plan.cell_id)
         hosts = {host.name: host for host in registry.alive()}
@@ -83,7 +92,8 @@ class HostsFleet:
             shift_ns = round(_bound(hosts[name]).at(middle_ns).offset_ns)
             self.parts[name] = _Part(hosts[name], plan, share, shift_ns, self._cell)
         self._gatherers = {
-            name: Gatherer(self._cell, part.live, self._asker(part)) for name, part in self.parts.items()
+            name: Gatherer(self._cell, part.live, self._asker(part), uses_store=bool(store))
+            for name, part in self.parts.items()
         }
         self._next_gather_s = time.monotonic() + GATHER_S
         self._is_over = False
@@ -118,6 +128,7 @@ class HostsFleet:
                 share=part.share,
                 t0_monotonic_ns=plan.t0_monotonic_ns + part.shift_ns,
                 harness_t0_ns=plan.t0_monotonic_ns,
+                store=self._store,
             )
             part.wanted["plan"] = (wire.PLAN, document.model_dump(mode="json"))
         self._wait_prepared()
@@ -188,10 +199,8 @@ class HostsFleet:
         part = self.parts.get(host.name)
         if part is None or not isinstance(data, dict):
             return
-        if part.client_id != host.client_id:  # its worker was started anew: its share is gone, its files are not
-            part.client_id, part.host = host.client_id, host
-            part.problem = part.problem or "its worker was started anew in the middle of the cell"
-            part.is_dead = True
+        if part.client_id != host.client_id:
+            part.start_anew(host)
         if kind in (wire.FILES, wire.CHUNK):
             self._on_run_log(host.name, kind, data)
         elif data.get("cell_id") == self._plan.cell_id:
@@ -216,7 +225,15 @@ class HostsFleet:
 
     # --- looking after them -------------------------------------------------------------------------------------------
 
+    def _find_restarted(self) -> None:
+        """A new worker is asked nothing under the address of the old one, so it would never say anything."""
+        for host in self._registry.alive():
+            part = self.parts.get(host.name)
+            if part is not None and part.client_id != host.client_id:
+                part.start_anew(host)
+
     def _look(self) -> None:
+        self._find_restarted()
         for part in self.parts.values():
             if part.reports is None:
                 part.look()
@@ -245,6 +262,7 @@ class HostsFleet:
         began_s = time.monotonic()
         next_list_s = 0.0
         while time.monotonic() < deadline_s:
+            self._find_restarted()
             waiting = [
                 gatherer
                 for name, gatherer in self._gatherers.items()
@@ -320,6 +338,7 @@ class HostsFleet:
             schedule_lag_us_p99=lag_p99,
             late_sends=sum(report["late_sends"] for report in part.reports or ()),
             files=gatherer.files,
+            files_stored=gatherer.stored_only,
             bytes=gatherer.bytes,
             is_gathered=gatherer.is_whole(),
         )

@@ -1,4 +1,5 @@
 """The run log of one cell, brought from one load host: in pieces, resumed where it broke off, verified by checksum.
+What the host has put into a store is not brought: it is fetched from there (harness/run/store_copy.py).
 
 A file comes as `NAME.part` and gets its name when its SHA-256 is that of the load host. A piece that does not come is
 asked for again at the same place. Shown by tests/workloads/test_workloads_hosts_spool.py.
@@ -22,10 +23,13 @@ PART: Final = ".part"
 class Gatherer:
     """Give it what the host says (`on_files`, `on_chunk`), and call `step` often. `ask` sends a question."""
 
-    def __init__(self, cell: wire.OfCell, live: Path, ask: Callable[[str, dict[str, Any]], None]) -> None:
-        self._cell, self._live, self._ask = cell, live, ask
+    def __init__(
+        self, cell: wire.OfCell, live: Path, ask: Callable[[str, dict[str, Any]], None], *, uses_store: bool = False
+    ) -> None:
+        self._cell, self._live, self._ask, self._uses_store = cell, live, ask, uses_store
         self._missing: dict[str, wire.ListedSegment] = {}
         self._done: set[str] = set()
+        self.stored: set[str] = set()  # in the store, and not here
         self._current = ""
         self._offset = 0
         self._asked_s = 0.0
@@ -39,8 +43,13 @@ class Gatherer:
     def files(self) -> int:
         return len(self._done)
 
+    @property
+    def stored_only(self) -> int:
+        """Files that are in the store and not here."""
+        return len(self.stored - self._done)
+
     def is_whole(self) -> bool:
-        """Everything is here that the host listed after its share had ended."""
+        """Everything is here, or in the store, that the host listed after its share had ended."""
         return self._is_listed and not self._missing and not self.problem
 
     def list_anew(self) -> None:
@@ -52,10 +61,13 @@ class Gatherer:
         self.progress_s = time.monotonic()
         if found.problem:
             self.problem = found.problem
+        waits = self._uses_store and found.is_storing
         for listed in found.files:
-            if listed.is_closed and listed.name not in self._done:
+            if self._uses_store and listed.is_stored:
+                self.stored.add(listed.name)
+            elif listed.is_closed and not waits and listed.name not in self._done:
                 self._missing[listed.name] = listed
-        self._is_listed = all(listed.is_closed for listed in found.files)
+        self._is_listed = not waits and all(listed.is_closed for listed in found.files)
         self.step()
 
     def step(self) -> None:

@@ -61,6 +61,7 @@ class HubConfig(BaseModel):
     version: str
     run_id: wire.Place
     t0_monotonic_ns: int
+    store: wire.StoreToken = ""
 
 
 class Hub:
@@ -68,7 +69,8 @@ class Hub:
         self._config, self._emit = config, emit
         self._commands: deque[dict[str, Any]] = deque()
         self._fleet: HostsFleet | None = None
-        self._gathered: HostsFleet | LateGathering | None = None  # what the hosts may forget when the harness says so
+        # What the hosts may forget when the harness says so; all of one cell.
+        self._gathered: list[HostsFleet | LateGathering] = []
         self._late: LateGathering | None = None
         self._unforgotten: set[str] = set()
         self._is_stopping = False
@@ -125,7 +127,7 @@ class Hub:
             case "gather":
                 self._gather(Path(command["run_dir"]), command["cell_id"], command["hosts"])
             case "forget":
-                self._forget()
+                self._forget(frozenset(command.get("but", ())))
             case "end":
                 self._is_over = True
 
@@ -181,6 +183,7 @@ class Hub:
             tell=self._runner.tell,
             run_id=self._config.run_id,
             environment=self._environment,
+            store=self._config.store,
         )
         self._fleet, self._conductor = fleet, Conductor(plan, fleet, self._emit)
         self._emit(HostsTold(hosts=fleet.beginning(), is_beginning=True))
@@ -194,16 +197,17 @@ class Hub:
             self._registry.ask_clocks()
             gevent.sleep(AFTER_CELL_S / AFTER_CELL_ROUNDS)
         records = fleet.records()
-        self._fleet, self._gathered = None, fleet
+        self._fleet, self._gathered = None, [fleet]
         return records
 
-    def _forget(self) -> None:
-        """The harness has made the last cell's run log its own. Before, a harness that dies must find it at the
-        hosts."""
-        if self._gathered is None:
+    def _forget(self, but: frozenset[str]) -> None:
+        """The harness has made the last cell's run log its own, but that of these hosts. Before, a harness that dies
+        must find it at the hosts."""
+        if not self._gathered:
             return
-        self._unforgotten = {host.name for host in self._registry.alive()} & self._gathered.whole()
-        cell, self._gathered = self._gathered.cell, None
+        whole = set[str]().union(*(each.whole() for each in self._gathered))
+        self._unforgotten = ({host.name for host in self._registry.alive()} & whole) - but
+        cell, self._gathered = self._gathered[0].cell, []
         deadline_s, next_s = time.monotonic() + FORGET_S, 0.0
         while self._unforgotten and time.monotonic() < deadline_s:
             if time.monotonic() >= next_s:
@@ -213,14 +217,14 @@ class Hub:
                         self._runner.tell(host.client_id, wire.FORGET, cell.model_dump())
             gevent.sleep(TICK_S)
 
-    # --- a cell of a harness that died --------------------------------------------------------------------------------
+    # --- a cell of a harness that died, or what a store does not give back --------------------------------------------
 
     def _gather(self, run_dir: Path, cell_id: str, names: Sequence[str]) -> None:
         """Always ends with `hosts`."""
-        self._late = self._gathered = LateGathering(
-            run_dir, wire.OfCell(run_id=self._config.run_id, cell_id=cell_id), names,
-            registry=self._registry, tell=self._runner.tell,
-        )  # fmt: skip
+        cell = wire.OfCell(run_id=self._config.run_id, cell_id=cell_id)
+        self._late = LateGathering(run_dir, cell, names, registry=self._registry, tell=self._runner.tell)
+        self._gathered = [*(each for each in self._gathered if each.cell == cell), self._late]
+        self._is_stopping = False  # that was said to the cell before; who wants this to stop says it all along
         try:
             self._late.run(lambda: self._is_stopping)
             self._emit(HostsTold(hosts=self._late.records()))

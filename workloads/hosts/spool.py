@@ -48,9 +48,12 @@ class Spool:
         live_directory(directory, cell.cell_id).mkdir(mode=0o700, parents=True)
         return directory
 
+    def live(self, cell: OfCell) -> Path:
+        return live_directory(self.run_directory(cell.run_id), cell.cell_id)
+
     def files(self, cell: OfCell, *, is_running: bool) -> FilesOfCell:
         """Segments and rings. While the share runs, only those that have a successor are closed."""
-        live = self._live(cell)
+        live = self.live(cell)
         found = sorted(path for path in live.glob("*") if SEGMENT_NAME.fullmatch(path.name)) if live.is_dir() else []
         names = {path.name for path in found}
         listed = tuple(
@@ -66,7 +69,7 @@ class Spool:
 
     def chunk(self, ask: AskChunk) -> Chunk:
         """SpoolError if there is no such file any more."""
-        path = self._live(ask) / ask.name
+        path = self.live(ask) / ask.name
         try:
             with path.open("rb") as file:
                 data = os.pread(file.fileno(), CHUNK_BYTES, ask.offset)
@@ -89,9 +92,6 @@ class Spool:
                 left.rmdir()
             except OSError:
                 return
-
-    def _live(self, cell: OfCell) -> Path:
-        return live_directory(self.run_directory(cell.run_id), cell.cell_id)
 
 
 def _successor(name: str) -> str:

@@ -42,6 +42,8 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 # A name of a directory: what cells and runs are called. Never a path.
 Place = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._,=+-]{0,199}$")]
 SEGMENT_NAME: Final = re.compile(r"(send|recv)-[a-z0-9]{1,40}-\d{6}\.seg|producer-\d{1,6}-\d{1,9}\.inflight")
+# By which a load host knows that its store is the one of its master; empty: run logs come over the link.
+StoreToken = Annotated[str, Field(pattern=r"^([0-9a-f]{32})?$")]
 _Nanoseconds = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
 _PROPERTY: Final = re.compile(r"[a-z][a-z0-9._-]{0,99}")
@@ -99,6 +101,7 @@ class SharePlan(_Message):
     share: ShareOfHost
     t0_monotonic_ns: _Nanoseconds  # of the run, on the load host's clock
     harness_t0_ns: _Nanoseconds  # the same moment on the harness's clock, which the records' headers carry
+    store: StoreToken = ""
 
     @field_validator("client")
     @classmethod
@@ -151,11 +154,13 @@ class ListedSegment(_Message):
     name: str = Field(pattern=f"^({SEGMENT_NAME.pattern})$")
     bytes: int = Field(ge=0, le=2**33)
     is_closed: bool  # nobody writes it any more
+    is_stored: bool = False  # it is in the store
 
 
 class FilesOfCell(OfCell):
     files: tuple[ListedSegment, ...] = Field(max_length=FILES_MAX)
     problem: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
+    is_storing: bool = False  # what is not in the store will be
 
 
 class AskChunk(OfCell):
