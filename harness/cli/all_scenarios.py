@@ -21,13 +21,14 @@ def agreed_to_all(suite: Suite, options: RunOptions) -> bool:
     names = list(dict.fromkeys(cell.record.scenario for cell in cells))
     how_long = minutes(seconds_of(suite, cells, options))
     print_fitting(f"all scenarios are {len(names)} with {len(cells)} cells, about {how_long}.", to_stderr=True)
-    print(
+    print_fitting(
         "  harness chaos leader-loss   one of them\n"
         "  harness chaos --smoke       six cells, one scenario for each kind of damage\n"
         "  harness list scenarios      which there are\n"
         "  harness chaos --dry-run     what would be done\n"
         "  harness chaos --yes         all of them",
-        file=sys.stderr,
+        to_stderr=True,
+        hanging=len("  harness chaos leader-loss   "),
     )
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False

@@ -6,7 +6,6 @@ logs. Shown by tests/harness/test_harness_gather.py.
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from harness.run.load_hosts import LoadHosts, load_hosts_request
 from harness.run.recover import refuse_while_it_goes_on
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.terminal_tables import print_fitting
 from runlog.records.documents import read_run_record
 
 
@@ -53,4 +53,4 @@ def gather_run(directory: Path, listen: str, key_file: Path) -> ExitCode:
 
 def _say(line: str) -> None:
     if line:
-        print(line, file=sys.stderr, flush=True)
+        print_fitting(line, to_stderr=True, hanging=2)

@@ -30,10 +30,13 @@ from harness.run.client_runtime import client_runtime
 from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
 from harness.run.null_broker import NullBroker
 from harness.run.stop import StopFlag, signals_set
+from harness.run.terminal_tables import print_fitting
+from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HANGING: Final = len("missing  ")  # as `harness doctor` has it
 _END_S: Final = 30.0
 _MODULE_OF: Final = {"confluent": "confluent_kafka", "aiokafka": "aiokafka", "kafka_python": "kafka"}
 
@@ -45,7 +48,7 @@ def make_keys(directory: Path) -> None:
         raise UsageError(str(error)) from error
     print(master)
     print(worker)
-    print("keep the first with the harness, copy the second to each load host", file=sys.stderr)
+    print_fitting("keep the first with the harness, copy the second to each load host", to_stderr=True)
 
 
 def run_worker(
@@ -87,15 +90,29 @@ def show_load_hosts(request: LoadHostsRequest) -> ExitCode:
     with tempfile.TemporaryDirectory() as directory, signals_set(stop):
         hosts = LoadHosts(request, f"doctor-{os.getpid()}", Path(directory) / "hub.stderr", time.monotonic_ns())
         try:
-            hosts.start(stop.is_set, lambda line: print(line, file=sys.stderr))
+            hosts.start(stop.is_set, show_missing)
             for host in hosts.look().hosts:
-                print(f"ok       load host {host_line(host)}")
+                show_host(host)
         except HarnessError as error:
-            print(f"FAIL     load hosts: {error}")
+            print_fitting(f"FAIL     load hosts: {error}", hanging=_HANGING)
             return ExitCode.ENVIRONMENT
         finally:
             hosts.stop()
     return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.PASS
+
+
+def show_missing(line: str) -> None:
+    """What is waited for."""
+    print_fitting(line, to_stderr=True, hanging=2)
+
+
+def show_host(host: LoadHostRecord) -> None:
+    print_fitting(f"ok       load host {host_line(host)}", hanging=_HANGING)
+
+
+def show_said(text: str) -> None:
+    """By a worker."""
+    print_fitting(f"worker: {text}", to_stderr=True, hanging=2)
 
 
 def _runtimes() -> dict[str, dict[str, str]]:
@@ -153,7 +170,7 @@ class _Worker:
 
     def _take(self, said: dict[str, Any]) -> None:
         if "say" in said:
-            print(f"worker: {said['say']}", file=sys.stderr, flush=True)
+            show_said(str(said["say"]))
         elif said.get("ask") == "broker":
             self._answer(self._broker_for(str(said["topic"]), int(said["partitions"])))
         elif said.get("ask") == "release":

@@ -5,7 +5,6 @@ Shown by tests/harness/test_harness_cli.py and test_harness_setting_places.py.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -22,6 +21,7 @@ from harness.errors import UsageError
 from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
 from harness.replicas import check_replicas
+from harness.run.terminal_tables import print_fitting
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite
@@ -62,7 +62,11 @@ def _check_place(suite: Suite, options: RunOptions) -> None:
         parse_bootstrap(options.bootstrap_server)
         if suite.cluster.settings:
             names = ", ".join(suite.cluster.settings)
-            print(f"without effect on an external cluster: the suite's cluster.settings ({names})", file=sys.stderr)
+            print_fitting(
+                f"without effect on an external cluster: the suite's cluster.settings ({names})",
+                to_stderr=True,
+                hanging=2,
+            )
     elif options.bootstrap_server:
         raise UsageError(f"--bootstrap-server belongs to --cluster external, not to {options.engine}")
     elif options.client_config:
@@ -103,10 +107,11 @@ def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> t
     """Somebody else's cluster cannot be started anew. Then all rounds belong to one fork, and the report says so."""
     if engine != "external" or suite.sweep is None or suite.sweep.forks == 1:
         return cells
-    print(
+    print_fitting(
         f"without effect on an external cluster: sweep.forks ({suite.sweep.forks}); it is not ours to start anew, so "
         "all rounds run on it and the intervals hold its scatter alone",
-        file=sys.stderr,
+        to_stderr=True,
+        hanging=2,
     )
     return tuple(replace(cell, record=replace(cell.record, fork=1 if cell.record.fork else None)) for cell in cells)
 
