@@ -16,6 +16,7 @@ from harness import VERSION
 from harness.cli.cluster_commands import cluster_app
 from harness.cli.java import require_some_java
 from harness.cli.parameters import (
+    LISTEN_DEFAULT,
     Allow,
     Artifacts,
     Bootstrap,
@@ -76,7 +77,7 @@ def run(
     artifacts: Artifacts = None,
     no_certify: NoCertify = False,
     load_hosts: LoadHosts = None,
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
@@ -170,7 +171,7 @@ def chaos(
     artifacts: Artifacts = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="one scenario for each kind of damage, six cells")] = False,
     load_hosts: LoadHosts = None,
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
 ) -> None:
     """Run chaos scenarios: all their cases, or those named.
@@ -216,7 +217,7 @@ def report(
 def gather(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="directory of a run whose harness died")],
     load_key: Annotated[Path, typer.Option("--load-key", metavar="FILE", help="master.key of that run")],
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
 ) -> None:
     """Bring the run logs that load hosts still have of a run whose harness died; then `harness report` shows them."""
     from harness.cli.gather import gather_run
@@ -312,7 +313,7 @@ def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|al
 def doctor(
     toxiproxy: Toxiproxy = "auto",
     load_hosts: LoadHosts = None,
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
 ) -> None:
     """Try each part of the set-up for real, and name the fix for what does not work.
@@ -364,8 +365,9 @@ def clean(client_config: ClientConfig = None) -> None:
 def _load_hosts(count: int | None, listen: str, key: Path | None, *, web: bool = False) -> LoadHostsRequest | None:
     """None: the load runs here. UsageError for options that do not fit together."""
     if count is None:
-        if key is not None:
-            raise UsageError("--load-key needs --load-hosts N")
+        for given, option in ((key is not None, "--load-key"), (listen != LISTEN_DEFAULT, "--load-listen")):
+            if given:
+                raise UsageError(f"{option} needs --load-hosts N")
         return None
     if web:
         raise UsageError("--web shows the load of one host: leave it out with --load-hosts")

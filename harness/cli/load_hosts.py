@@ -44,8 +44,8 @@ _MODULE_OF: Final = {"confluent": "confluent_kafka", "aiokafka": "aiokafka", "ka
 def make_keys(directory: Path) -> None:
     try:
         master, worker = write_keys(directory)
-    except (FileExistsError, OSError) as error:
-        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}" if error.strerror else str(error)) from error
     print(master)
     print(worker)
     print_fitting("keep the first with the harness, copy the second to each load host", to_stderr=True)
@@ -69,19 +69,34 @@ def run_worker(
     if not _NAME.fullmatch(own_name):
         raise UsageError(f"--name: letters, digits, dot, dash and underscore, got {own_name!r}")
     root = default_root(os.environ)
+    own_spool = (spool or root.parent / "load-spool") / own_name
+    _require_spool(own_spool)
     config = {
         "master_host": host,
         "master_port": port,
         "key": key.document(),
         "name": own_name,
         "version": VERSION,
-        "spool": str((spool or root.parent / "load-spool") / own_name),
+        "spool": str(own_spool),
         "access": {} if client_config is None else dict(read_properties(client_config)),
         "runtimes": _runtimes(),
     }
     stop = StopFlag()
     with signals_set(stop):
         return _Worker(config, root, stop).run()
+
+
+def _require_spool(directory: Path) -> None:
+    """UsageError where no run log can be kept: told before a run relies on this host."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return
+    except OSError as error:
+        raise UsageError(
+            f"--spool {directory.parent}: no run log can be kept in {directory}: {error.strerror}; give a directory "
+            "that can be written"
+        ) from error
 
 
 def show_load_hosts(request: LoadHostsRequest) -> ExitCode:

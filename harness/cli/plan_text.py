@@ -18,7 +18,7 @@ from harness.suite import Suite
 
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
     """What would be done, in order; one line a cell."""
-    head = f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, {options.client_words(suite)}"
+    head = f"suite {suite.name}: {counted_cells(len(cells))}, cluster {options.engine}, {options.client_words(suite)}"
     print_fitting(f"{head}, seed {options.seed_of(suite)}")
     for line in _plan_lines(cells, options.engine, stdout_width()):
         print(line)
@@ -88,6 +88,10 @@ def _warmed(engine: str) -> str:
 def seconds_of(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> float:
     """How long these cells will take, clusters and all."""
     return time_left_of(suite, cast(Engine, options.engine)).seconds(cells)
+
+
+def counted_cells(number: int) -> str:
+    return f"{number:,} cell{'' if number == 1 else 's'}"
 
 
 def minutes(seconds: float) -> str:

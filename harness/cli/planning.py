@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Final
 
 from chaos.model import builtin_scenarios
@@ -22,6 +23,7 @@ from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
 from harness.replicas import check_replicas
 from harness.run.terminal_tables import print_fitting
+from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite
@@ -51,7 +53,40 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         check_security(cell.security, options.engine)
         _check_cell(suite, cell, options.engine)
     check_replicas(suite, [*wanted, *first_try(suite, client)])
+    if not options.cells:
+        check_mechanism(suite, [*wanted, *first_try(suite, client)])
+    _tell_of_load_hosts(wanted, options)
     return wanted
+
+
+def _tell_of_load_hosts(cells: Sequence[PlannedCell], options: RunOptions) -> None:
+    """Hosts that would get no share, and brokers that they would not reach."""
+    hosts = options.load_hosts
+    if hosts is None:
+        return
+    fewest = min((cell.workload.producers for cell in cells), default=hosts.count)
+    if fewest < hosts.count:
+        noun = "producer uses" if fewest == 1 else "producers use"
+        print_fitting(
+            f"load hosts: a cell with {fewest} {noun} only {fewest} of {hosts.count} load hosts: set "
+            f"workload.producers to {hosts.count} or more, where the suite is yours",
+            to_stderr=True,
+            hanging=2,
+        )
+    if options.engine != "external" and not _is_loopback(hosts.listen_host):
+        print_fitting(
+            f"load hosts: brokers of --cluster {options.engine} listen on loopback: only load hosts on this machine "
+            "reach them",
+            to_stderr=True,
+            hanging=2,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _check_place(suite: Suite, options: RunOptions) -> None:

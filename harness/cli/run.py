@@ -12,7 +12,7 @@ from chaos.lease import default_root
 from chaos.reap import reap, topics_left
 from harness.cli.descriptors import require_descriptors
 from harness.cli.options import RunOptions
-from harness.cli.plan_text import extra_cells, print_plan, spoilt_cells
+from harness.cli.plan_text import counted_cells, extra_cells, print_plan, spoilt_cells
 from harness.cli.planning import plan_of
 from harness.cli.preflight import check_world
 from harness.cli.report import report_run
@@ -125,7 +125,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     client = options.client_of(suite)
     seed = options.seed_of(suite)
     with_client = f"with {options.client_words(suite)}, seed {seed}"
-    progress.say(f"{suite.name}: {len(cells)} cells on {options.engine} {with_client}; {run_dir}")
+    progress.say(f"{suite.name}: {counted_cells(len(cells))} on {options.engine} {with_client}; {run_dir}")
     if any(cell.is_of_sweep for cell in cells):
         progress.say(spoilt_cells(suite, cells))
     request = RunRequest(
