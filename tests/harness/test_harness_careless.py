@@ -231,3 +231,11 @@ def test_a_fault_that_does_not_exist_is_answered_with_those_of_its_kind(capsys: 
     assert execute(["list", "faults", "certificates"]) == ExitCode.USAGE
     said = capsys.readouterr().err
     assert "there is no such fault; expected one of certificate_expired, certificate_rotated\n" in said
+
+
+@pytest.mark.parametrize(("rate", "meant"), [("5k", "5000"), ("1.5k/s", "1500"), ("2M", "2000000")])
+def test_a_rate_with_a_unit_is_answered_with_the_number(
+    rate: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["bench", "--rate", rate, "--dry-run"]) == ExitCode.USAGE
+    assert f"--rate {rate}: expected records a second, or max; did you mean {meant}?" in capsys.readouterr().err
