@@ -9,7 +9,10 @@ import pytest
 from harness.cli import run as run_command
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
-from harness.suite import TopicSpec, load_suite
+from harness.plan import build_plan
+from harness.sasl_without_effect import check_mechanism
+from harness.scenarios import cases_of
+from harness.suite import Suite, TopicSpec, load_suite
 from reports.read.errors import UsageProblem
 from reports.read.spark_needs import require_what_it_takes
 
@@ -145,7 +148,7 @@ VARIED = SWEEP.replace("linger.ms: [0]", "{0}")
         ),
         (
             "cluster: {sasl: {mechanism: SCRAM-SHA-256}}\n" + WORKLOAD + SWEEP,
-            "x.yaml:2: cluster.sasl.mechanism: has no effect, because no cell speaks SASL: set cluster.security to ",
+            "x.yaml:2: cluster.sasl.mechanism: has no effect, because no cell speaks SASL: set cluster.security ",
         ),
         (
             WORKLOAD + VARIED.replace("{0}", "cluster.sasl.mechanism: [SCRAM-SHA-256]"),
@@ -170,6 +173,15 @@ def test_a_mechanism_that_some_cell_speaks_is_no_mistake() -> None:
     assert execute(["run", "smoke", "--dry-run", "--set", mechanism]) == ExitCode.USAGE
     assert execute(["run", "smoke", "--dry-run", "--set", mechanism, "--set", "cluster.security=sasl_ssl"]) == 0
     assert execute(["chaos", "passwords-guessed", "--dry-run", "--set", mechanism]) == ExitCode.PASS
+    without = suite("cluster: {security: sasl_ssl, sasl: {mechanism: PLAIN}}\n" + WORKLOAD + SWEEP)
+    assert execute(["run", without, "--dry-run", "--set", "cluster.security=plaintext"]) == ExitCode.PASS
+
+
+def test_a_suite_of_a_runs_record_has_every_default_in_it_and_can_be_confirmed() -> None:
+    written = load_suite(suite(WORKLOAD + SWEEP))
+    recorded = Suite.model_validate(written.model_dump(mode="json", by_alias=True))
+    cells = build_plan(recorded, cases_of, seed=1, client="reference", sweep_client="reference")
+    check_mechanism(recorded, cells)
 
 
 def test_keys_that_do_not_fit_together_are_told_with_the_option_that_changed_them(
