@@ -25,6 +25,8 @@ Scope = Literal["producer", "consumer", "group member", "topic", "broker"]
 _PROBLEMS_SHOWN_MAX: Final = 12
 _PARTS_OF_A_SWEEP: Final = ("workload.", "topic.", "cluster.")  # what `vary` names beside client settings
 _CLUSTER: Final = ("topic", "broker")
+# Producers, readers and the harness's own connections speak the same. Set for some of them, a cell would reach nobody.
+_OF_THE_CLUSTER: Final = ("security.protocol", "sasl.mechanism", "sasl.mechanisms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +166,11 @@ def _varied(sweep: Mapping[str, Any]) -> Iterator[PlacedSetting]:
 def _alone(client: str, setting: PlacedSetting, *, stands_in: bool) -> str:
     """What is wrong with one setting, whatever the others are. Empty if nothing."""
     given: Mapping[str, str] = {setting.name: setting.value}
+    if setting.scope not in _CLUSTER and setting.name in _OF_THE_CLUSTER:
+        return (
+            f"{setting.name} is no setting of the load here: cluster.security secures a cluster of ours, and "
+            "--client-config FILE says how a cluster of yours is reached"
+        )
     if stands_in and setting.scope == "producer":
         with contextlib.suppress(ClientError):
             given, _ = nearest_properties(client, given, as_they_are=())

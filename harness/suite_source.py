@@ -29,6 +29,8 @@ from runlog.files.user_files import UserFileError, load_yaml, read_text
 _ERRORS_SHOWN_MAX: Final = 12
 _SHOWN_CHARACTERS_MAX: Final = 200  # of a value in a message
 _FILES_LOOKED_AT_MAX: Final = 1_000  # in a directory with more files, a misspelt name gets no suggestion
+_ADVICE: Final = "; did you mean "
+_KIN_CHARACTERS: Final = 7  # names that begin alike are told alone if nothing is near
 _PARSED_MAX: Final = 100  # texts: more than the suites and scenarios that come with the package
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 _Location = tuple[str | int, ...]
@@ -219,7 +221,7 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
     """One pydantic error as `place: key: sentence`."""
     location = tuple(part for part in detail["loc"] if not str(part).startswith(("function-", "<")))
     place = source.place_of(location)
-    name = ".".join(str(part) for part in location) or "(document)"
+    name = ".".join(str(part) for part in location)
     if detail["type"] == "extra_forbidden":
         allowed = keys_allowed_at(model, location[:-1])
         ours = ours_for(str(location[-1]))
@@ -227,13 +229,23 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
         return f"{place}: {name}: no such key{advice}"
     if detail["type"] == "missing":
         return f"{place}: {name}: this key is required"
-    message = expectation(detail)
+    message, mark, advice = expectation(detail).partition(_ADVICE)
     got = detail.get("input")
+    if not location and detail["type"] == "value_error":  # keys that do not fit together: the sentence names them
+        return f"{_place_of_several(source, message)}: {message}"
     if detail["type"] == "value_error" and isinstance(got, dict | list):
         return f"{place}: {name}: {message}"  # the sentence is ours and already names the wrong key
     message += _in_our_unit(str(location[-1]) if location else "", got)
     shown = f", got {_shown(name, got)}" if not isinstance(got, dict | list) else f", got {_kind(got)}"
-    return f"{place}: {name}: {message}{shown}"
+    return f"{place}: {name or 'the whole document'}: {message}{shown}{mark}{advice}"
+
+
+def _place_of_several(source: Source, message: str) -> str:
+    """Of a sentence that names several keys: the options that set one of them, or else the file."""
+    options = [
+        f"--set {text}" for location, text in source.overridden.items() if ".".join(map(str, location)) in message
+    ]
+    return ", ".join(dict.fromkeys(options)) or source.place_of(())
 
 
 _UNITS: Final[Mapping[str, Mapping[str, float]]] = {
@@ -259,7 +271,9 @@ def nearest(word: str, candidates: Sequence[str]) -> str:
     """`; did you mean X?`, or all choices if nothing is near."""
     near = nearest_name(word, candidates)
     if near:
-        return f"; did you mean {near!r}?"
+        return f"{_ADVICE}{near!r}?"
+    kin = [one for one in candidates if one.startswith(word[:_KIN_CHARACTERS])] if len(word) > _KIN_CHARACTERS else []
+    candidates = kin or candidates
     return f"; expected one of {', '.join(sorted(candidates))}" if candidates else ""
 
 

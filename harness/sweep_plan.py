@@ -43,14 +43,30 @@ class SweepConfiguration:
     note: str
 
 
+class _WrongVariation(ValueError):
+    """What is wrong with one setting of `vary`."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(problem)
+        self.name = name
+
+
 def sweep_configurations(suite: Suite, sweep: Sweep, *, seed: int) -> tuple[SweepConfiguration, ...]:
-    """UsageError when the design does not take these values."""
+    """UsageError when the design does not take these values, with their place."""
+    try:
+        return _configurations(suite, sweep, seed)
+    except _WrongVariation as error:
+        place = "" if suite.source is None else f"{suite.source.place_of(('sweep', 'vary', error.name))}: "
+        raise UsageError(f"{place}sweep.vary.{error.name}: {error}") from error
+
+
+def _configurations(suite: Suite, sweep: Sweep, seed: int) -> tuple[SweepConfiguration, ...]:
     samples = sweep.samples or SAMPLES_DEFAULT
     variants = {name: _variants(name, values, samples) for name, values in sweep.vary.items()}
     base = {name: _baseline_value(suite, sweep, name, values) for name, values in variants.items()}
     for name, values in sweep.vary.items():
         if isinstance(values, Range) and base[name] == CLIENT_DEFAULT:
-            raise UsageError(f"sweep.vary.{name}: a range needs the baseline's own value: state sweep.baseline.{name}")
+            raise _WrongVariation(name, f"a range needs the baseline's own value: state sweep.baseline.{name}")
     levels = {
         name: list(dict.fromkeys([base[name], *(one.value for one in values)])) for name, values in variants.items()
     }
@@ -90,7 +106,7 @@ def _baseline_value(suite: Suite, sweep: Sweep, name: str, values: list[Variant]
         value = getattr(model, key, None) if key in fields else None
         if not isinstance(value, str | int | float | bool):
             names = [f"{part}.{field}" for field in fields if isinstance(getattr(model, field), str | int | float)]
-            raise UsageError(f"sweep.vary.{name}: no such key{nearest(name, names)}")
+            raise _WrongVariation(name, f"no such key{nearest(name, names)}")
         for variant in values:
             _check(part, model, key, name, variant.value)
         return setting_text(value)
@@ -103,13 +119,13 @@ def _cluster_value(cluster: ClusterSpec, name: str, values: list[Variant]) -> st
         MECHANISM: (cluster.sasl, "mechanism"),
     }
     if name not in models:
-        raise UsageError(f"sweep.vary.{name}: no such key{nearest(name, list(models))}")
+        raise _WrongVariation(name, f"no such key{nearest(name, list(models))}")
     model, key = models[name]
     for variant in values:
         try:
             type(model).model_validate({key: variant.value})
         except ValidationError as error:
-            raise UsageError(f"sweep.vary.{name}: {expectation(error.errors()[0])}, got {variant.value!r}") from error
+            raise _WrongVariation(name, f"{expectation(error.errors()[0])}, got {variant.value!r}") from error
     return str(getattr(model, key))
 
 
@@ -125,7 +141,7 @@ def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None
     try:
         _PARTS[part].model_validate({**model.model_dump(by_alias=True), key: value})
     except ValidationError as error:
-        raise UsageError(f"sweep.vary.{name}: {expectation(error.errors()[0])}, got {value!r}") from error
+        raise _WrongVariation(name, f"{expectation(error.errors()[0])}, got {value!r}") from error
 
 
 def _refuse_contradictions(variants: Mapping[str, list[Variant]]) -> None:
@@ -134,9 +150,10 @@ def _refuse_contradictions(variants: Mapping[str, list[Variant]]) -> None:
         for variant in values:
             clash = next((other for other in variant.with_ if other in variants), None)
             if clash is not None:
-                raise UsageError(
-                    f"sweep.vary.{name}: {variant.value} comes with {clash}={variant.with_[clash]}, but {clash} is "
-                    "varied too: leave one of them out, or use design one-at-a-time"
+                raise _WrongVariation(
+                    name,
+                    f"{variant.value} comes with {clash}={variant.with_[clash]}, but {clash} is varied too: leave one "
+                    "of them out, or use design one-at-a-time",
                 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from harness.cli.options import RunOptions
-from harness.cli.plan_text import minutes, seconds_of
+from harness.cli.plan_text import counted_cells, minutes, seconds_of
 from harness.cli.planning import plan_of
 from harness.run.terminal_tables import print_fitting
 from harness.suite import Suite
@@ -20,14 +20,15 @@ def agreed_to_all(suite: Suite, options: RunOptions) -> bool:
     cells = plan_of(suite, options)
     names = list(dict.fromkeys(cell.record.scenario for cell in cells))
     how_long = minutes(seconds_of(suite, cells, options))
-    print_fitting(f"all scenarios are {len(names)} with {len(cells)} cells, about {how_long}.", to_stderr=True)
-    print(
+    print_fitting(f"all scenarios are {len(names)} with {counted_cells(len(cells))}, about {how_long}.", to_stderr=True)
+    print_fitting(
         "  harness chaos leader-loss   one of them\n"
         "  harness chaos --smoke       six cells, one scenario for each kind of damage\n"
         "  harness list scenarios      which there are\n"
         "  harness chaos --dry-run     what would be done\n"
         "  harness chaos --yes         all of them",
-        file=sys.stderr,
+        to_stderr=True,
+        hanging=len("  harness chaos leader-loss   "),
     )
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False

@@ -5,6 +5,7 @@ Shown by tests/harness/test_harness_bench.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -85,7 +86,13 @@ def _rate(text: str) -> float:
     try:
         rate = float(text.replace(",", "").replace("_", ""))
     except ValueError:
-        raise UsageError(f"--rate {text}: expected records a second, or {MAX}") from None
+        raise UsageError(f"--rate {text}: expected records a second, or {MAX}{_in_full(text)}") from None
     if not 0 < rate <= _RATE_MAX_PER_S:
         raise UsageError(f"--rate {text}: expected more than 0, at most {_RATE_MAX_PER_S:,}, or {MAX}")
     return rate
+
+
+def _in_full(text: str) -> str:
+    """What somebody meant who wrote 5k. Empty if it is nothing of the kind."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([km])(?:/s)?", text.strip().lower())
+    return f"; did you mean {float(found[1]) * (1_000 if found[2] == 'k' else 1_000_000):.0f}?" if found else ""

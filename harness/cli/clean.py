@@ -21,6 +21,7 @@ from harness.clusters.admin import Admin
 from harness.clusters.external import ExternalCluster
 from harness.clusters.security import Security, read_security
 from harness.errors import HarnessError
+from harness.run.terminal_tables import print_fitting
 
 _TOPIC_TIMEOUT_S: Final = 10.0
 _OWN_NAME: Final = re.compile(r"harness-[0-9a-f]{10}[-A-Za-z0-9._]*")  # as run/context.py makes marks
@@ -36,9 +37,9 @@ def clean_up(client_config: Path | None = None) -> None:
         lines += settle_topics(root, lambda entry: _delete_topic(entry, security))
     lines += [*left_alone(root), *_remove_abandoned_containers(), *remove_abandoned_data()]
     for line in dict.fromkeys(lines):
-        print(line)
+        print_fitting(line, hanging=2)
     if not lines:
-        print("nothing was left behind")
+        print_fitting("nothing was left behind")
 
 
 def _delete_topic(entry: Entry, security: Security | None) -> str:

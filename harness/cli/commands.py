@@ -16,6 +16,7 @@ from harness import VERSION
 from harness.cli.cluster_commands import cluster_app
 from harness.cli.java import require_some_java
 from harness.cli.parameters import (
+    LISTEN_DEFAULT,
     Allow,
     Artifacts,
     Bootstrap,
@@ -79,7 +80,7 @@ def run(
     artifacts: Artifacts = None,
     no_certify: NoCertify = False,
     load_hosts: LoadHosts = None,
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = "127.0.0.1:5558",
@@ -178,7 +179,7 @@ def chaos(
     artifacts: Artifacts = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="one scenario for each kind of damage, six cells")] = False,
     load_hosts: LoadHosts = None,
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = "127.0.0.1:5558",
@@ -231,7 +232,7 @@ def gather(
     load_key: Annotated[
         Path | None, typer.Option("--load-key", metavar="FILE", help="master.key of that run: ask its load hosts")
     ] = None,
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
     load_store: Annotated[
         str | None, typer.Option("--load-store", metavar="URL", help="make a lost directory anew from this store")
     ] = None,
@@ -336,7 +337,7 @@ def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|al
 def doctor(
     toxiproxy: Toxiproxy = "auto",
     load_hosts: LoadHosts = None,
-    load_listen: LoadListen = "127.0.0.1:5557",
+    load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = "127.0.0.1:5558",
@@ -422,6 +423,8 @@ def _load_hosts(
             raise UsageError("--load-key needs --load-hosts N or --fault-hosts N")
         if store is not None:
             raise UsageError("--load-store needs --load-hosts N: without them all run logs are here")
+        if listen != LISTEN_DEFAULT:
+            raise UsageError("--load-listen needs --load-hosts N")
         return None
     if web:
         raise UsageError("--web shows the load of one host: leave it out with --load-hosts")

@@ -4,13 +4,13 @@ lacks a setting of a scenario, the nearest one that it has is used, and a line s
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell, knobs_of
+from harness.run.terminal_tables import print_fitting
 from harness.scenarios import load_scenario
 from workloads.clients import check_properties, nearest_properties
 from workloads.clients.protocol import ClientError, PropertyError
@@ -38,9 +38,9 @@ def fitting(cells: Sequence[PlannedCell], engine: str, *, has_fault_hosts: bool 
     if lines and not kept:
         raise UsageError(f"nothing is left to run: {'; '.join(lines)}")
     for line in lines:
-        print(f"left out: {line}", file=sys.stderr)
+        print_fitting(f"left out: {line}", to_stderr=True, hanging=2)
     for line in _by_reason(changed):
-        print(f"changed: {line}", file=sys.stderr)
+        print_fitting(f"changed: {line}", to_stderr=True, hanging=2)
     return tuple(kept)
 
 

@@ -7,7 +7,6 @@ store_rebuild.py say how. Shown by tests/harness/test_harness_gather.py and test
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from harness.run.rundir import PRIVATE_DIRECTORY, check_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.store_copy import store_of
 from harness.run.store_rebuild import StoredHosts, find_run, rebuild
+from harness.run.terminal_tables import print_fitting
 from runlog.files.paths import manifest_path
 from runlog.records.documents import read_run_record
 from runlog.records.run import RunRecord
@@ -104,4 +104,4 @@ class _Link:
 
 def _say(line: str) -> None:
     if line:
-        print(line, file=sys.stderr, flush=True)
+        print_fitting(line, to_stderr=True, hanging=2)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from chaos.faults import FAULTS
 from chaos.model import Scenario, builtin_scenarios
 from harness.cli.fault_words import fault_lines
-from harness.cli.plan_text import extra_cells
+from harness.cli.plan_text import counted_cells, extra_cells
 from harness.errors import ExitCode, UsageError
 from harness.lint import findings_of
 from harness.plan import build_plan, first_try
 from harness.replicas import check_replicas
-from harness.run.terminal_tables import Column, stdout_width, table_lines, wrapped_line
+from harness.run.terminal_tables import Column, print_fitting, stdout_width, table_lines, wrapped_line
+from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite, builtin_suites, find_source, load_suite
@@ -40,9 +40,9 @@ def validate_files(names: Sequence[str]) -> ExitCode:
     code = ExitCode.PASS
     for name in names:
         try:
-            print(f"{name}: {_describe(name)}")
+            print_fitting(f"{name}: {_describe(name)}", hanging=2)
         except UsageError as error:
-            print(f"harness: {error}", file=sys.stderr)
+            print_fitting(f"harness: {error}", to_stderr=True, hanging=2)
             code = ExitCode.USAGE
     return code
 
@@ -61,10 +61,11 @@ def _describe(name: str) -> str:
     cells = build_plan(suite, cases_of, seed=suite.seed, client=client, sweep_client=sweep_client)
     check_settings(source, client, [*cells, *first_try(suite, client)], sweep_client=sweep_client)
     check_replicas(suite, [*cells, *first_try(suite, client)])
+    check_mechanism(suite, [*cells, *first_try(suite, client)])
     for finding in findings_of(suite, cells):
-        print(f"lint: {name}: {finding.text()}", file=sys.stderr)
+        print_fitting(f"lint: {name}: {finding.text()}", to_stderr=True, hanging=2)
     extra = extra_cells(suite)
-    return f"ok, suite with {len(cells)} cells" + (f" and a rate search of at most {extra}" if extra else "")
+    return f"ok, suite with {counted_cells(len(cells))}" + (f" and a rate search of at most {extra}" if extra else "")
 
 
 def list_things(what: str, *, as_json: bool, name: str | None = None) -> None:

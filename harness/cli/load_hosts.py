@@ -32,10 +32,13 @@ from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
 from harness.run.null_broker import NullBroker
 from harness.run.stop import StopFlag, signals_set
 from harness.run.store_copy import store_of
+from harness.run.terminal_tables import print_fitting
+from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_HANGING: Final = len("missing  ")  # as `harness doctor` has it
 _END_S: Final = 30.0
 _MODULE_OF: Final = {"confluent": "confluent_kafka", "aiokafka": "aiokafka", "kafka_python": "kafka"}
 
@@ -43,11 +46,11 @@ _MODULE_OF: Final = {"confluent": "confluent_kafka", "aiokafka": "aiokafka", "ka
 def make_keys(directory: Path) -> None:
     try:
         master, worker = write_keys(directory)
-    except (FileExistsError, OSError) as error:
-        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}" if error.strerror else str(error)) from error
     print(master)
     print(worker)
-    print("keep the first with the harness, copy the second to each load host", file=sys.stderr)
+    print_fitting("keep the first with the harness, copy the second to each load host", to_stderr=True)
 
 
 def run_worker(
@@ -84,13 +87,15 @@ def run_worker(
         from harness.cli.fault_worker import run_fault_worker
 
         return run_fault_worker(host, port, key, own_name, allow_faults, root.parent / "fault-leases")
+    own_spool = (spool or root.parent / "load-spool") / own_name
+    _require_spool(own_spool)
     config = {
         "master_host": host,
         "master_port": port,
         "key": key.document(),
         "name": own_name,
         "version": VERSION,
-        "spool": str((spool or root.parent / "load-spool") / own_name),
+        "spool": str(own_spool),
         "access": {} if client_config is None else dict(read_properties(client_config)),
         "runtimes": _runtimes(),
         "store": store or "",
@@ -100,17 +105,30 @@ def run_worker(
         return _Worker(config, root, stop).run()
 
 
+def _require_spool(directory: Path) -> None:
+    """UsageError where no run log can be kept: told before a run relies on this host."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return
+    except OSError as error:
+        raise UsageError(
+            f"--spool {directory.parent}: no run log can be kept in {directory}: {error.strerror}; give a directory "
+            "that can be written"
+        ) from error
+
+
 def show_load_hosts(request: LoadHostsRequest) -> ExitCode:
     """For `harness doctor`: waits for the load hosts and prints a line for each."""
     stop = StopFlag()
     with tempfile.TemporaryDirectory() as directory, signals_set(stop):
         hosts = LoadHosts(request, f"doctor-{os.getpid()}", Path(directory) / "hub.stderr", time.monotonic_ns())
         try:
-            hosts.start(stop.is_set, lambda line: print(line, file=sys.stderr))
+            hosts.start(stop.is_set, show_missing)
             for host in hosts.look().hosts:
-                print(f"ok       load host {host_line(host)}")
+                show_host(host)
         except HarnessError as error:
-            print(f"FAIL     load hosts: {error}")
+            print_fitting(f"FAIL     load hosts: {error}", hanging=_HANGING)
             return ExitCode.ENVIRONMENT
         finally:
             hosts.stop()
@@ -123,15 +141,29 @@ def show_fault_hosts(request: LoadHostsRequest) -> ExitCode:
     with tempfile.TemporaryDirectory() as directory, signals_set(stop):
         hosts = FaultHosts(request, f"doctor-{os.getpid()}", Path(directory) / "hub.stderr", time.monotonic_ns())
         try:
-            hosts.start(stop.is_set, lambda line: print(line, file=sys.stderr))
+            hosts.start(stop.is_set, show_missing)
             for host in hosts.look().hosts:
-                print(f"ok       fault host {fault_host_line(host)}")
+                print_fitting(f"ok       fault host {fault_host_line(host)}", hanging=_HANGING)
         except HarnessError as error:
-            print(f"FAIL     fault hosts: {error}")
+            print_fitting(f"FAIL     fault hosts: {error}", hanging=_HANGING)
             return ExitCode.ENVIRONMENT
         finally:
             hosts.stop()
     return ExitCode.INTERRUPTED if stop.is_set() else ExitCode.PASS
+
+
+def show_missing(line: str) -> None:
+    """What is waited for."""
+    print_fitting(line, to_stderr=True, hanging=2)
+
+
+def show_host(host: LoadHostRecord) -> None:
+    print_fitting(f"ok       load host {host_line(host)}", hanging=_HANGING)
+
+
+def show_said(text: str) -> None:
+    """By a worker."""
+    print_fitting(f"worker: {text}", to_stderr=True, hanging=2)
 
 
 def _runtimes() -> dict[str, dict[str, str]]:
@@ -189,7 +221,7 @@ class _Worker:
 
     def _take(self, said: dict[str, Any]) -> None:
         if "say" in said:
-            print(f"worker: {said['say']}", file=sys.stderr, flush=True)
+            show_said(str(said["say"]))
         elif said.get("ask") == "broker":
             self._answer(self._broker_for(str(said["topic"]), int(said["partitions"])))
         elif said.get("ask") == "release":

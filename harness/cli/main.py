@@ -16,12 +16,14 @@ import typer
 
 from harness.cli.commands import app
 from harness.errors import ExitCode, HarnessError
+from harness.run.terminal_tables import print_fitting
 from runlog.files.redaction import Redactor
 
 # Newer versions of typer contain a copy of click, older ones import it. This finds it through the names that typer
 # itself exports.
 _ClickException: Final[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
+_HANGING: Final = 2  # of further lines on a terminal
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -43,22 +45,23 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return ExitCode.USAGE
     except HarnessError as error:
-        print(f"harness: {redactor.text(str(error))}", file=sys.stderr)
+        print_fitting(f"harness: {redactor.text(str(error))}", to_stderr=True, hanging=_HANGING)
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except PermissionError as error:
-        print(f"harness: {error.strerror}: {error.filename}", file=sys.stderr)
+        print_fitting(f"harness: {error.strerror}: {error.filename}", to_stderr=True, hanging=_HANGING)
         return ExitCode.ENVIRONMENT
     except OSError as error:
         if error.errno not in _FULL:
             _print_traceback(error, redactor)
             return ExitCode.HARNESS_ERROR
-        print(
+        print_fitting(
             f"harness: {redactor.text(str(error))}; "
             "what was written so far is kept. Free some space, or put the run on another disk "
             "with --run-dir (a run needs about 60 bytes a record, and the brokers' logs)",
-            file=sys.stderr,
+            to_stderr=True,
+            hanging=_HANGING,
         )
         return ExitCode.ENVIRONMENT
     except Exception as error:  # a defect of ours: shown in full, with the code that says so

@@ -11,21 +11,21 @@ from typing import Final, cast
 from harness.cli.options import RunOptions
 from harness.clusters.base import Engine
 from harness.planned_cell import PlannedCell
-from harness.run.terminal_tables import Column, stdout_width, table_lines
+from harness.run.terminal_tables import Column, print_fitting, stdout_width, table_lines
 from harness.run.time_left import WARMED_ENGINES, repeats_of, time_left_of
 from harness.suite import Suite
 
 
 def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> None:
     """What would be done, in order; one line a cell."""
-    head = f"suite {suite.name}: {len(cells)} cells, cluster {options.engine}, {options.client_words(suite)}"
-    print(f"{head}, seed {options.seed_of(suite)}")
+    head = f"suite {suite.name}: {counted_cells(len(cells))}, cluster {options.engine}, {options.client_words(suite)}"
+    print_fitting(f"{head}, seed {options.seed_of(suite)}")
     for line in _plan_lines(cells, options.engine, stdout_width()):
         print(line)
     if suite.search is not None:
         search = suite.search
         fractions = ", ".join(f"{fraction:.0%}" for fraction in search.fractions)
-        print(
+        print_fitting(
             f"then a search between {search.low_per_s:g} and {search.high_per_s:g} records/s, at most "
             f"{search.probes_max} tries, and the latency at {fractions} of the limit"
         )
@@ -34,12 +34,12 @@ def print_plan(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) 
     time_left = time_left_of(suite, cast(Engine, options.engine))
     number, clusters_s = time_left.of_clusters(cells)
     of_clusters = f", up to {minutes(clusters_s)} for clusters that are started{_warmed(options.engine)}: {number}"
-    print(
+    print_fitting(
         f"about {minutes(time_left.seconds(cells))}{' without the search' if suite.search else ''}"
         f"{'' if options.engine == 'external' else of_clusters}"
     )
     if any(cell.is_of_sweep for cell in cells):
-        print(spoilt_cells(suite, cells))
+        print_fitting(spoilt_cells(suite, cells))
 
 
 _PLAN: Final = (
@@ -88,6 +88,10 @@ def _warmed(engine: str) -> str:
 def seconds_of(suite: Suite, cells: Sequence[PlannedCell], options: RunOptions) -> float:
     """How long these cells will take, clusters and all."""
     return time_left_of(suite, cast(Engine, options.engine)).seconds(cells)
+
+
+def counted_cells(number: int) -> str:
+    return f"{number:,} cell{'' if number == 1 else 's'}"
 
 
 def minutes(seconds: float) -> str:

@@ -5,9 +5,9 @@ Shown by tests/harness/test_harness_cli.py and test_harness_setting_places.py.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Final
 
 from chaos.model import builtin_scenarios
@@ -22,6 +22,8 @@ from harness.errors import UsageError
 from harness.plan import build_plan, first_try
 from harness.planned_cell import PlannedCell
 from harness.replicas import check_replicas
+from harness.run.terminal_tables import print_fitting
+from harness.sasl_without_effect import check_mechanism
 from harness.scenarios import cases_of, load_scenario, scenario_source
 from harness.setting_places import check_scenario_settings, check_settings
 from harness.suite import Suite
@@ -53,7 +55,40 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         check_security(cell.security, options.engine)
         _check_cell(suite, cell, options.engine)
     check_replicas(suite, [*wanted, *first_try(suite, client)])
+    if not options.cells:
+        check_mechanism(suite, [*wanted, *first_try(suite, client)])
+    _tell_of_load_hosts(wanted, options)
     return wanted
+
+
+def _tell_of_load_hosts(cells: Sequence[PlannedCell], options: RunOptions) -> None:
+    """Hosts that would get no share, and brokers that they would not reach."""
+    hosts = options.load_hosts
+    if hosts is None:
+        return
+    fewest = min((cell.workload.producers for cell in cells), default=hosts.count)
+    if fewest < hosts.count:
+        noun = "producer uses" if fewest == 1 else "producers use"
+        print_fitting(
+            f"load hosts: a cell with {fewest} {noun} only {fewest} of {hosts.count} load hosts: set "
+            f"workload.producers to {hosts.count} or more, where the suite is yours",
+            to_stderr=True,
+            hanging=2,
+        )
+    if options.engine != "external" and not _is_loopback(hosts.listen_host):
+        print_fitting(
+            f"load hosts: brokers of --cluster {options.engine} listen on loopback: only load hosts on this machine "
+            "reach them",
+            to_stderr=True,
+            hanging=2,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _check_place(suite: Suite, options: RunOptions) -> None:
@@ -64,7 +99,11 @@ def _check_place(suite: Suite, options: RunOptions) -> None:
         parse_bootstrap(options.bootstrap_server)
         if suite.cluster.settings:
             names = ", ".join(suite.cluster.settings)
-            print(f"without effect on an external cluster: the suite's cluster.settings ({names})", file=sys.stderr)
+            print_fitting(
+                f"without effect on an external cluster: the suite's cluster.settings ({names})",
+                to_stderr=True,
+                hanging=2,
+            )
     elif options.fault_hosts is not None:
         raise UsageError(f"--fault-hosts belongs to --cluster external, not to {options.engine}")
     elif options.bootstrap_server:
@@ -107,10 +146,11 @@ def _on_clusters(suite: Suite, cells: tuple[PlannedCell, ...], engine: str) -> t
     """Somebody else's cluster cannot be started anew. Then all rounds belong to one fork, and the report says so."""
     if engine != "external" or suite.sweep is None or suite.sweep.forks == 1:
         return cells
-    print(
+    print_fitting(
         f"without effect on an external cluster: sweep.forks ({suite.sweep.forks}); it is not ours to start anew, so "
         "all rounds run on it and the intervals hold its scatter alone",
-        file=sys.stderr,
+        to_stderr=True,
+        hanging=2,
     )
     return tuple(replace(cell, record=replace(cell.record, fork=1 if cell.record.fork else None)) for cell in cells)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.terminal_tables import print_fitting
 from runlog.records.documents import read_run_record
 
 
@@ -30,13 +30,13 @@ def report_directories(
     with signals_set(stop):
         for directory in directories:
             for line in recover_run(directory):
-                print(line, file=sys.stderr)
+                print_fitting(line, to_stderr=True)
             if names := hosts_to_gather(directory):
                 key = "" if read_run_record(directory).store else " --load-key master.key"
-                print(
+                print_fitting(
                     f"load hosts still have run logs of this run ({', '.join(names)}): `harness gather {directory}"
                     f"{key}` brings them",
-                    file=sys.stderr,
+                    to_stderr=True,
                 )
             codes.append(report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))
     return worst_of(codes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from chaos.lease import default_root
 from chaos.reap import reap, topics_left
 from harness.cli.descriptors import require_descriptors
 from harness.cli.options import RunOptions
-from harness.cli.plan_text import extra_cells, print_plan, spoilt_cells
+from harness.cli.plan_text import counted_cells, extra_cells, print_plan, spoilt_cells
 from harness.cli.planning import plan_of
 from harness.cli.preflight import check_world
 from harness.cli.report import report_run
@@ -29,6 +28,7 @@ from harness.run.reporting import check_allowances, start_check
 from harness.run.request import RunRequest
 from harness.run.rundir import create_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.terminal_tables import print_fitting
 from harness.suite import Suite
 from runlog.files.redaction import Redactor
 
@@ -101,7 +101,7 @@ def _undo_crashed_runs(leases: Path, engine: str) -> None:
 
         left += reap_containers()
     for line in left:
-        print(f"left by a crashed run: {line}", file=sys.stderr)
+        print_fitting(f"left by a crashed run: {line}", to_stderr=True, hanging=2)
 
 
 def _lint(requests: Sequence[tuple[Suite, Sequence[PlannedCell]]], *, strict: bool, is_own_cluster: bool) -> None:
@@ -116,7 +116,7 @@ def _lint(requests: Sequence[tuple[Suite, Sequence[PlannedCell]]], *, strict: bo
     if lines and strict:
         raise UsageError("--strict: the plan has findings:\n" + "\n".join(f"  {line}" for line in lines))
     for line in lines:
-        print(f"lint: {line}", file=sys.stderr)
+        print_fitting(f"lint: {line}", to_stderr=True, hanging=2)
 
 
 def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, stop: StopFlag) -> ExitCode:
@@ -125,7 +125,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     client = options.client_of(suite)
     seed = options.seed_of(suite)
     with_client = f"with {options.client_words(suite)}, seed {seed}"
-    progress.say(f"{suite.name}: {len(cells)} cells on {options.engine} {with_client}; {run_dir}")
+    progress.say(f"{suite.name}: {counted_cells(len(cells))} on {options.engine} {with_client}; {run_dir}")
     if any(cell.is_of_sweep for cell in cells):
         progress.say(spoilt_cells(suite, cells))
     request = RunRequest(

@@ -24,7 +24,6 @@ from runlog.records.hosts import HostState, LoadHostRecord
 from runlog.records.load import CeilingsTold, HostCeiling, HostsTold, LoadEnded, LoadError, LoadEvent
 from workloads.hosts.keys import KeyFileError, LinkKey, read_key
 
-DEFAULT_LISTEN: Final = "127.0.0.1:5557"
 WAIT_S: Final = 300.0  # for load hosts to come; longer than a worker waits between two tries
 GATHER_STOP_S: Final = 3_700.0  # the hub has limits of its own, for hosts that give nothing
 CEILING_S: Final = 480.0  # the hub answers before
@@ -119,16 +118,24 @@ class LoadHosts:
             line = f"waiting for load hosts: {len(found.hosts)} of {self._request.count}"
             line += "".join(f"; {reason}" for reason in (*map(_not_there, absent), *found.refused))
             if line != told:
-                told = line
+                is_first, told = not told, line
                 say(line)
+                if is_first:
+                    say(f"for at most {WAIT_S:.0f} s; on each: {self._command()}")
             if time.monotonic() > deadline_s:
                 where = format_address(self._request.listen_host, self._request.listen_port)
                 raise EnvironmentFault(
                     f"{len(found.hosts)} of {self._request.count} load hosts came to {where} within {WAIT_S:.0f} s"
                     + "".join(f"; {reason}" for reason in (*map(_not_there, absent), *found.refused))
-                    + f"; start `harness worker --key worker.key --master {where}` on each"
+                    + f"; start {self._command()} on each"
                 )
             time.sleep(_LOOK_S)
+
+    def _command(self) -> str:
+        host = self._request.listen_host
+        every = host in ("0.0.0.0", "::", "")
+        where = format_address("THIS-HOST" if every else host, self._request.listen_port)
+        return f"`harness worker --key worker.key --master {where}`"
 
     def look(self) -> HostsTold:
         """Who is there now. EnvironmentFault if the hub has ended."""

@@ -283,7 +283,7 @@ class Run:
                 break
             notes.append(f"attempt {attempt} was put aside: {why}")
             self._progress.say(
-                f"{planned.title}: attempt {attempt} was put aside, {why}; once more ({self._repeats.words()})"
+                f"{planned.title}: attempt {attempt} was put aside, {why}; once more{self._repeats.words()}"
             )
             put_aside(self._context.run_dir, planned.cell_id, attempt)
             if broken:
@@ -311,7 +311,7 @@ class Run:
         )
         if why is None or self._repeats.has_room_for(took_ms):
             return why
-        self._progress.say(f"{planned.title}: {why}; it stays and is marked ({self._repeats.words()})")
+        self._progress.say(f"{planned.title}: {why}; it stays and is marked{self._repeats.words()}")
         return None
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> OutcomeRecord:

@@ -5,16 +5,17 @@ Knows nothing of where the figures come from.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
+from harness.run.terminal_tables import fitting, width_of
 from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.load import Progress as LoadProgress
 
-_WIDTH_DEFAULT = 120
+_WIDTH_DEFAULT = 80
+_HANGING = 2  # of further lines
 _TITLE_MIN = 20  # of a title; before it becomes shorter, a figure is left out
 LAG_SHOWN_US = 2_000  # a generator that is later than this does not load as it was asked to
 
@@ -42,7 +43,7 @@ class Progress:
     def say(self, text: str) -> None:
         """A line that stays."""
         self._clear()
-        self._stream.write(self.clean(text) + "\n")
+        self._stream.write(fitting(self.clean(text), self._stream, hanging=_HANGING) + "\n")
         self._stream.flush()
 
     def begin_cell(self, index: int, title: str, left_estimate_s: float) -> None:
@@ -92,7 +93,7 @@ class Progress:
         left_s = max(0.0, self._left_estimate_s - (time.monotonic() - self._cell_started_s))
         faults = [_Part(f"FAULT {', '.join(list(self._faults.values()))}", 0)] if self._faults else []
         head = [_Part(self._phase, 2), _Part(f"about {left_s:.0f} s left", 3), *faults]
-        width = max(40, shutil.get_terminal_size((_WIDTH_DEFAULT, 24)).columns - 1)
+        width = max(40, (width_of(self._stream) or _WIDTH_DEFAULT) - 1)
         text = live_line(f"[{self._index}/{self._total}]", self.clean(self._title), [*head, *figures], width)
         self._stream.write("\r\x1b[2K" + self.clean(text))
         self._stream.flush()

@@ -23,7 +23,7 @@ from harness.clusters.broker_process import ManagedProcess, spawn, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
-from harness.run.terminal_tables import Column, table_lines, wrapped_line
+from harness.run.terminal_tables import Column, print_fitting, table_lines, wrapped_line
 from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
@@ -190,7 +190,7 @@ def print_verdicts(verdicts: VerdictsRecord, report_path: Path) -> None:
     for text in [*_reasons(verdicts), *reading_lines(verdicts.reading, told=_told_as_reasons(verdicts))]:
         for line in wrapped_line(text, width):
             print(line)
-    print(f"verdict: {verdicts.verdict}")
+    print_fitting(f"verdict: {verdicts.verdict}")
     print(report_path, flush=True)
 
 

@@ -6,15 +6,17 @@ lines. A pipe has no width: each row is one line with all columns. Shown by test
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import IO, Final
 
 _GAP: Final = "  "
 _INDENT: Final = "    "
+_WIDTH_DEFAULT: Final = 80  # of a terminal that does not tell
 _WRAPPED_MIN: Final = 24  # a text column that is narrower than this is hard to read
 
 
@@ -28,15 +30,32 @@ class Column:
 
 def stdout_width() -> int | None:
     """Width of the terminal (COLUMNS counts first). None for a pipe or a file."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return width_of(sys.stdout)
+
+
+def width_of(stream: IO[str]) -> int | None:
+    """Of the terminal that this stream is, which need not be the one of stdout. None for a pipe or a file."""
+    if not stream.isatty():
+        return None
+    if os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size().columns
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _WIDTH_DEFAULT
+    except (OSError, ValueError):  # it says that it is a terminal, and has no descriptor
+        return _WIDTH_DEFAULT
 
 
 def print_fitting(text: str, *, to_stderr: bool = False, hanging: int = 0) -> None:
-    """One line for people, as wide as their terminal. Further lines are indented by `hanging`. A word that is longer
+    """Lines for people, as wide as their terminal. Further lines are indented by `hanging`. A word that is longer
     than the terminal (a path, an address) stays whole, so that it can be copied."""
     stream = sys.stderr if to_stderr else sys.stdout
-    width = shutil.get_terminal_size().columns if stream.isatty() else None
-    print("\n".join(_fitted(text, width, hanging)), file=stream, flush=True)
+    print(fitting(text, stream, hanging=hanging), file=stream, flush=True)
+
+
+def fitting(text: str, stream: IO[str], *, hanging: int = 0) -> str:
+    """The text as `print_fitting` writes it to this stream."""
+    width = width_of(stream)
+    return "\n".join(part for line in text.split("\n") for part in _fitted(line, width, hanging))
 
 
 def _fitted(text: str, width: int | None, hanging: int) -> list[str]:

@@ -24,7 +24,7 @@ from reports.figures.sweep.analysis import analyse_sweep
 from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import RatioLimits, SweepFigures, ratio_limits, sweep_figures
 from reports.figures.sweep.observations import observe
-from reports.figures.sweep.telling import carried_all
+from reports.figures.sweep.telling import throughput_tells
 from reports.figures.waterfall import WaterfallFigures, waterfall_figures
 from reports.judge.judged import Judged, exit_code, overall
 from reports.judge.run_limits import RunLimit, run_limits
@@ -33,7 +33,7 @@ from runlog.records.codec import to_json
 from runlog.records.measurements import Measurement
 from runlog.records.verdicts import Result
 
-_KNOB_MEASURES: Final = ("throughput", "p99", "records_per_batch")
+_KNOB_MEASURES: Final = ("p99", "records_per_batch")  # and what says how fast it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +87,11 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
     observations = observe(judged)
     analysis = analyse_sweep(judged, observations)
     sweep = _with_all_properties(sweep_figures(analysis), judged) if analysis else None
-    knobs = knob_rows(judged)
     capacity = capacities(observations)
+    knobs = knob_rows(judged, capacity)
     cells = tuple(cell_figures(item, capacity.get(item.facts.cell.cell_id)) for item in judged)
     generator = generator_figures(judged, run.record.certification)
-    throughput_tells = not carried_all(observations)
+    tells = throughput_tells(observations)
     summary, price = _run(run, judged, limits), price_of_safety(judged, analysis)
     found = search_figures(run.search, judged) if run.search else None
     return Figures(
@@ -102,10 +102,10 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
             run, judged, cells, sweep=sweep, generator=generator, search=found, limits=[one.check for one in limits]
         ),
         price=price,
-        price_drawn=price.points if throughput_tells or price.at_ceilings else (),
-        throughput_tells=throughput_tells,
+        price_drawn=price.points if tells or price.at_ceilings else (),
+        throughput_tells=tells,
         knobs=knobs,
-        knob_measures=_KNOB_MEASURES if throughput_tells else _KNOB_MEASURES[1:],
+        knob_measures=_knob_measures(capacity, has_throughput=tells),
         knob_limits=limits_of(knobs),
         sweep=sweep,
         effect_limits=sweep.limits if sweep else ratio_limits(()),
@@ -116,6 +116,11 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
         measurements=tuple(measure(judged, observations)),
         slots=_slots(judged),
     )
+
+
+def _knob_measures(capacity: Mapping[str, float], *, has_throughput: bool) -> tuple[str, ...]:
+    speed = "capacity" if capacity else "throughput" if has_throughput else ""
+    return (speed, *_KNOB_MEASURES) if speed else _KNOB_MEASURES
 
 
 def _with_all_properties(sweep: SweepFigures, judged: Sequence[Judged]) -> SweepFigures:

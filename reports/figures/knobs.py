@@ -17,12 +17,14 @@ _ROOM = 1.05  # of an axis beyond the largest value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnobRow:
-    """p99 in milliseconds; `low` and `high` are the ends of 95 % intervals, the value itself where there is none."""
+    """p99 in milliseconds. `low` and `high` are the ends of 95 % intervals from inside one cell, the value itself where
+    there is none. They say nothing about the next cell, so only tables have them."""
 
     title: str
     cell_id: str
     value: str
     role: str
+    capacity: float | None  # of the cell at the ceiling in the same repetition
     throughput: float
     throughput_low: float
     throughput_high: float
@@ -40,6 +42,7 @@ class KnobRow:
 class Limits:
     """Upper ends of the axes that the charts of all knobs share."""
 
+    capacity: float
     p99_ms: float
     throughput: float
     records_per_batch: float
@@ -49,8 +52,8 @@ def settings_text(cell: Cell) -> str:
     return " ".join(f"{name}={value}" for name, value in cell.record.knobs.items())
 
 
-def knob_rows(judged: Sequence[Judged]) -> dict[str, tuple[KnobRow, ...]]:
-    """Knob -> rows by value. A knob whose cells all have one value is left out."""
+def knob_rows(judged: Sequence[Judged], capacity: Mapping[str, float]) -> dict[str, tuple[KnobRow, ...]]:
+    """Knob -> rows by value. A knob whose cells all have one value is left out. `capacity`: by the paced cell's id."""
     cells = [item.facts for item in judged if item.facts.cell.kind is CellKind.SWEEP]
     sweep = [facts for facts in cells if facts.cell.record.knobs]
     baselines = [facts.cell.record for facts in sweep if facts.cell.record.baseline]
@@ -61,7 +64,7 @@ def knob_rows(judged: Sequence[Judged]) -> dict[str, tuple[KnobRow, ...]]:
     others = dict.fromkeys(name for name in changed if name and name not in reference)
     result: dict[str, tuple[KnobRow, ...]] = {}
     for knob in (*reference, *others):
-        rows = [_row(facts, knob) for facts in sweep if _differs_only_in(knob, facts.cell.record, reference)]
+        rows = [_row(facts, knob, capacity) for facts in sweep if _differs_only_in(knob, facts.cell.record, reference)]
         if len({row.value for row in rows}) > 1:
             result[knob] = tuple(sorted(rows, key=_by_value))
     return {knob: result[knob] for knob in (*KNOBS, *(k for k in result if k not in KNOBS)) if knob in result}
@@ -70,8 +73,9 @@ def knob_rows(judged: Sequence[Judged]) -> dict[str, tuple[KnobRow, ...]]:
 def limits_of(knobs: Mapping[str, Sequence[KnobRow]]) -> Limits:
     rows = [row for group in knobs.values() for row in group]
     return Limits(
-        p99_ms=_top([row.p99_high for row in rows]),
-        throughput=_top([row.throughput_high for row in rows]),
+        capacity=_top([row.capacity for row in rows]),
+        p99_ms=_top([row.p99 for row in rows]),
+        throughput=_top([row.throughput for row in rows]),
         records_per_batch=_top([row.records_per_batch for row in rows]),
     )
 
@@ -96,7 +100,7 @@ def _by_value(row: KnobRow) -> tuple[int, float, str]:
         return (1, 0.0, {"none": ""}.get(row.value, row.value))
 
 
-def _row(facts: CellFacts, knob: str) -> KnobRow:
+def _row(facts: CellFacts, knob: str, capacity: Mapping[str, float]) -> KnobRow:
     p99 = p99_of(facts)
     cell = facts.cell.record
     low, high = facts.throughput_interval or (facts.throughput_records_per_s, facts.throughput_records_per_s)
@@ -105,6 +109,7 @@ def _row(facts: CellFacts, knob: str) -> KnobRow:
         cell_id=facts.cell.cell_id,
         value=cell.knobs.get(knob) or cell.properties.get(knob, ""),
         role="baseline" if cell.baseline else "changed",
+        capacity=capacity.get(facts.cell.cell_id),
         throughput=facts.throughput_records_per_s,
         throughput_low=low,
         throughput_high=high,

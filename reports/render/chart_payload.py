@@ -31,6 +31,7 @@ def payload(figures: Figures, drawn: Mapping[str, Chart]) -> Json:
         "specs": {
             **charts.specifications(
                 p99_max_ms=limits.p99_ms,
+                capacity_max=limits.capacity,
                 throughput_max=limits.throughput,
                 records_per_batch_max=limits.records_per_batch,
             ),

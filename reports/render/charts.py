@@ -23,9 +23,12 @@ _STATES = ["up", "paused", "down"]
 Chart = Any
 
 
-def specifications(*, p99_max_ms: float, throughput_max: float, records_per_batch_max: float) -> dict[str, Json]:
+def specifications(
+    *, p99_max_ms: float, capacity_max: float, throughput_max: float, records_per_batch_max: float
+) -> dict[str, Json]:
     """Name -> Vega-Lite specification. The limits give the small multiples of the sweep one scale each."""
     charts = {
+        "sweep_capacity": _sweep("capacity", "capacity, records/s", capacity_max),
         "sweep_throughput": _sweep("throughput", "records/s", throughput_max),
         "sweep_p99": _sweep("p99", "p99, ms", p99_max_ms),
         "sweep_records_per_batch": _sweep("records_per_batch", "records/batch", records_per_batch_max),
@@ -234,7 +237,8 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
 
 
 def _sweep(field: str, title: str, limit: float) -> Chart:
-    """One knob's effect on one figure: baseline and the cells that differ from it in that knob alone."""
+    """One knob's effect on one figure: baseline and the cells that differ from it in that knob alone. A point for each
+    repetition shows the scatter. An interval from inside a cell would be taken for it, so there is none."""
     y = alt.Y(
         f"{field}:Q",
         title=title,
@@ -244,7 +248,6 @@ def _sweep(field: str, title: str, limit: float) -> Chart:
     x = alt.X("value:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelLimit=70, labelOverlap=False))
     base = alt.Chart(alt.NamedData("sweep"))
     line = base.mark_line(style="effect").encode(x=x, y=f"mean({field}):Q")
-    bars = base.mark_rule(style="interval").encode(x=x, y=f"{field}_low:Q", y2=f"{field}_high:Q")
     points = base.mark_point(size=100, filled=True).encode(
         x=x,
         y=y,
@@ -254,4 +257,4 @@ def _sweep(field: str, title: str, limit: float) -> Chart:
         color=alt.Color("role:N", scale=alt.Scale(domain=["changed", "baseline"]), legend=None),
         tooltip=["title:N", "role:N", "value:N", alt.Tooltip(f"{field}:Q", format=",.2f")],
     )
-    return alt.layer(line, bars, points).properties(height=120, width=150)
+    return alt.layer(line, points).properties(height=120, width=150)

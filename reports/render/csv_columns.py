@@ -12,9 +12,9 @@ from typing import Final
 # Names that figures have inside, and the names in the files. A file has its own names first.
 RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
     "knobs.csv": {
-        "throughput": "throughput_records_per_s", "throughput_low": "throughput_records_per_s_low",
-        "throughput_high": "throughput_records_per_s_high", "p99": "p99_ms", "p99_low": "p99_ms_low",
-        "p99_high": "p99_ms_high",
+        "capacity": "capacity_records_per_s", "throughput": "throughput_records_per_s",
+        "throughput_low": "throughput_records_per_s_low", "throughput_high": "throughput_records_per_s_high",
+        "p99": "p99_ms", "p99_low": "p99_ms_low", "p99_high": "p99_ms_high",
     },
     "price.csv": {
         "rate": "carried_records_per_s", "rate_low": "carried_records_per_s_low",

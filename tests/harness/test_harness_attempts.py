@@ -131,4 +131,5 @@ def test_repeats_are_bounded_for_the_whole_run_by_what_they_took() -> None:
     assert not slow.has_room_for(2_000), "on a busy host the cell itself took twenty times as long"
     slow.use(250)
     assert not slow.has_room_for(100)
-    assert RepeatAllowance([3_000] * 30, 0.1).words() == "0 of at most 9 s for repeats are used"
+    assert RepeatAllowance([3_000] * 30, 0.1).words() == " (0 of at most 9 s for repeats are used)"
+    assert RepeatAllowance([3_000] * 30, 0.0).words() == "", "nothing of a bound that is nothing"

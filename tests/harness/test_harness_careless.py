@@ -9,7 +9,10 @@ import pytest
 from harness.cli import run as run_command
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
-from harness.suite import TopicSpec, load_suite
+from harness.plan import build_plan
+from harness.sasl_without_effect import check_mechanism
+from harness.scenarios import cases_of
+from harness.suite import Suite, TopicSpec, load_suite
 from reports.read.errors import UsageProblem
 from reports.read.spark_needs import require_what_it_takes
 
@@ -115,3 +118,136 @@ def test_a_range_is_no_empty_list() -> None:
 def test_what_must_be_in_sync_by_default_never_exceeds_the_replicas(replicas: int, wanted: str) -> None:
     """A topic with one replica could not be written with acks=all otherwise."""
     assert TopicSpec(replication_factor=replicas).config == {"min.insync.replicas": wanted}
+
+
+VARIED = SWEEP.replace("linger.ms: [0]", "{0}")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            WORKLOAD + VARIED.replace("{0}", "cluster.security: [ssl, tls]"),
+            "x.yaml:3: sweep.vary.cluster.security:",
+        ),
+        (
+            WORKLOAD + VARIED.replace("{0}", "cluster.brokers: [1, 3]"),
+            "x.yaml:3: sweep.vary.cluster.brokers: no",
+        ),
+        (
+            WORKLOAD + VARIED.replace("{0}", "workload.measure: [1]"),
+            "x.yaml:3: sweep.vary.workload.measure: no",
+        ),
+        (
+            WORKLOAD + VARIED.replace("{0}", "security.protocol: [PLAINTEXT, SSL]"),
+            "x.yaml:3: security.protocol is no setting of the load here: cluster.security secures a cluster of ours, ",
+        ),
+        (
+            "properties: {sasl.mechanism: PLAIN}\n" + WORKLOAD + SWEEP,
+            "x.yaml:2: sasl.mechanism is no setting of the load here",
+        ),
+        (
+            "cluster: {sasl: {mechanism: SCRAM-SHA-256}}\n" + WORKLOAD + SWEEP,
+            "x.yaml:2: cluster.sasl.mechanism: has no effect, because no cell speaks SASL: set cluster.security ",
+        ),
+        (
+            WORKLOAD + VARIED.replace("{0}", "cluster.sasl.mechanism: [SCRAM-SHA-256]"),
+            "x.yaml:3: sweep.vary.cluster.sasl.mechanism: has no effect, because no cell speaks SASL",
+        ),
+        (
+            "cluster: {security: SASL_SSL}\n" + WORKLOAD + SWEEP,
+            "or 'sasl_ssl', got 'SASL_SSL'; did you mean 'sasl_ssl'?\n",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", [["run", "--dry-run"], ["validate"]])
+def test_what_is_wrong_with_security_is_told_with_its_line(
+    text: str, told: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([command[0], suite(text), *command[1:]]) == ExitCode.USAGE
+    assert told in capsys.readouterr().err
+
+
+def test_a_mechanism_that_some_cell_speaks_is_no_mistake() -> None:
+    mechanism = "cluster.sasl.mechanism=SCRAM-SHA-256"
+    assert execute(["run", "smoke", "--dry-run", "--set", mechanism]) == ExitCode.USAGE
+    assert execute(["run", "smoke", "--dry-run", "--set", mechanism, "--set", "cluster.security=sasl_ssl"]) == 0
+    assert execute(["chaos", "passwords-guessed", "--dry-run", "--set", mechanism]) == ExitCode.PASS
+    without = suite("cluster: {security: sasl_ssl, sasl: {mechanism: PLAIN}}\n" + WORKLOAD + SWEEP)
+    assert execute(["run", without, "--dry-run", "--set", "cluster.security=plaintext"]) == ExitCode.PASS
+
+
+def test_a_suite_of_a_runs_record_has_every_default_in_it_and_can_be_confirmed() -> None:
+    written = load_suite(suite(WORKLOAD + SWEEP))
+    recorded = Suite.model_validate(written.model_dump(mode="json", by_alias=True))
+    cells = build_plan(recorded, cases_of, seed=1, client="reference", sweep_client="reference")
+    check_mechanism(recorded, cells)
+
+
+def test_keys_that_do_not_fit_together_are_told_with_the_option_that_changed_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It was `workloads/suites/demo.yaml:1: (document)`, a file that the user never saw."""
+    assert execute(["chaos", "leader-loss", "--dry-run", "--set", "cluster.brokers=2"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == (
+        "harness: --set cluster.brokers=2: topic.replication_factor is 3, expected at most cluster.brokers, "
+        "which is 2\n"
+    )
+    assert execute(["validate", suite("topic: {replication_factor: 4}\n" + WORKLOAD + SWEEP)]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("harness: x.yaml:1: topic.replication_factor is 4")
+
+
+def test_options_of_load_hosts_are_told_before_anybody_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["load-keys", "keys"]) == ExitCode.PASS
+    hosts = ["--load-hosts", "3", "--load-key", "keys/master.key"]
+    run = ["run", suite(WORKLOAD + SWEEP), "--dry-run"]
+    for arguments, told in (
+        ([*run, "--load-listen", "0.0.0.0:5557"], "--load-listen needs --load-hosts N"),
+        ([*run, *hosts[:2], "--load-key", "keys"], "--load-key: keys: is a directory, expected a file"),
+        (
+            [*run, *hosts[:2], "--load-key", "none.key"],
+            "--load-key: none.key: cannot be read: No such file",
+        ),
+        (["worker", "--master", "x:1", "--key", "keys/worker.key", "--spool", "x.yaml"], "--spool x.yaml: "),
+        (["worker", "--master", "x:1", "--key", "keys/worker.key", "--spool", "/proc/x"], "--spool /proc/x: "),
+        (["load-keys", "/proc/no-keys"], "/proc/no-keys: No such file or directory"),
+        (["load-keys", "x.yaml"], "x.yaml: File exists"),
+    ):
+        assert execute(arguments) == ExitCode.USAGE, arguments
+        said = capsys.readouterr().err
+        assert told in said
+        assert "Errno" not in said
+
+
+def test_load_hosts_without_a_share_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["load-keys", "keys"]) == ExitCode.PASS
+    arguments = ["--dry-run", "--load-hosts", "3", "--load-key", "keys/master.key"]
+    assert execute(["run", suite(WORKLOAD + SWEEP), *arguments]) == ExitCode.PASS
+    assert "a cell with 1 producer uses only 1 of 3 load hosts: set workload.producers to 3" in capsys.readouterr().err
+    assert execute(["run", "x.yaml", *arguments, "--set", "workload.producers=3"]) == ExitCode.PASS
+    assert "load hosts:" not in capsys.readouterr().err
+    away = ["--load-listen", "0.0.0.0:5557"]
+    assert execute(["run", "x.yaml", *arguments, *away]) == ExitCode.PASS
+    assert "on loopback: only load hosts on this machine reach them" in capsys.readouterr().err
+    external = ["--cluster", "external", "--bootstrap-server", "127.0.0.1:9"]
+    assert execute(["run", "x.yaml", *arguments, *away, *external]) == ExitCode.PASS
+    assert "on loopback" not in capsys.readouterr().err
+
+
+def test_one_cell_is_no_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["chaos", "returning-follower", "--dry-run"]) == ExitCode.PASS
+    assert capsys.readouterr().out.startswith("suite chaos: 1 cell, cluster ")
+
+
+def test_a_fault_that_does_not_exist_is_answered_with_those_of_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["list", "faults", "certificates"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "there is no such fault; expected one of certificate_expired, certificate_rotated\n" in said
+
+
+@pytest.mark.parametrize(("rate", "meant"), [("5k", "5000"), ("1.5k/s", "1500"), ("2M", "2000000")])
+def test_a_rate_with_a_unit_is_answered_with_the_number(
+    rate: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["bench", "--rate", rate, "--dry-run"]) == ExitCode.USAGE
+    assert f"--rate {rate}: expected records a second, or max; did you mean {meant}?" in capsys.readouterr().err

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import io
+import os
+import pty
+import termios
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cli import doctor, inspect, plan_text
+from harness.cli import doctor, inspect, load_hosts, plan_text
 from harness.cli.confirm import text as confirm_text
 from harness.cli.main import execute
 from harness.run import reporting
 from harness.run.progress import Progress
-from harness.run.terminal_tables import Column, print_fitting, table_lines, wrapped_line
+from harness.run.terminal_tables import Column, print_fitting, table_lines, width_of, wrapped_line
 from reports.figures.compare.confirm import confirm
 from runlog.records.codec import from_document
 from runlog.records.fault import FaultLine, FaultPhase
+from runlog.records.hosts import ClockRecord, HostState, LoadHostRecord
 from runlog.records.load import Progress as LoadProgress
 from runlog.records.sweep import PredictedFigure
 from runlog.records.verdicts import VerdictsRecord
@@ -243,3 +248,91 @@ def test_a_cluster_that_starts_and_is_asked_says_so_in_lines_that_fit(
     lines = out.getvalue().splitlines()
     assert path in lines, "a path stays whole, on a line of its own"
     assert all(len(line) <= width for line in lines if line != path)
+
+
+def test_words_for_people_go_through_the_one_function_that_fits_them() -> None:
+    """A sentence that `print` writes is broken by the terminal, in the middle of a word."""
+    root = Path(__file__).parents[2] / "harness"
+    found = []
+    for path in (*sorted((root / "cli").glob("*.py")), *sorted((root / "run").glob("*.py"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and path.name != "terminal_tables.py":
+                is_question = any(keyword.arg == "end" for keyword in node.keywords)
+                if isinstance(node.args[0], ast.JoinedStr | ast.Constant) and not is_question:
+                    found.append(f"{path.name}:{node.lineno}")
+    assert found == []
+
+
+def _keys(directory: Path) -> Path:
+    assert execute(["load-keys", str(directory)]) == 0
+    return directory
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_is_said_of_load_hosts_and_their_keys_fits(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _keys(tmp_path)
+    (tmp_path / "a-run-that-never-was").mkdir()
+    wrong = "a-file-of-keys-that-nobody-has-made-yet.key"
+    for number, arguments in enumerate(
+        (
+            ("load-keys", "keys"),
+            ("load-keys", "."),
+            ("worker", "--master", "host-without-a-port", "--key", "worker.key"),
+            ("worker", "--master", "10.0.0.1:5557", "--key", wrong),
+            ("worker", "--master", "10.0.0.1:5557", "--key", "master.key"),
+            ("worker", "--master", "10.0.0.1:5557", "--key", "worker.key", "--name", "a name that has some spaces"),
+            ("gather", "a-run-that-never-was", "--load-key", wrong),
+            ("doctor", "--load-hosts", "3"),
+            ("doctor", "--load-hosts", "3", "--load-key", wrong),
+            ("doctor", "--load-hosts", "3", "--load-key", "worker.key", "--load-listen", "0.0.0.0:5557"),
+            ("doctor", "--load-key", "master.key"),
+        )
+    ):
+        shown = _told(monkeypatch, width, *arguments)
+        if number == 0:
+            for path in (tmp_path / "keys").iterdir():
+                path.unlink()
+        piped = _told(monkeypatch, None, *arguments)
+        assert shown, arguments
+        assert max(map(len, shown)) <= width, arguments
+        assert " ".join(" ".join(shown).split()) == " ".join(" ".join(piped).split()), "a word was lost"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_a_worker_and_a_look_at_load_hosts_say_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = _Terminal()
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", out)
+    clock = ClockRecord(offset_us=-1_234_567.0, error_us=456.7, round_trip_us_min=900.0, samples=64)
+    host = LoadHostRecord(
+        name="load-host-with-a-name-" + "x" * 40, state=HostState.DONE, version="0.1.0", cores=64, clock=clock
+    )
+    load_hosts.show_host(host)
+    load_hosts.show_said("the master was silent for 60 s: the cell was stopped, its run log is kept, and it waits")
+    load_hosts.show_missing("waiting for load hosts: 1 of 3; " + "; ".join(f"load-{n} is not there" for n in range(9)))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    words = " ".join(out.getvalue().split())
+    for wanted in (host.name, "64 cores", "-1,234.567 ms", "within 0.457 ms", "and it waits", "load-8 is not there"):
+        assert wanted in words
+
+
+def test_the_width_is_that_of_the_terminal_that_is_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `harness run demo > FILE` only stderr is a terminal. Its lines had the 120 columns of no terminal at all."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    ours, theirs = pty.openpty()
+    try:
+        termios.tcsetwinsize(theirs, (24, 66))
+        with os.fdopen(theirs, "w", closefd=False) as stream:
+            assert width_of(stream) == 66
+            Progress(3, stream).say("a sentence of rather many words, which no terminal of so few columns has room for")
+        lines = os.read(ours, 4096).decode().splitlines()
+        assert [len(line) <= 66 for line in lines] == [True, True]
+    finally:
+        os.close(theirs)
+        os.close(ours)

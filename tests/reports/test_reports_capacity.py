@@ -163,7 +163,9 @@ def test_the_front_shows_capacity_p99_and_cpu_and_says_what_more_repetitions_wou
     undecided = rows["retries=7"].values[0]
     assert undecided is not None
     assert undecided.judgement == "undecided"
-    assert any(line.startswith("capacity: 2 of 5 undecided; 2 repetitions") for line in forest.undecided)
+    assert any(
+        line.startswith("capacity: 2 of 5 undecided. With 2 repetitions this run shows") for line in forest.undecided
+    )
     assert rows["batch.size=131072"].cell_id.startswith("16384") or "ceiling" not in rows["batch.size=131072"].cell_id
 
 
@@ -217,11 +219,20 @@ def test_every_chart_of_a_sweep_with_ceilings_has_a_specification() -> None:
     told = payload(own, charts_of(own))
     named = {name: chart["spec"] for name, chart in told["charts"].items()}
     assert "surface-capacity" in named
+    assert not [name for name in named if "throughput" in name], (
+        "a paced cell's rate is the asked one, or told to be less"
+    )
+    knobs = [name for name in named if name.startswith("sweep-capacity-")]
+    assert knobs
+    drawn = [layer["mark"] for layer in told["specs"]["sweep_capacity"]["layer"]]
+    assert not [mark for mark in drawn if mark.get("style") == "interval"], (
+        "an interval from inside one cell says nothing"
+    )
     assert {name: spec for name, spec in named.items() if spec not in told["specs"]} == {}
 
 
 def test_the_axis_of_capacities_begins_at_nought_and_has_no_rates_below_it() -> None:
-    specs = specifications(p99_max_ms=1.0, throughput_max=1.0, records_per_batch_max=1.0)
+    specs = specifications(p99_max_ms=1.0, capacity_max=1.0, throughput_max=1.0, records_per_batch_max=1.0)
     scales = [
         layer["encoding"]["x"]["scale"] for layer in specs["price_at_ceilings"]["layer"]
         if "scale" in layer["encoding"]["x"]

@@ -248,7 +248,7 @@ def test_many_cells_that_did_not_carry_their_load_are_one_doubt_and_hide_no_othe
     assert not any("other cells were disturbed" in text for text in texts)
     assert front.safety is not None
     assert front.safety.warnings == (
-        "each of acks=all and acks=1 did not carry its load", "each of acks=all and acks=1 was disturbed by the host",
+        "both acks=all and acks=1 did not carry their load", "both acks=all and acks=1 were disturbed by the host",
     )  # fmt: skip
     assert front.forest is not None
     assert any(warning.startswith("p99 is not drawn: ") for warning in front.forest.warnings)
@@ -296,7 +296,7 @@ def test_the_head_and_the_doubts_count_the_same_disturbed_cells() -> None:
         items[place] = replace(item, facts=replace(item.facts, cell=changed(item.facts.cell, stats=(noise,))))
     own = figures(items).overview
     number = len(swept(repetitions=1))
-    assert f"host disturbed in 3 of {len(items)} cells (1 of the {number} of the sweep)" in own.head.host.text
+    assert f"host disturbed in 3 of {len(items)} cells (1 of {number} of the sweep)" in own.head.host.text
     assert any(doubt.text.startswith(f"1 of {number} cells of the sweep were disturbed") for doubt in own.doubts)
 
 

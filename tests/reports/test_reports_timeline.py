@@ -37,7 +37,7 @@ def test_a_knob_shows_the_baseline_and_the_cells_that_changed_it_alone() -> None
         sweep_cell("linger-50", "linger.ms", {"linger.ms": "50"}),
         sweep_cell("plain", "enable.idempotence", {}, idempotence="false"),
     ]
-    shown = {knob: {(row.cell_id, row.role) for row in rows} for knob, rows in knob_rows(judged).items()}
+    shown = {knob: {(row.cell_id, row.role) for row in rows} for knob, rows in knob_rows(judged, {}).items()}
     assert shown == {
         "acks": {("base", "baseline"), ("acks-1", "changed")},
         "linger.ms": {("base", "baseline"), ("linger-50", "changed")},

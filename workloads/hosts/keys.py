@@ -71,13 +71,16 @@ def write_keys(directory: Path) -> tuple[Path, Path]:
 
 def read_key(path: Path, role: Role) -> LinkKey:
     """KeyFileError says what is wrong with the file, without a word of what is in it."""
+    if path.is_dir():
+        raise KeyFileError(f"{path}: is a directory, expected a file, as {path / f'{role}.key'}")
     try:
         found = path.stat()
         if found.st_size > _FILE_BYTES_MAX:
             raise KeyFileError(f"{path}: is no key file, it has {found.st_size} bytes")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise KeyFileError(f"{path}: cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise KeyFileError(f"{path}: cannot be read: {why}") from error
     if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise KeyFileError(f"{path}: others can read it (mode {stat.S_IMODE(found.st_mode):o}): chmod 600 {path}")
     try:

@@ -30,7 +30,7 @@ def choice_of(own: RecommendationText, argv: Sequence[str]) -> Choice:
     return Choice(
         what=tuple(one for one in own.sentences if not one.startswith((HOW_SURE, WOULD_CHANGE))),
         how_sure=_after(HOW_SURE, own),
-        would_change=_after(WOULD_CHANGE, own),
+        would_change=tuple(_sentence(part) for one in _after(WOULD_CHANGE, own) for part in one.split("; ")),
         properties=own.properties,
         command=_command(argv) if any(DECIDE in one for one in own.sentences) else "",
     )
@@ -40,6 +40,11 @@ def _after(beginning: str, own: RecommendationText) -> tuple[str, ...]:
     """The sentences that begin so, without their beginning."""
     told = [one.removeprefix(beginning) for one in own.sentences if one.startswith(beginning)]
     return tuple(text[:1].upper() + text[1:] for text in told)
+
+
+def _sentence(text: str) -> str:
+    """One thought by itself."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def _command(argv: Sequence[str]) -> str:

@@ -268,9 +268,10 @@ def _undecided(analysis: SweepAnalysis, measures: Sequence[Measure]) -> tuple[st
         needed = sensitivity.repetitions_for_target
         takes = f"{needed:,}" if needed is not None else f"more than {REPETITIONS_MAX:,}"
         lines.append(
-            f"{_TITLES.get(measure.name, measure.title)}: {count} of {len(own)} undecided; {sensitivity.repetitions} "
-            f"repetitions show differences from {effect_size(sensitivity.smallest_effect)}, and {TARGET:.0%} takes "
-            f"{takes}"
+            f"{_TITLES.get(measure.name, measure.title)}: {count} of {len(own)} undecided. With "
+            f"{sensitivity.repetitions} repetitions this run shows differences of "
+            f"{effect_size(sensitivity.smallest_effect)} or more; to see "
+            f"{TARGET:.0%} takes {takes} repetitions"
         )
     return tuple(lines)
 
@@ -282,7 +283,9 @@ def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
         state = "" if item.state == OK else state_words(item.state).removeprefix("was ")
         for word in filter(None, (state, "disturbed" if item.disturbed else "")):
             found[word] = found.get(word, 0) + 1
-    return tuple(word if count == len(own) else f"{word} {count} of {len(own)}" for word, count in found.items())
+    return tuple(
+        word if count == len(own) else f"{word} in {count} of {len(own)} repetitions" for word, count in found.items()
+    )
 
 
 def _ceiling_warnings(every: Sequence[Observation]) -> list[str]:

@@ -114,8 +114,9 @@ def _host(judged: Sequence[Judged]) -> HostState:
     struck = [item for item in judged if disturbance(item.facts)]
     if not struck:
         return HostState(text=f"quiet host (others took at most {max(shares):.0%})", is_warning=False)
+    noun = "cell" if len(judged) == 1 else "cells"
     return HostState(
-        text=f"host disturbed in {len(struck)} of {_counted(len(judged), 'cell')}{_of_sweep(struck, judged)}, "
+        text=f"host disturbed in {_of(len(struck), len(judged))} {noun}{_of_sweep(struck, judged)}, "
         f"others took up to {max(shares):.0%}",
         is_warning=any(item.facts.cell.kind is not CellKind.CHAOS for item in struck),
     )
@@ -126,7 +127,11 @@ def _of_sweep(struck: Sequence[Judged], judged: Sequence[Judged]) -> str:
     swept = [item for item in judged if item.facts.cell.kind in _OF_SWEEP]
     if len(swept) in (0, len(judged)):
         return ""
-    return f" ({sum(item.facts.cell.kind in _OF_SWEEP for item in struck)} of the {len(swept)} of the sweep)"
+    return f" ({_of(sum(item.facts.cell.kind in _OF_SWEEP for item in struck), len(swept))} of the sweep)"
+
+
+def _of(count: int, whole: int) -> str:
+    return f"all {whole:,}" if count == whole > 1 else f"{count:,} of {whole:,}"
 
 
 def _share_of_others(item: Judged) -> float | None:

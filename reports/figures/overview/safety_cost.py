@@ -109,8 +109,11 @@ def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
         words += ["was disturbed by the host"] if item.disturbed else []
         for word in words:
             found.setdefault(word, []).append(_acks(item))
-    return tuple(f"{_both(list(dict.fromkeys(names)))} {word}" for word, names in found.items())
+    return tuple(_of_whom(list(dict.fromkeys(names)), word) for word, names in found.items())
 
 
-def _both(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"each of {' and '.join(names)}"
+def _of_whom(names: Sequence[str], word: str) -> str:
+    if len(names) == 1:
+        return f"{names[0]} {word}"
+    plural = f"were {word.removeprefix('was ')}" if word.startswith("was ") else word.replace(" its ", " their ")
+    return f"both {' and '.join(names)} {plural}"

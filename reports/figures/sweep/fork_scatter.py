@@ -53,7 +53,8 @@ def how_many_clusters(means: Mapping[str, CellMeans]) -> str:
     if forks is None:
         return (
             "All cells ran on one cluster: every interval holds the scatter of that cluster alone, and another one "
-            "(other processes, another life of a JVM) may differ by more. sweep.forks puts clusters into them."
+            "(other processes, another life of a JVM) may differ by more. With "
+            "sweep.forks: 2 or more they hold the scatter of clusters too."
         )
     each = "one round" if forks.rounds == 1 else f"{forks.rounds} rounds"
     return (

@@ -205,16 +205,17 @@ def _how_sure(
             f"{HOW_SURE}no other safe configuration has a {measure.title} that counts, so there was nothing to choose."
         )
     text = (
-        f"{HOW_SURE}drawn again from the intervals it has the best {measure.title} of the {len(contenders)} safe "
-        f"configurations, or is within {MARGIN:.0%} of it, {certainty:.0%} of the time"
+        f"{HOW_SURE}the figures were drawn again and again from their intervals. In {certainty:.0%} of the draws this "
+        f"configuration had the best {measure.title} of the {len(contenders)} safe ones, or was within "
+        f"{MARGIN:.0%} of it"
     )
     if ties:
         shown = ", ".join(point.title.split(" (")[0] for point in ties[:4])
         more = f" and {len(ties) - 4} more" if len(ties) > 4 else ""
-        text += f"; this run cannot tell it from {shown}{more}"
+        text += f". This run cannot tell it from {shown}{more}"
     own = next((item for item in inputs.sensitivities if item.measure == measure.name), None)
     if own is not None:
-        text += f" (differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen)"
+        text += f". Differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen"
     return text + "."
 
 

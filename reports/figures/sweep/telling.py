@@ -1,14 +1,17 @@
 """Which figures of a sweep say something about its configurations. Pure.
 
 If every cell carried the rate that was asked for, throughput is that rate. A chart of it would plot noise, and a front
-over it would be noise. The tables keep the figure. Shown by tests/reports/test_reports_telling.py.
+over it would be noise. Where each configuration has a ceiling, capacity is what it can carry: a paced cell then carried
+its rate or fell short of it, and a warning tells the second. The tables keep the figure.
+
+Shown by tests/reports/test_reports_telling.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.figures.sweep.observations import MEASURES, NOT_SUSTAINED, THROUGHPUT, Observation
+from reports.figures.sweep.observations import CAPACITY, MEASURES, NOT_SUSTAINED, THROUGHPUT, Observation
 
 
 def carried_all(observations: Sequence[Observation]) -> bool:
@@ -19,4 +22,9 @@ def carried_all(observations: Sequence[Observation]) -> bool:
 
 def telling(observations: Sequence[Observation]) -> tuple[str, ...]:
     """Names of the measures in which configurations can differ."""
-    return tuple(one.name for one in MEASURES if one.name != THROUGHPUT or not carried_all(observations))
+    return tuple(one.name for one in MEASURES if one.name != THROUGHPUT or throughput_tells(observations))
+
+
+def throughput_tells(observations: Sequence[Observation]) -> bool:
+    """Whether the rates of paced cells say how fast a configuration is."""
+    return not carried_all(observations) and not any(CAPACITY in item.values for item in observations)
