@@ -216,10 +216,12 @@ def test_a_new_coordinator_goes_on_with_every_epoch_and_assignment(world: GroupW
     assert world.beat("b", 2).assignment == t(2, 3)
 
 
-def test_a_group_changes_its_protocol_while_it_is_empty_and_not_before(world: GroupWorld) -> None:
+def test_without_migration_a_group_changes_its_protocol_only_while_it_is_empty() -> None:
+    config = GroupConfig(group_initial_rebalance_delay_ms=0, is_upgrade_on=False, is_downgrade_on=False)
+    world = GroupWorld(config=config)
     world.beat("m", 0)
     world.commit(member_id="m", generation=1)
-    refused = world.answer(world.join(), JoinResult)
+    refused = world.answer(world.join(protocol_type="connect"), JoinResult)
     assert refused.error_code is ErrorCode.inconsistent_group_protocol
     world.beat("m", -1)
     token = world.join()

@@ -16,5 +16,7 @@ class GroupConfig:
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
     is_consumer_protocol_on: bool = True
+    is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol
+    is_downgrade_on: bool = True  # and back
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 10_080 * 60_000  # of groups without members, from when they became empty

@@ -3,9 +3,8 @@ silent.
 
 Each change is written as records and applied from them. A change of members, subscriptions or topics raises the group
 epoch. Then a server-side assignor computes the target assignment of that epoch. The heartbeats lead each member to its
-own target (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py. Not done: moving a group with
-members from the classic protocol and back (group.consumer.migration.policy is disabled). A group changes its protocol
-while it is empty.
+own target (reconcile.py). What members of the classic protocol do in such a group is in classic_members.py, and how a
+group changes its protocol in conversion.py. Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from broker.coordinator.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerG
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
 from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract
 from broker.coordinator.groups.records import (
+    Assignment,
     CurrentMemberKey,
     CurrentMemberValue,
     GroupEpochKey,
@@ -75,25 +75,29 @@ class ConsumerProtocol:
     def __init__(self, *, config: GroupConfig, new_id: Callable[[], str]) -> None:
         self._config, self._new_id = config, new_id
         self.topics: Mapping[str, Topic] = {}
+        self.topic_names: Mapping[UUID, str] = {}  # by id, of the same topics
+
+    def topics_changed(self, topics: Mapping[str, Topic]) -> None:
+        self.topics, self.topic_names = topics, {topic.topic_id: name for name, topic in topics.items()}
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, draft: Draft, event: ConsumerHeartbeat, now_ms: int) -> ConsumerHeartbeatResult:
-        """Raises Refused, before any record was added."""
-        if event.member_epoch in (LEAVE_EPOCH, LEFT_FOR_A_WHILE):
-            return self._leave(draft, event)
+        """Of a member that stays. Raises Refused, before any record was added."""
         group = draft.group
         is_join = event.member_epoch == JOIN_EPOCH
         member_id = event.member_id or self._new_id()
         value = self._checked_value(group, member_id, event)
         if is_join:
-            self._admit(draft, member_id, value, event)
+            self.admit(draft, member_id, value, event.instance_id)
         before = group.members[member_id].current
-        has_new_subscription = self._subscribe(draft, member_id, value)
-        self._raise_epoch(draft, is_needed=has_new_subscription)
-        self._assign(draft)
-        self._reconcile(draft, member_id, event, now_ms)
+        has_new_subscription = self.subscribe(draft, member_id, value)
+        self.raise_epoch(draft, is_needed=has_new_subscription)
+        self.assign(draft)
+        self.reconcile(draft, member_id, {} if is_join else event.owned)
         member = group.members[member_id]
+        self._limit_revocation(member, now_ms)
+        member.join_deadline_ms = member.sync_deadline_ms = None  # it may have been a classic member until now
         member.session_deadline_ms = now_ms + self._config.group_consumer_session_timeout_ms
         subscribes = event.subscribed_topic_names is not None or event.subscribed_topic_regex is not None
         is_full = event.rebalance_timeout_ms >= 0 and subscribes and event.owned is not None
@@ -139,7 +143,8 @@ class ConsumerProtocol:
         holder = group.static_members.get(event.instance_id)
         if holder in (None, member_id):
             return
-        if group.members[str(holder)].current.member_epoch != LEFT_FOR_A_WHILE:
+        member = group.members[str(holder)]
+        if member.value.classic is None and member.current.member_epoch != LEFT_FOR_A_WHILE:
             raise Refused(
                 ErrorCode.unreleased_instance_id,
                 f"instance id {event.instance_id} is in use by member {holder}",
@@ -166,27 +171,27 @@ class ConsumerProtocol:
             )
         return member
 
-    def _admit(self, draft: Draft, member_id: str, value: MemberValue, event: ConsumerHeartbeat) -> None:
+    def admit(self, draft: Draft, member_id: str, value: MemberValue, instance_id: str | None) -> None:
         """A new member, one that begins again, or a static member that is back and takes over the partitions of its old
         id."""
         group = draft.group
-        old_id = None if event.instance_id is None else group.static_members.get(event.instance_id)
+        old_id = None if instance_id is None else group.static_members.get(instance_id)
         if old_id is not None and old_id != member_id:
             old = group.members[old_id]
             target, current = group.targets.get(old_id, {}), replace(old.current, member_epoch=JOIN_EPOCH)
             old_value = old.value
-            self._remove_records(draft, old_id)
+            self.forget(draft, old_id)
             draft.add((MemberKey(group_id=group.group_id, member_id=member_id), old_value))
             draft.add(
                 (TargetMemberKey(group_id=group.group_id, member_id=member_id), TargetMemberValue(partitions=target))
             )
-            draft.add(_current_record(group.group_id, member_id, current))
+            draft.add(current_record(group.group_id, member_id, current))
         elif member_id not in group.members:
             draft.add((MemberKey(group_id=group.group_id, member_id=member_id), value))
             group.is_metadata_stale = True
-            self._raise_epoch(draft, is_needed=True)
+            self.raise_epoch(draft, is_needed=True)
 
-    def _subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
+    def subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
         """Keep the member's data. Returns whether the group must be assigned again."""
         group, old = draft.group, draft.group.members[member_id].value
         if value == old:
@@ -200,8 +205,8 @@ class ConsumerProtocol:
         group.is_metadata_stale = group.is_metadata_stale or has_changed
         return has_changed
 
-    def _leave(self, draft: Draft, event: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
-        group = draft.group
+    def check_leave(self, group: ConsumerGroup, event: ConsumerHeartbeat) -> None:
+        """Raises Refused if the sender is not this member."""
         member_id = event.member_id
         if event.instance_id is not None:
             holder = group.static_members.get(event.instance_id)
@@ -211,32 +216,30 @@ class ConsumerProtocol:
                 raise Refused(ErrorCode.fenced_instance_id, f"instance id {event.instance_id} belongs to {holder}")
         if member_id not in group.members:
             raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is not in the group")
-        if event.member_epoch == LEFT_FOR_A_WHILE:
-            # The partitions that it had to give up are free. The rest is kept for it until its session ends.
-            current = group.members[member_id].current
-            kept = {place: epoch for place, epoch in current.epochs.items() if place in set(places(current.assigned))}
-            away = Current(
-                member_epoch=LEFT_FOR_A_WHILE,
-                previous_member_epoch=current.previous_member_epoch,
-                assigned=current.assigned,
-                epochs=kept,
-            )
-            draft.add(_current_record(group.group_id, member_id, away))
-            group.members[member_id].revoke_deadline_ms = None
-        else:
-            self.remove(draft, member_id)
-        return ConsumerHeartbeatResult(
-            error_code=ErrorCode.none, member_id=member_id, member_epoch=event.member_epoch, assignment=None
+
+    def leave_for_a_while(self, draft: Draft, member_id: str) -> None:
+        """The partitions that it had to give up are free. The rest is kept for it until its session ends."""
+        group = draft.group
+        member = group.members[member_id]
+        kept = set(places(member.current.assigned))
+        away = Current(
+            member_epoch=LEFT_FOR_A_WHILE,
+            previous_member_epoch=member.current.previous_member_epoch,
+            assigned=member.current.assigned,
+            epochs={place: epoch for place, epoch in member.current.epochs.items() if place in kept},
         )
+        draft.add(current_record(group.group_id, member_id, away))
+        member.revoke_deadline_ms = None
 
     # -- the group ---------------------------------------------------------------------------------------------------
 
-    def remove(self, draft: Draft, member_id: str) -> None:
-        self._remove_records(draft, member_id)
+    def members_left(self, draft: Draft) -> None:
+        """One new epoch for all that were forgotten."""
         draft.group.is_metadata_stale = True
-        self._raise_epoch(draft, is_needed=True)
+        self.raise_epoch(draft, is_needed=True)
 
-    def _remove_records(self, draft: Draft, member_id: str) -> None:
+    def forget(self, draft: Draft, member_id: str) -> None:
+        """Remove what was written of this member."""
         group_id = draft.group.group_id
         draft.add((CurrentMemberKey(group_id=group_id, member_id=member_id), None))
         draft.add((TargetMemberKey(group_id=group_id, member_id=member_id), None))
@@ -264,7 +267,7 @@ class ConsumerProtocol:
             return {}  # another coordinator took the group, so it has no topics here
         return {name: topic for name, topic in self.topics.items() if pattern.fullmatch(name)}
 
-    def _raise_epoch(self, draft: Draft, *, is_needed: bool) -> None:
+    def raise_epoch(self, draft: Draft, *, is_needed: bool) -> None:
         group = draft.group
         if not is_needed and not group.is_metadata_stale:
             return
@@ -280,7 +283,7 @@ class ConsumerProtocol:
             draft.add((GroupEpochKey(group_id=group.group_id), value))
         group.is_metadata_stale = False
 
-    def _assign(self, draft: Draft) -> None:
+    def assign(self, draft: Draft) -> None:
         """Compute the target assignment of the group's epoch, unless it is there."""
         group = draft.group
         if group.target_epoch >= group.epoch:
@@ -306,10 +309,10 @@ class ConsumerProtocol:
                 draft.add((key, TargetMemberValue(partitions=result[member_id])))
         draft.add((TargetEpochKey(group_id=group.group_id), TargetEpochValue(assignment_epoch=group.epoch)))
 
-    def _reconcile(self, draft: Draft, member_id: str, event: ConsumerHeartbeat, now_ms: int) -> None:
+    def reconcile(self, draft: Draft, member_id: str, owned: Assignment | None) -> None:
+        """`owned`: what the member says that it holds; None if it did not say."""
         group = draft.group
         member = group.members[member_id]
-        owned = {} if event.member_epoch == JOIN_EPOCH else event.owned
         after = reconcile(
             member.current,
             target=group.targets.get(member_id, {}),
@@ -318,27 +321,31 @@ class ConsumerProtocol:
             is_free=group.is_free,
         )
         if after != member.current:
-            draft.add(_current_record(group.group_id, member_id, after))
+            draft.add(current_record(group.group_id, member_id, after))
             member.revoke_deadline_ms = None
-        if after.state is not MemberState.UNREVOKED_PARTITIONS:
+
+    def _limit_revocation(self, member: ConsumerMember, now_ms: int) -> None:
+        if member.current.state is not MemberState.UNREVOKED_PARTITIONS:
             member.revoke_deadline_ms = None
         elif member.revoke_deadline_ms is None:
             member.revoke_deadline_ms = now_ms + member.value.rebalance_timeout_ms
 
     # -- time --------------------------------------------------------------------------------------------------------
 
-    def tick(self, draft: Draft, now_ms: int) -> None:
-        """Remove members that fell silent, or that did not give up their partitions in time."""
-        for member_id, member in list(draft.group.members.items()):
-            is_late = member.revoke_deadline_ms is not None and member.revoke_deadline_ms <= now_ms
-            if is_late or member.session_deadline_ms <= now_ms:
-                self.remove(draft, member_id)
+    def late_members(self, group: ConsumerGroup, now_ms: int) -> list[str]:
+        """Those that fell silent, or that did not in time what they were asked to do."""
+        return [member_id for member_id, member in group.members.items() if member.next_deadline_ms() <= now_ms]
 
     def loaded(self, group: ConsumerGroup, now_ms: int) -> None:
         for member in group.members.values():
-            member.session_deadline_ms = now_ms + self._config.group_consumer_session_timeout_ms
-            if member.current.state is MemberState.UNREVOKED_PARTITIONS:
-                member.revoke_deadline_ms = now_ms + member.value.rebalance_timeout_ms
+            self.restart_session(member, now_ms)
+            if member.value.classic is None:
+                self._limit_revocation(member, now_ms)
+
+    def restart_session(self, member: ConsumerMember, now_ms: int) -> None:
+        classic = member.value.classic
+        timeout_ms = self._config.group_consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+        member.session_deadline_ms = now_ms + timeout_ms
 
 
 def _compiled(regex: str) -> re2.Pattern:
@@ -354,7 +361,7 @@ def _compiled(regex: str) -> re2.Pattern:
         ) from None
 
 
-def _current_record(group_id: str, member_id: str, current: Current) -> Record:
+def current_record(group_id: str, member_id: str, current: Current) -> Record:
     value = CurrentMemberValue(
         member_epoch=current.member_epoch,
         previous_member_epoch=current.previous_member_epoch,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -41,6 +41,14 @@ class ConsumerMember:
     current: Current = field(default_factory=Current)
     session_deadline_ms: int = 0  # not durable
     revoke_deadline_ms: int | None = None  # not durable; set while it has to give up partitions
+    # Of a classic member, not durable: it was told to join again, or it has joined and must sync.
+    join_deadline_ms: int | None = None
+    sync_deadline_ms: int | None = None
+
+    def next_deadline_ms(self) -> int:
+        """When it is removed, unless it does what it must do until then."""
+        times = (self.session_deadline_ms, self.revoke_deadline_ms, self.join_deadline_ms, self.sync_deadline_ms)
+        return min(each for each in times if each is not None)
 
 
 class ConsumerGroup:
@@ -133,11 +141,23 @@ class ConsumerGroup:
         return max(sorted(votes), key=lambda name: votes[name]) if votes else default
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = [member.session_deadline_ms for member in self.members.values()]
-        deadlines += [
-            member.revoke_deadline_ms for member in self.members.values() if member.revoke_deadline_ms is not None
+        return min((member.next_deadline_ms() for member in self.members.values()), default=None)
+
+    def has_common_protocol(self, names: Collection[str]) -> bool:
+        """Whether one of these is supported by every classic member that the group has already."""
+        supported = [
+            {name for name, _ in member.value.classic.protocols}
+            for member in self.members.values()
+            if member.value.classic is not None
         ]
-        return min(deadlines, default=None)
+        return any(all(name in each for each in supported) for name in names)
+
+    def is_settled(self) -> bool:
+        """Whether every member has its target, and nothing else."""
+        return self.state == "Stable" and all(
+            dict(member.current.assigned) == dict(self.targets.get(member_id, {}))
+            for member_id, member in self.members.items()
+        )
 
     def described(self, default_assignor: str) -> DescribedConsumerGroup:
         members = tuple(
@@ -153,6 +173,7 @@ class ConsumerGroup:
                 # The partitions that it has to give up are still with it.
                 assignment=unite(member.current.assigned, member.current.pending_revocation),
                 target=self.targets.get(member.member_id, {}),
+                is_classic=member.value.classic is not None,
             )
             for _, member in sorted(self.members.items())
         )
@@ -197,6 +218,13 @@ class ConsumerGroup:
                     assert (topic_id, index) not in targeted
                     targeted.add((topic_id, index))
         assert set(self.static_members.values()) <= set(self.members)
+        for member in self.members.values():
+            is_classic = member.value.classic is not None
+            assert is_classic or member.join_deadline_ms is None
+            assert is_classic or member.sync_deadline_ms is None
+            assert not is_classic or member.revoke_deadline_ms is None
+        classics = [member.value.classic for member in self.members.values() if member.value.classic is not None]
+        assert not classics or self.has_common_protocol([name for name, _ in classics[0].protocols])
 
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:

@@ -264,6 +264,7 @@ class DescribedConsumer:
     subscribed_topic_regex: str | None
     assignment: Assignment
     target: Assignment
+    is_classic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +313,7 @@ Request: TypeAlias = (
 )
 Event: TypeAlias = Request | CompleteTransaction | TopicsChanged | ExpireOffsets | Loaded | Tick
 
-# Events that never need the log. A heartbeat of a classic group only moves a timer. The marker of a CompleteTransaction
+# Events that never need the log. A heartbeat of a classic member only moves timers. The marker of a CompleteTransaction
 # is in the log already.
 READ_ONLY = (
     Heartbeat,

@@ -45,6 +45,8 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_consumer_max_size=config.group_consumer_max_size,
         group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
+        is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
     )
