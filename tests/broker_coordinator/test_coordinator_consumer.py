@@ -18,6 +18,7 @@ from broker.coordinator.groups.events import (
     Topic,
     TopicsChanged,
 )
+from broker.coordinator.groups.reconcile import MemberState
 from broker.wire.errors import ErrorCode
 
 T, U = TOPICS["t"].topic_id, TOPICS["u"].topic_id
@@ -250,3 +251,15 @@ def test_a_full_group_takes_nobody() -> None:
     world.beat("a", 0)
     assert world.beat("b", 0).error_code is ErrorCode.group_max_size_reached
     assert world.beat("a", 0).error_code is ErrorCode.none
+
+
+def test_who_gave_up_partitions_and_must_give_up_more_has_only_what_is_left(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    kept = world.beat("a", 1).assignment[T]
+    world.beat("c", 0)  # a's target shrinks while it gives up the first part
+    told = world.beat("a", 1, owned={T: kept})
+    current = group_of(world).members["a"].current
+    assert current.state is MemberState.UNREVOKED_PARTITIONS
+    assert set(current.epochs) == {(T, index) for index in kept}
+    assert len(told.assignment[T]) == 1

@@ -135,14 +135,14 @@ def test_a_cut_value_is_an_error_and_never_another_value(record: Record, data: s
 def test_a_classic_member_of_a_new_group_is_written_as_apache_kafka_writes_it() -> None:
     """The bytes are those of Apache Kafka 4.3.1 for the same value."""
     value = MemberValue(
-        instance_id=None,
-        rack_id=None,
+        instance_id="",
+        rack_id="",
         client_id="c",
         client_host="/h",
         subscribed_topic_names=("t",),
         subscribed_topic_regex="",
         rebalance_timeout_ms=5,
-        server_assignor=None,
+        server_assignor="",
         classic=ClassicMetadata(session_timeout_ms=7, protocols=(("range", b"\1\2\3"),)),
     )
     made = encode((MemberKey(group_id="g", member_id="m"), value))
