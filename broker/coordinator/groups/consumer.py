@@ -17,7 +17,13 @@ import re2
 
 from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, metadata_hash
+from broker.coordinator.groups.consumer_group import (
+    LEFT_FOR_A_WHILE,
+    ConsumerGroup,
+    ConsumerMember,
+    Found,
+    metadata_hash,
+)
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
 from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract
 from broker.coordinator.groups.records import (
@@ -76,8 +82,10 @@ class ConsumerProtocol:
         self._config, self._new_id = config, new_id
         self.topics: Mapping[str, Topic] = {}
         self.topic_names: Mapping[UUID, str] = {}  # by id, of the same topics
+        self._topics_version = 0
 
     def topics_changed(self, topics: Mapping[str, Topic]) -> None:
+        self._topics_version += 1
         self.topics, self.topic_names = topics, {topic.topic_id: name for name, topic in topics.items()}
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
@@ -88,11 +96,12 @@ class ConsumerProtocol:
         is_join = event.member_epoch == JOIN_EPOCH
         member_id = event.member_id or self._new_id()
         value = self._checked_value(group, member_id, event)
+        found_others = self._resolve(group, member_id, value, event, now_ms)
         if is_join:
             self.admit(draft, member_id, value, event.instance_id)
         before = group.members[member_id].current
         has_new_subscription = self.subscribe(draft, member_id, value)
-        self.raise_epoch(draft, is_needed=has_new_subscription)
+        self.raise_epoch(draft, is_needed=has_new_subscription or found_others)
         self.assign(draft)
         self.reconcile(draft, member_id, {} if is_join else event.owned)
         member = group.members[member_id]
@@ -248,17 +257,56 @@ class ConsumerProtocol:
     def subscribed_topics(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
         """By member id: the topics that it subscribes to and that exist."""
         by_regex: dict[str, dict[str, Topic]] = {}
-        found = {}
+        found: dict[str, dict[str, Topic]] = {}
         for member_id, member in group.members.items():
             value = member.value
             topics = {name: self.topics[name] for name in value.subscribed_topic_names if name in self.topics}
             regex = value.subscribed_topic_regex
-            if regex:
+            if regex and self._config.is_guarded:
+                seen = self._seen(group, member_id)
+                topics.update({name: self.topics[name] for name in seen if name in self.topics})
+            elif regex:
                 if regex not in by_regex:
                     by_regex[regex] = self._matching(regex)
                 topics.update(by_regex[regex])
             found[member_id] = topics
         return found
+
+    def _seen(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
+        """What its pattern found when the member was last heard of. After a fail-over, until it is heard of: what it
+        was given."""
+        found = group.found.get(member_id)
+        return self._given(group, member_id) if found is None else found.topics
+
+    def _given(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
+        names = self.topic_names
+        return frozenset(names[topic_id] for topic_id in group.targets.get(member_id, {}) if topic_id in names)
+
+    def _resolve(
+        self, group: ConsumerGroup, member_id: str, value: MemberValue, event: ConsumerHeartbeat, now_ms: int
+    ) -> bool:
+        """Under an authorizer a pattern finds what its own member may know of. Returns whether that is something else
+        than before. Apache Kafka keeps one answer for a pattern, with the rights of the member that asked last."""
+        regex, old = value.subscribed_topic_regex, group.found.get(member_id)
+        if not (regex and self._config.is_guarded):
+            group.found.pop(member_id, None)
+            return False
+        if old is not None and event.member_epoch != JOIN_EPOCH:
+            is_same = old.regex == regex and old.topics_version == self._topics_version
+            if is_same and now_ms < old.refresh_at_ms:
+                return False
+        may_describe = event.may_describe
+        topics = frozenset(name for name in self._matching(regex) if may_describe is None or may_describe(name))
+        group.found[member_id] = Found(
+            regex=regex,
+            topics=topics,
+            topics_version=self._topics_version,
+            refresh_at_ms=now_ms + self._config.group_consumer_regex_refresh_interval_ms,
+        )
+        if old is None:
+            group.is_metadata_stale = True
+            return not self._given(group, member_id) <= topics
+        return old.topics != topics
 
     def _matching(self, regex: str) -> dict[str, Topic]:
         try:
@@ -271,6 +319,8 @@ class ConsumerProtocol:
         group = draft.group
         if not is_needed and not group.is_metadata_stale:
             return
+        if not is_needed and self._is_unresolved(group):
+            return  # after a fail-over: the members tell soon, and what is assigned stays until then
         topics: dict[str, Topic] = {}
         for each in self.subscribed_topics(group).values():
             topics.update(each)
@@ -282,6 +332,12 @@ class ConsumerProtocol:
             value = GroupEpochValue(epoch=group.epoch + 1, metadata_hash=hashed)
             draft.add((GroupEpochKey(group_id=group.group_id), value))
         group.is_metadata_stale = False
+
+    def _is_unresolved(self, group: ConsumerGroup) -> bool:
+        return self._config.is_guarded and any(
+            member.value.subscribed_topic_regex and member_id not in group.found
+            for member_id, member in group.members.items()
+        )
 
     def assign(self, draft: Draft) -> None:
         """Compute the target assignment of the group's epoch, unless it is there."""

@@ -51,6 +51,16 @@ class ConsumerMember:
         return min(each for each in times if each is not None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The topics that a member's pattern found, under an authorizer. Not durable."""
+
+    regex: str
+    topics: frozenset[str]
+    topics_version: int
+    refresh_at_ms: int  # rights may have changed by then
+
+
 class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -60,6 +70,7 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
         self.static_members: dict[str, str] = {}  # instance id -> member id
+        self.found: dict[str, Found] = {}  # by member id; only under an authorizer, of those with a pattern
         # who has a partition: it is assigned to this member, or not yet revoked from it
         self._holders: dict[tuple[UUID, int], str] = {}
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
@@ -101,6 +112,7 @@ class ConsumerGroup:
             return
         self._set_current(member_id, Current())
         del self.members[member_id]
+        self.found.pop(member_id, None)
         instance_id = member.value.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]

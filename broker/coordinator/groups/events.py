@@ -6,7 +6,7 @@ back in the Reply.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
@@ -235,6 +235,8 @@ class ConsumerHeartbeat:
     owned: Assignment | None
     client_id: str
     client_host: str
+    # Whether the sender may know of a topic, as of now. None: of all. Asked only when its pattern is resolved.
+    may_describe: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

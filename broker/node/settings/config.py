@@ -178,6 +178,7 @@ class NodeConfig:
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_assignors: str = "uniform,range"
+    group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_migration_policy: str = "bidirectional"
 
     socket_request_max_bytes: int = 100 << 20

@@ -286,7 +286,14 @@ def _heartbeat_refused(request: AnyApi, error: ErrorCode) -> Any:
 
 CONSUMER_GROUP_HEARTBEAT = rule(
     whole(READ, GROUP, _group, _heartbeat_refused, _FAILED),
-    (Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED"), _subscribed),
+    (
+        Need(
+            operation=DESCRIBE,
+            resource=TOPIC,
+            otherwise="TOPIC_AUTHORIZATION_FAILED; a pattern does not find that topic",
+        ),
+        _subscribed,
+    ),
 )
 LIST_TRANSACTIONS = rule(
     hiding(
