@@ -28,12 +28,14 @@ from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.transactions import KEY_TYPE as TRANSACTIONS
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
+from broker.node.handlers.authorization.denials import DenialLog
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
 from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
 from broker.node.net.dialling import internal_dialler
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
+from broker.node.process.clock import monotonic_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.process.tasks import Tasks
@@ -199,6 +201,9 @@ class Broker:
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
         )
         self._authorizer = authorizer_of(config)
+        denials = None
+        if self._authorizer is not None:
+            denials = DenialLog(logger=self.logger, authorizer=self._authorizer, now_ms=monotonic_ms)
         services = Services(
             config=config,
             logger=self.logger,
@@ -213,6 +218,7 @@ class Broker:
             quotas=self._quotas,
             replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
+            denials=denials,
             groups=self._groups,
             transactions=self._transactions,
             coordinators=self._coordinators,

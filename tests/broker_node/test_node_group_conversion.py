@@ -1,6 +1,6 @@
 """Real clients move a group to the new protocol and back under load: nothing is lost, nothing stays unassigned.
 
-Classic members (librdkafka, range and cooperative-sticky; Java) read while members of the new protocol join one by one,
+Classic members (librdkafka; Java, range and cooperative-sticky) read while members of the new protocol join one by one,
 until all are new, and then the other way round. The producer never pauses. Steps of the protocol itself are compared
 with Apache Kafka in test_node_groups_differential.py.
 """
@@ -10,16 +10,18 @@ from __future__ import annotations
 import itertools
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cluster_helper import Cluster
-from confluent_helper import QUIET, admin, create_topic, wait_brokers
+from confluent_helper import QUIET, create_topic, wait_brokers
 from confluent_kafka import KafkaException, Producer
 from test_node_groups import STALE, Member, committed, is_shared, poll_until
 from wire_helper import ask
 
+from broker.coordinator.groups.embedded import decode_assignment
 from broker.wire.apis import ApiKey
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
@@ -89,7 +91,7 @@ def close(member: Member) -> list[str]:
     return member.values
 
 
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
 def test_members_go_to_the_new_protocol_one_by_one_and_back_under_load(cluster: Cluster, assignor: str) -> None:
     topic = group = f"moving-{assignor}"
     create_topic(cluster, topic, partitions=PARTITIONS)
@@ -131,56 +133,79 @@ def test_members_go_to_the_new_protocol_one_by_one_and_back_under_load(cluster: 
             member.consumer.close()
 
 
+def test_a_group_whose_assignor_keeps_data_in_assignments_stays_classic(cluster: Cluster) -> None:
+    """librdkafka's cooperative-sticky does. Apache Kafka refuses the same."""
+    topic = group = "sticky"
+    create_topic(cluster, topic, partitions=PARTITIONS)
+    old = Member(cluster, topic, group, **{"partition.assignment.strategy": "cooperative-sticky"})
+    failed: list[str] = []
+    members = [old]
+    try:
+        poll_until(members, lambda: is_shared([old], PARTITIONS), "all of it", SETTLED_S)
+        members.append(Member(cluster, topic, group, "consumer", error_cb=lambda error: failed.append(error.name())))
+        poll_until(members, lambda: failed, "the refusal", SETTLED_S)
+        assert kind_of(cluster, group) == "classic"
+        assert is_shared([old], PARTITIONS)
+    finally:
+        for member in members:
+            member.consumer.close()
+
+
 @pytest.mark.kafka
-def test_java_consumers_of_both_protocols_share_a_group(cluster: Cluster) -> None:
-    topic = group = "moving-java"
+@pytest.mark.parametrize("assignor", ["Range", "CooperativeSticky"])
+def test_java_consumers_of_both_protocols_share_a_group(cluster: Cluster, assignor: str) -> None:
+    topic = group = f"moving-java-{assignor}"
     create_topic(cluster, topic, partitions=PARTITIONS)
     wanted = [f"{index}-{number}" for index in range(PARTITIONS) for number in range(5)]
     producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET})
     for value in wanted:
         producer.produce(topic, value.encode(), partition=int(value[0]))
     assert producer.flush(60) == 0
-    processes = [java_consumer(cluster, group, "classic")]
+    processes = [java_consumer(cluster, group, "classic", assignor)]
     try:
-        wait_members(cluster, group, 1)
-        assert kind_of(cluster, group) == "classic"
-        processes.append(java_consumer(cluster, group, "consumer"))
-        wait_members(cluster, group, 2)
-        assert kind_of(cluster, group) == "consumer"
+        wait_members(cluster, group, "classic", 1)
+        processes.append(java_consumer(cluster, group, "consumer", assignor))
+        wait_members(cluster, group, "consumer", 2)
         processes.pop(0).terminate()
-        wait_members(cluster, group, 1)
-        assert kind_of(cluster, group) == "consumer"
-        processes.append(java_consumer(cluster, group, "classic"))
-        wait_members(cluster, group, 2)
+        wait_members(cluster, group, "consumer", 1)
+        processes.append(java_consumer(cluster, group, "classic", assignor))
+        wait_members(cluster, group, "consumer", 2)
         processes.pop(0).terminate()
-        wait_members(cluster, group, 1)
-        assert kind_of(cluster, group) == "classic"
-        assert committed(cluster, topic, group, PARTITIONS) == [5] * PARTITIONS
+        wait_members(cluster, group, "classic", 1)
+        poll_until([], lambda: committed(cluster, topic, group, PARTITIONS) == [5] * PARTITIONS, "commits", SETTLED_S)
     finally:
         for process in processes:
             process.kill()
             process.wait(20)
 
 
-def java_consumer(cluster: Cluster, group: str, protocol: str) -> subprocess.Popen[bytes]:
-    java = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
+def java_consumer(cluster: Cluster, group: str, protocol: str, assignor: str) -> subprocess.Popen[bytes]:
+    java = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
     tool = [*java, "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", cluster.bootstrap()]
     asked = ["--topic", group, "--group-id", group, "--group-protocol", protocol, "--reset-policy", "earliest"]
     if protocol == "classic":
-        asked += ["--session-timeout", "10000"]
-    with (cluster.directory / f"java-{protocol}.log").open("ab") as log:
+        name = f"org.apache.kafka.clients.consumer.{assignor}Assignor"
+        asked += ["--session-timeout", "10000", "--assignment-strategy", name]
+    with (cluster.directory / f"java-{group}-{protocol}.log").open("ab") as log:
         return subprocess.Popen([*tool, *asked], stdout=log, stderr=log, cwd=cluster.directory)
 
 
-def wait_members(cluster: Cluster, group: str, count: int) -> None:
-    """Until the group has this many members, and each partition is one member's."""
-    poll_until([], lambda: _is_spread(cluster, group, count), f"{count} members that share {group}", SETTLED_S)
+def wait_members(cluster: Cluster, group: str, kind: str, count: int) -> None:
+    """Until the group is of this kind and has this many members, and each partition is one member's."""
+    what = f"a {kind} group {group} of {count} members"
+    poll_until([], lambda: _is_spread(cluster, group, kind, count), what, SETTLED_S)
 
 
-def _is_spread(cluster: Cluster, group: str, count: int) -> bool:
-    try:
-        found = admin(cluster).describe_consumer_groups([group])[group].result(60)
-    except KafkaException:
-        return False
-    owned = [place.partition for member in found.members for place in member.assignment.topic_partitions]
-    return len(found.members) == count and sorted(owned) == list(range(PARTITIONS)) and found.state.name == "STABLE"
+def _is_spread(cluster: Cluster, group: str, kind: str, count: int) -> bool:
+    time.sleep(0.2)
+    port = cluster.ports[1]["DIRECT"]
+    owned: list[int] = []
+    if kind == "consumer":
+        (found,) = ask(port, ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=[group]).groups
+        owned = [index for member in found.members for each in member.assignment.topic_partitions
+                 for index in each.partitions]  # fmt: skip
+    else:
+        (found,) = ask(port, ApiKey.DESCRIBE_GROUPS, 5, groups=[group]).groups
+        for member in found.members:
+            owned += decode_assignment(bytes(member.member_assignment))[0].get(group, frozenset())
+    return found.group_state == "Stable" and len(found.members) == count and sorted(owned) == list(range(PARTITIONS))

@@ -67,7 +67,7 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatReq
             owned=None if owned is None else _assigned(owned),
             client_id=request.client_id,
             client_host=request.peer_host,
-            may_describe=None if access is None else partial(access.may, Operation.DESCRIBE, ResourceType.TOPIC),
+            may_describe=None if access is None else partial(access.could, Operation.DESCRIBE, ResourceType.TOPIC),
         )
 
     services.groups.ask(

@@ -17,6 +17,7 @@ from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
+from broker.node.handlers.authorization.denials import DenialLog
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
@@ -46,6 +47,7 @@ class Services:
     quotas: ClientQuotas
     replication_quotas: ReplicationQuotas
     authorizer: Authorizer | None  # None: everybody may do everything
+    denials: DenialLog | None  # with an authorizer
     groups: Groups
     transactions: Transactions
     coordinators: Mapping[int, CoordinatorHost[Any]]  # by FindCoordinator's key type; Any: each has shards of its own
