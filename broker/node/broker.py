@@ -16,6 +16,7 @@ from broker.controller.image import MetadataImage
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.cluster.access_lists import authorizer_of, follow
 from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.cluster.links import Links, internal_address
@@ -28,7 +29,6 @@ from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.transactions import KEY_TYPE as TRANSACTIONS
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
-from broker.node.handlers.authorization.denials import DenialLog
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
 from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.node.handlers.authorization.denials import LINES_PER_SECOND_MAX, NAME_CHARACTERS_MAX, DenialLog
+from broker.node.cluster.denials import LINES_PER_SECOND_MAX, NAME_CHARACTERS_MAX, DenialLog
 from broker.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 from broker.security.authorizer import Access, Authorizer
 from broker.wire.apis import ApiKey

@@ -138,19 +138,28 @@ def test_a_group_whose_assignor_keeps_data_in_assignments_stays_classic(cluster:
     topic = group = "sticky"
     create_topic(cluster, topic, partitions=PARTITIONS)
     sticky = {"partition.assignment.strategy": "cooperative-sticky"}
-    failed: list[str] = []
     members: list[Member] = []
     try:
         for _ in range(2):
             members.append(Member(cluster, topic, group, **sticky))
             poll_until(members, lambda: is_shared(members, PARTITIONS), "shares", SETTLED_S)
-        members.append(Member(cluster, topic, group, "consumer", error_cb=lambda error: failed.append(error.name())))
-        poll_until(members, lambda: failed, "the refusal", SETTLED_S)
+        refused = Member(cluster, topic, group, "consumer")
+        members.append(refused)
+        poll_until(members[:2], lambda: has_failed(refused), "the refusal", SETTLED_S)
         assert kind_of(cluster, group) == "classic"
         assert is_shared(members[:2], PARTITIONS)
     finally:
         for member in members:
             member.consumer.close()
+
+
+def has_failed(member: Member) -> bool:
+    """For good: its client does not try again."""
+    try:
+        message = member.consumer.poll(0.05)
+    except KafkaException as error:
+        return bool(error.args[0].fatal())
+    return message is not None and message.error() is not None and bool(message.error().fatal())
 
 
 @pytest.mark.kafka

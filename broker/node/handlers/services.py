@@ -10,6 +10,7 @@ from typing import Any
 
 from broker.controller.types import ControllerRequest
 from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.coordination.coordinators import CoordinatorHost
@@ -17,7 +18,6 @@ from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
-from broker.node.handlers.authorization.denials import DenialLog
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
