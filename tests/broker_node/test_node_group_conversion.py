@@ -23,6 +23,7 @@ from wire_helper import ask
 
 from broker.coordinator.groups.embedded import decode_assignment
 from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -143,23 +144,18 @@ def test_a_group_whose_assignor_keeps_data_in_assignments_stays_classic(cluster:
         for _ in range(2):
             members.append(Member(cluster, topic, group, **sticky))
             poll_until(members, lambda: is_shared(members, PARTITIONS), "shares", SETTLED_S)
-        refused = Member(cluster, topic, group, "consumer")
-        members.append(refused)
-        poll_until(members[:2], lambda: has_failed(refused), "the refusal", SETTLED_S)
+        refused = ask(
+            cluster.ports[1]["DIRECT"], ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, group_id=group, member_id="new",
+            member_epoch=0, instance_id=None, rack_id=None, rebalance_timeout=60_000, subscribed_topic_names=[topic],
+            subscribed_topic_regex=None, server_assignor=None, topic_partitions=[],
+        )  # fmt: skip
+        assert refused.error_code is ErrorCode.group_id_not_found
+        assert "custom assignor" in refused.error_message
         assert kind_of(cluster, group) == "classic"
-        assert is_shared(members[:2], PARTITIONS)
+        assert is_shared(members, PARTITIONS)
     finally:
         for member in members:
             member.consumer.close()
-
-
-def has_failed(member: Member) -> bool:
-    """For good: its client does not try again."""
-    try:
-        message = member.consumer.poll(0.05)
-    except KafkaException as error:
-        return bool(error.args[0].fatal())
-    return message is not None and message.error() is not None and bool(message.error().fatal())
 
 
 @pytest.mark.kafka
