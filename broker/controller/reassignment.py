@@ -38,9 +38,15 @@ def assignment_of(state: PartitionState) -> Assignment:
 
 def towards(state: PartitionState, target: tuple[int, ...]) -> Assignment:
     """On the way to `target`. A reassignment in progress is replaced: what it had added, and is not wanted any more,
-    goes too."""
+    goes too.
+
+    If the new one adds nobody, those that the old one adds, and that are wanted still, are told as being added: a
+    cancellation takes them out again. So does Apache Kafka, whose record leaves an empty list as it was. It also leaves
+    those that were to go, and then ends without them although they are wanted again. That is not done here.
+    """
     removing = tuple(sorted(set(state.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(state.replicas)))
+    adding = adding or tuple(replica for replica in state.adding if replica in target)
     return Assignment(replicas=(*target, *removing), adding=adding, removing=removing)
 
 

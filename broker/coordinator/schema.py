@@ -91,6 +91,10 @@ class Writer:
     def compact_nullable_string(self, value: str | None) -> Writer:
         return self.uvarint(0) if value is None else self.compact_string(value)
 
+    def compact_bytes(self, value: bytes) -> Writer:
+        self.uvarint(len(value) + 1)._pieces.append(value)
+        return self
+
     def compact_array(self, values: Iterable[T], write: Callable[[T], object]) -> Writer:
         items = list(values)
         self.uvarint(len(items) + 1)
@@ -157,6 +161,9 @@ class Reader:
     def bytes_(self) -> bytes:
         return self._take(self.int32())
 
+    def raw(self, size: int) -> bytes:
+        return self._take(size)
+
     def array(self, read: Callable[[], T]) -> tuple[T, ...]:
         return self._items(self.int32(), read)
 
@@ -173,6 +180,9 @@ class Reader:
     def compact_nullable_string(self) -> str | None:
         size = self.uvarint()
         return None if size == 0 else _text(self._take(size - 1))
+
+    def compact_bytes(self) -> bytes:
+        return self._take(self.uvarint() - 1)
 
     def compact_array(self, read: Callable[[], T]) -> tuple[T, ...]:
         return self._items(self.uvarint() - 1, read)

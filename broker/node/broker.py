@@ -16,6 +16,7 @@ from broker.controller.image import MetadataImage
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.cluster.access_lists import authorizer_of, follow
 from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.cluster.links import Links, internal_address
@@ -34,6 +35,7 @@ from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
 from broker.node.net.dialling import internal_dialler
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
+from broker.node.process.clock import monotonic_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.process.tasks import Tasks
@@ -202,6 +204,9 @@ class Broker:
         )
         self._authorizer = authorizer_of(config)
         self._telemetry = Telemetry(config, self.logger)
+        denials = None
+        if self._authorizer is not None:
+            denials = DenialLog(logger=self.logger, authorizer=self._authorizer, now_ms=monotonic_ms)
         services = Services(
             config=config,
             logger=self.logger,
@@ -216,6 +221,7 @@ class Broker:
             quotas=self._quotas,
             replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
+            denials=denials,
             groups=self._groups,
             transactions=self._transactions,
             coordinators=self._coordinators,

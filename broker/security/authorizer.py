@@ -13,7 +13,7 @@ the rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from broker.security.acls import (
@@ -31,6 +31,8 @@ from broker.security.acls import (
 
 # Of one resource pattern: what is said of each principal, as host, operation, permission.
 _Rules: TypeAlias = dict[str, set[tuple[str, int, int]]]
+# (principal, host, operation, resource type, name)
+Denied: TypeAlias = Callable[[str, str, Operation, ResourceType, str], None]
 # Naming nothing, as Kafka does: it asks whether a principal may do it whatever the name is.
 _NO_RESOURCE = "hardcode"
 
@@ -102,15 +104,35 @@ class Authorizer:
                         is_allowed = True
         return is_allowed if has_rules else self._allows_without_acl
 
+    def denying_rule(
+        self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> AclBinding | None:
+        """A DENY that forbids it. None: nothing allows it."""
+        for pattern, resource_name, rules in self._named_rules_of(resource_type, name):
+            for who in (principal, EVERYONE):
+                for rule_host, rule_operation, permission in rules.get(who, ()):
+                    is_meant = rule_host in (WILDCARD, host) and rule_operation in (operation, Operation.ALL)
+                    if permission == Permission.DENY and is_meant:
+                        return AclBinding(
+                            resource_type, resource_name, pattern, who, rule_host, rule_operation, permission
+                        )
+        return None
+
     def _rules_of(self, resource_type: int, name: str) -> Iterator[_Rules]:
-        for key in ((resource_type, name), (resource_type, WILDCARD)):
-            if key in self._literal:
-                yield self._literal[key]
+        for _, _, rules in self._named_rules_of(resource_type, name):
+            yield rules
+
+    def _named_rules_of(self, resource_type: int, name: str) -> Iterator[tuple[PatternType, str, _Rules]]:
+        """(type of the pattern, its name, what it says) of those that match."""
+        for each in (name, WILDCARD):
+            rules = self._literal.get((resource_type, each))
+            if rules is not None:
+                yield PatternType.LITERAL, each, rules
         for length in self._prefix_lengths.get(resource_type, ()):
             if length <= len(name):
                 rules = self._prefixed.get((resource_type, name[:length]))
                 if rules is not None:
-                    yield rules
+                    yield PatternType.PREFIXED, name[:length], rules
 
     def operations(self, principal: str, host: str, resource_type: ResourceType, name: str) -> int:
         """What it may do there, a bit for each operation (KIP-430)."""
@@ -158,12 +180,12 @@ def _is_covered(pattern: int, name: str, denied: set[tuple[int, str]]) -> bool:
 
 
 class Access:
-    """What one principal at one address may do, as of now."""
+    """What one principal at one address may do, as of now. `denied` hears of each refusal that `may` tells."""
 
-    __slots__ = ("_authorizer", "_host", "_principal")
+    __slots__ = ("_authorizer", "_denied", "_host", "_principal")
 
-    def __init__(self, authorizer: Authorizer, principal: str, host: str) -> None:
-        self._authorizer, self._principal, self._host = authorizer, principal, host
+    def __init__(self, authorizer: Authorizer, principal: str, host: str, *, denied: Denied | None = None) -> None:
+        self._authorizer, self._principal, self._host, self._denied = authorizer, principal, host, denied
 
     @property
     def is_decidable(self) -> bool:
@@ -171,10 +193,21 @@ class Access:
         return self._authorizer.is_loaded or self._authorizer.is_super_user(self._principal)
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if self.could(operation, resource_type, name):
+            return True
+        if self._denied is not None:
+            self._denied(self._principal, self._host, operation, resource_type, name)
+        return False
+
+    def could(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """As `may`, where a No refuses nothing: it hides something, or another right is asked for next."""
         return self._authorizer.allows(self._principal, self._host, operation, resource_type, name)
 
     def may_on_cluster(self, operation: Operation) -> bool:
         return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def could_on_cluster(self, operation: Operation) -> bool:
+        return self.could(operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_somewhere(self, operation: Operation, resource_type: ResourceType) -> bool:
         return self._authorizer.allows_somewhere(self._principal, self._host, operation, resource_type)

@@ -47,7 +47,7 @@ class LoadHostsRequest:
 def load_hosts_request(
     count: int, listen: str, key_file: Path | None, store: str | None = None, *, option: str = "--load"
 ) -> LoadHostsRequest:
-    """UsageError for an address, a key or a store that cannot be used. `option`: the beginning of the options' names."""
+    """UsageError for an address, a key or a store that cannot be used. `option`: how the options' names begin."""
     try:
         host, port = parse_address(listen)
     except AddressError as error:

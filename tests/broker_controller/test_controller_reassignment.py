@@ -111,6 +111,39 @@ def test_the_only_replica_in_sync_is_not_removed() -> None:
     assert (world.partition().replicas, world.partition().leader) == ((2,), 2)
 
 
+def test_a_second_target_that_adds_nobody_tells_whom_the_first_one_still_adds() -> None:
+    world = made(1, 2)
+    world.kill(3)
+    reassign(world, 2, 3)
+    reassign(world, 1, 3)
+    state = world.partition()
+    assert (state.replicas, state.adding, state.removing) == ((1, 3, 2), (3,), (2,))
+    reassign(world, cancel=True)
+    state = world.partition()
+    assert (set(state.replicas), state.is_reassigning) == ({1, 2}, False)
+
+
+def test_a_second_target_that_wants_all_back_is_reached() -> None:
+    world = made(1, 2)
+    world.kill(3)
+    reassign(world, 2, 3)
+    reassign(world, 1, 2, 3)
+    state = world.partition()
+    assert (state.replicas, state.adding, state.removing) == ((1, 2, 3), (3,), ())
+    world.restart(3)
+    world.alter_isr((1, 2, 3))
+    assert (world.partition().replicas, world.partition().is_reassigning) == ((1, 2, 3), False)
+
+
+def test_a_second_target_without_those_that_were_added_adds_nobody() -> None:
+    world = made(1, 2)
+    world.kill(3)
+    reassign(world, 2, 3)
+    reassign(world, 1, 2)
+    state = world.partition()
+    assert (state.replicas, state.is_reassigning) == ((1, 2), False)
+
+
 def test_a_second_target_replaces_the_first() -> None:
     world = made(1, 2)
     reassign(world, 3, 4)

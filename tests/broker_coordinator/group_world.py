@@ -42,7 +42,7 @@ class GroupWorld:
         self.log: list[LoadedRecord | LoadedMarker] = []
         self.answers: dict[int, Any] = {}
         self.asked: set[int] = set()
-        self._appended = self._tokens = 0
+        self._appended = self._tokens = self._fail_overs = 0
         self.shard = self._new_shard(1)
         self.handle(Loaded(leader_epoch=0))
         self.handle(TopicsChanged(topics=self.topics))
@@ -50,16 +50,17 @@ class GroupWorld:
     def _new_shard(self, seed: int) -> GroupShard:
         return GroupShard(config=self.config, rng=random.Random(seed), wall_offset_ms=WALL_OFFSET_MS)
 
-    def replayed(self) -> GroupShard:
+    def replayed(self, *, seed: int = 2) -> GroupShard:
         """A shard that knows the log only."""
-        shard = self._new_shard(2)
+        shard = self._new_shard(seed)
         for entry in self.log:
             shard.replay(entry)
         return shard
 
     def fail_over(self) -> None:
         """A new leader: what waited is never answered by it, what was appended is there."""
-        self.shard, self._appended = self.replayed(), 0
+        self._fail_overs += 1
+        self.shard, self._appended = self.replayed(seed=2 + self._fail_overs), 0  # another one makes up other ids
         self.asked = set(self.answers)
         self.handle(Loaded(leader_epoch=1))
         self.handle(TopicsChanged(topics=self.topics))

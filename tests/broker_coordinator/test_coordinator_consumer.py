@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -20,6 +21,7 @@ from broker.coordinator.groups.events import (
     Topic,
     TopicsChanged,
 )
+from broker.coordinator.groups.reconcile import MemberState
 from broker.coordinator.groups.shard import GroupShard
 from broker.coordinator.runtime import Loaded
 from broker.wire.errors import ErrorCode
@@ -220,10 +222,12 @@ def test_a_new_coordinator_goes_on_with_every_epoch_and_assignment(world: GroupW
     assert world.beat("b", 2).assignment == t(2, 3)
 
 
-def test_a_group_changes_its_protocol_while_it_is_empty_and_not_before(world: GroupWorld) -> None:
+def test_without_migration_a_group_changes_its_protocol_only_while_it_is_empty() -> None:
+    config = GroupConfig(group_initial_rebalance_delay_ms=0, is_upgrade_on=False, is_downgrade_on=False)
+    world = GroupWorld(config=config)
     world.beat("m", 0)
     world.commit(member_id="m", generation=1)
-    refused = world.answer(world.join(), JoinResult)
+    refused = world.answer(world.join(protocol_type="connect"), JoinResult)
     assert refused.error_code is ErrorCode.inconsistent_group_protocol
     world.beat("m", -1)
     token = world.join()
@@ -284,3 +288,82 @@ def test_a_session_timeout_of_a_group_counts_right_after_a_fail_over(world: Grou
     assert "m" in group_of(world).members
     world.pass_ms(1)
     assert "m" not in group_of(world).members
+
+
+def test_who_gave_up_partitions_and_must_give_up_more_has_only_what_is_left(world: GroupWorld) -> None:
+    world.beat("a", 0)
+    world.beat("b", 0)
+    kept = world.beat("a", 1).assignment[T]
+    world.beat("c", 0)  # a's target shrinks while it gives up the first part
+    world.beat("d", 0)
+    told = world.beat("a", 1, owned={T: kept})
+    current = group_of(world).members["a"].current
+    assert current.state is MemberState.UNREVOKED_PARTITIONS
+    assert set(current.epochs) == {(T, index) for index in kept}
+    assert len(told.assignment[T]) == 1
+
+
+# -- patterns under an authorizer --------------------------------------------------------------------------------------
+
+
+def pattern(world: GroupWorld, member: str, epoch: int, *allowed: str, **changes: object) -> Any:
+    values: dict[str, Any] = {"may_describe": frozenset(allowed).__contains__, **changes}
+    if epoch == 0:
+        values = {"subscribed_topic_names": None, "subscribed_topic_regex": ".*", **values}
+    return world.beat(member, epoch, **values)
+
+
+def guarded() -> GroupWorld:
+    return GroupWorld(config=GroupConfig(is_guarded=True, group_consumer_regex_refresh_interval_ms=60_000))
+
+
+def topics_of(assignment: dict[UUID, frozenset[int]]) -> set[UUID]:
+    return {topic_id for topic_id, partitions in assignment.items() if partitions}
+
+
+def test_a_pattern_finds_only_what_its_member_may_know_of() -> None:
+    world = guarded()
+    assert topics_of(pattern(world, "a", 0, "t").assignment) == {T}
+    assert topics_of(pattern(world, "b", 0, "t", "u").assignment) == {U}, "the rights of another member"
+    assert set(group_of(world).targets["a"]) == {T}
+    assert pattern(world, "nobody", 0).assignment == {}
+
+
+def test_a_topic_that_comes_later_is_found_by_those_who_may_know_of_it() -> None:
+    world = guarded()
+    pattern(world, "a", 0, "t", "later")
+    pattern(world, "b", 0, "t")
+    later = Topic(topic_id=UUID(int=3), partitions=2)
+    world.topics["later"] = later
+    world.handle(TopicsChanged(topics=dict(world.topics)))
+    pattern(world, "b", group_of(world).members["b"].current.member_epoch, "t")
+    pattern(world, "a", group_of(world).members["a"].current.member_epoch, "t", "later")
+    assert later.topic_id in group_of(world).targets["a"]
+    assert later.topic_id not in group_of(world).targets["b"]
+
+
+def test_a_right_that_was_taken_away_counts_after_the_refresh_interval() -> None:
+    world = guarded()
+    epoch = pattern(world, "a", 0, "t", "u").member_epoch
+    for _ in range(2):
+        world.pass_ms(29_000)
+        assert pattern(world, "a", epoch, "t").assignment is None
+    world.pass_ms(2_000)
+    told = pattern(world, "a", epoch, "t")
+    assert topics_of(told.assignment) == {T}
+
+
+def test_a_new_coordinator_moves_nothing_until_it_has_heard_of_the_members() -> None:
+    world = guarded()
+    a = pattern(world, "a", 0, "t", "u").member_epoch
+    world.beat("b", 0, subscribed_topic_names=("t",))
+    before = group_of(world).epoch
+    world.fail_over()
+    assert world.beat("b", before).error_code is ErrorCode.none
+    assert group_of(world).epoch == before
+    assert pattern(world, "a", a, "t", "u").error_code is ErrorCode.none
+    assert group_of(world).epoch == before
+    world.fail_over()
+    pattern(world, "a", a, "t")
+    assert group_of(world).epoch == before + 1, "it may no longer know of what it was given"
+    assert set(group_of(world).targets["a"]) <= {T}

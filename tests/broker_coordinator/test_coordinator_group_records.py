@@ -16,6 +16,7 @@ from broker.coordinator.groups.records import (
     ClassicGroupKey,
     ClassicGroupValue,
     ClassicMemberValue,
+    ClassicMetadata,
     CurrentMemberKey,
     CurrentMemberValue,
     GroupEpochKey,
@@ -51,6 +52,11 @@ MEMBER = st.builds(
     session_timeout_ms=st.integers(0, 2**31 - 1),
     subscription=st.binary(max_size=40),
     assignment=st.binary(max_size=40),
+)
+CLASSIC = st.builds(
+    ClassicMetadata,
+    session_timeout_ms=INT32,
+    protocols=st.lists(st.tuples(TEXT, st.binary(max_size=5)), min_size=1, max_size=3).map(tuple),
 )
 RECORDS: st.SearchStrategy[Record] = st.one_of(
     st.tuples(
@@ -90,6 +96,7 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
             subscribed_topic_regex=st.none() | TEXT,
             rebalance_timeout_ms=INT32,
             server_assignor=st.none() | TEXT,
+            classic=st.none() | CLASSIC,
         ),
     ),
     st.tuples(st.builds(TargetEpochKey, group_id=TEXT), st.builds(TargetEpochValue, assignment_epoch=INT32)),
@@ -123,6 +130,27 @@ def test_a_cut_value_is_an_error_and_never_another_value(record: Record, data: s
         cut = data.draw(st.integers(0, len(made.value) - 1))
         with pytest.raises(SchemaError):
             decode(made.key, made.value[:cut])
+
+
+def test_a_classic_member_of_a_new_group_is_written_as_apache_kafka_writes_it() -> None:
+    """The bytes are those of Apache Kafka 4.3.1 for the same value."""
+    value = MemberValue(
+        instance_id="",
+        rack_id="",
+        client_id="c",
+        client_host="/h",
+        subscribed_topic_names=("t",),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=5,
+        server_assignor="",
+        classic=ClassicMetadata(session_timeout_ms=7, protocols=(("range", b"\1\2\3"),)),
+    )
+    made = encode((MemberKey(group_id="g", member_id="m"), value))
+    assert made.value is not None
+    assert made.value.hex() == "000001010263032f680202740100000005010100120100000007020672616e6765040102030000"
+    found = decode(made.key, made.value)
+    assert found is not None
+    assert found[1] == value
 
 
 def test_offset_values_of_older_brokers_are_read() -> None:
@@ -191,6 +219,7 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
                 subscribed_topic_regex="t.*",
                 rebalance_timeout_ms=1000,
                 server_assignor="uniform",
+                classic=ClassicMetadata(session_timeout_ms=6_000, protocols=(("range", b"\0\1"),)),
             ),
         ),
         (TargetEpochKey(group_id="n"), TargetEpochValue(assignment_epoch=5)),
@@ -219,6 +248,7 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
     assert found[3]["data"] == {"epoch": 5, "metadataHash": 77}
     assert found[4]["data"]["subscribedTopicNames"] == ["t", "u"]
     assert found[4]["data"]["serverAssignor"] == "uniform"
+    assert found[4]["data"]["classicMemberMetadata"]["sessionTimeoutMs"] == 6_000
     assert found[5]["data"] == {"assignmentEpoch": 5}
     assert found[6]["data"]["topicPartitions"][0]["partitions"] == [0, 2]
     assert found[7]["data"]["memberEpoch"] == 4

@@ -60,6 +60,10 @@ class GroupScript:
         self.answers.append((f"{label} {key.name} v{version}", self._masked(answer)))
         return answer
 
+    def do_silently(self, key: ApiKey, version: int, /, **values: Any) -> Any:
+        """For the script itself: the answer is not compared."""
+        return ask(self._port, key, version, **values)
+
     def later(self, key: ApiKey, version: int, /, **values: Any) -> Future[Any]:
         future = self._waiting.submit(ask, self._port, key, version, **values)
         time.sleep(0.3)  # it is there before the next request
@@ -365,7 +369,7 @@ class GroupScript:
             self.fetch(label, 9, "new", member_id=member_id, member_epoch=epoch)
         self.delete_offsets("consumer group", "new", "t", "u")
         self.delete("with members", 2, "new")
-        self.join("on a consumer group", 9, "new", group_instance_id="i")
+        self.join("on a consumer group", 9, "new", group_instance_id="i", protocol_type="connect")
         self.heartbeat("on a consumer group", 4, "new", "A")
         self.describe("consumer group", 6, "new")
         self.leave("stranger", 5, "new", ("Z", None))
@@ -400,7 +404,6 @@ class GroupScript:
         self.beat("leaves", "both", "X", -1)
         member = self.join("then classic", 9, "both", group_instance_id="k").member_id
         self.fetch("offsets stay", 8, "both")
-        self.beat("not while classic", "both", "X", 0)
         self.leave("classic", 5, "both", (member, "k"))
         self.beat("new again", "both", "X", 0)
         self._listed("last")

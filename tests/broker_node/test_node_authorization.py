@@ -66,7 +66,8 @@ def services(*bindings: AclBinding, **settings: Any) -> Any:
         authorizer.add(each)
     authorizer.is_loaded = True
     image = SimpleNamespace(topic_names={UUID(int=1): T, UUID(int=2): U}, topics={T: None, U: None}, brokers={1: None})
-    return SimpleNamespace(authorizer=authorizer, metadata=SimpleNamespace(image=image))
+    denials = SimpleNamespace(note=lambda *_: None)
+    return SimpleNamespace(authorizer=authorizer, denials=denials, metadata=SimpleNamespace(image=image))
 
 
 def allow(

@@ -22,7 +22,7 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-TOPIC, READ, WRITE, CREATE, DESCRIBE = 2, 3, 4, 5, 8
+TOPIC, GROUP, READ, WRITE, CREATE, DESCRIBE = 2, 3, 3, 4, 5, 8
 DENIED = ErrorCode.topic_authorization_failed
 
 
@@ -42,8 +42,8 @@ def alice(cluster: SecuredCluster) -> Iterator[list[Wire]]:
         wire.close()
 
 
-def allow(cluster: SecuredCluster, name: str, operation: int, *, pattern: int = 3) -> None:
-    rule = {"resource_type": TOPIC, "resource_name": name, "resource_pattern_type": pattern, "principal": "User:alice",
+def allow(cluster: SecuredCluster, name: str, operation: int, *, pattern: int = 3, kind: int = TOPIC) -> None:
+    rule = {"resource_type": kind, "resource_name": name, "resource_pattern_type": pattern, "principal": "User:alice",
             "host": "*", "operation": operation, "permission_type": 3}  # fmt: skip
     (made,) = ask(cluster.ports[1]["DIRECT"], ApiKey.CREATE_ACLS, 3, creations=[rule]).results
     assert made.error_code is ErrorCode.none
@@ -131,3 +131,45 @@ def test_a_right_that_is_given_back_counts_and_one_that_is_revoked_does_not(
     assert changed.error_code is ErrorCode.none
     told = wait_until(lambda: produce(wire, "wanted", b"x" * 3_000)[0].throttle_time, "she is slowed down", 120)
     assert told.total_seconds() > 1
+
+
+def test_a_pattern_of_topics_finds_only_those_that_she_may_describe(cluster: SecuredCluster, alice: list[Wire]) -> None:
+    nobody = dial(cluster.ports[1]["DIRECT"])
+    create(nobody, "pattern-seen", "pattern-hidden")
+    nobody.close()
+    allow(cluster, "pattern-seen", DESCRIBE)
+    allow(cluster, "pattern", READ, kind=GROUP)
+
+    def found() -> set[int]:
+        """Topics that a member is given, as positions in `names`; asked of the coordinator, whoever that is."""
+        answers = [
+            wire.ask(
+                ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, group_id="pattern", member_id="m", member_epoch=0,
+                instance_id=None, rack_id=None, rebalance_timeout=60_000, subscribed_topic_names=None,
+                subscribed_topic_regex="pattern-.*", server_assignor=None, topic_partitions=[],
+            ) for wire in alice
+        ]  # fmt: skip
+        given = [each.assignment for each in answers if each.error_code is ErrorCode.none]
+        return {ids.get(each.topic_id, -1) for assignment in given for each in assignment.topic_partitions}
+
+    def coordinator_is_there() -> bool:
+        answer = alice[0].ask(ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=["pattern"])
+        return answer.coordinators[0].error_code is ErrorCode.none
+
+    wait_until(coordinator_is_there, "the coordinator")
+    names = ["pattern-seen", "pattern-hidden"]
+    listed = ask(cluster.ports[1]["DIRECT"], ApiKey.METADATA, 12, topics=None, allow_auto_topic_creation=False)
+    by_name = {topic.name: topic.topic_id for topic in listed.topics}
+    ids = {by_name[name]: position for position, name in enumerate(names)}
+    wait_until(lambda: found() == {0}, "the topic that she may describe, alone")
+    allow(cluster, "pattern-hidden", DESCRIBE)
+    wait_until(lambda: found() == {0, 1}, "both: she has joined again")
+
+
+def test_what_is_denied_is_in_the_log_of_the_broker_that_denied_it(cluster: SecuredCluster, alice: list[Wire]) -> None:
+    assert produce(alice[0], "no-right")[1] is DENIED
+    log = (cluster.directory / f"stderr-{cluster.ids[0]}.log").read_text()
+    assert (
+        "kafka.authorizer.logger: Principal = User:alice is Denied operation = WRITE from host = 127.0.0.1 "
+        "on resource = Topic:LITERAL:no-right for request = Produce with resourceRefCount = 1 based on rule DefaultDeny"
+    ) in log

@@ -1,4 +1,5 @@
-"""Apache Kafka and our broker answer alike: a script of 301 group requests, and generated requests of every API.
+"""Apache Kafka and our broker answer alike: a script of 300 group requests, one of 268 that moves groups with members
+between the two protocols, and generated requests of every API.
 
 Only a few requests are generated here. `make differential` sends many, and writes docs/reference/differences.md.
 
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conversion_script import ConversionScript
 from group_script import GroupScript
 
 from tests.differential import guarded
@@ -35,8 +37,16 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
 
 
 def test_group_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]) -> None:
-    theirs = GroupScript(sides[0].port, first_epoch=KAFKA_FIRST_EPOCH).run()
-    ours = GroupScript(sides[1].port, first_epoch=OUR_FIRST_EPOCH).run()
+    compare_scripts(sides, GroupScript, requests=300)
+
+
+def test_groups_with_members_change_their_protocol_as_in_apache_kafka(sides: tuple[Side, Side]) -> None:
+    compare_scripts(sides, ConversionScript, requests=268)
+
+
+def compare_scripts(sides: tuple[Side, Side], script: type[GroupScript], *, requests: int) -> None:
+    theirs = script(sides[0].port, first_epoch=KAFKA_FIRST_EPOCH).run()
+    ours = script(sides[1].port, first_epoch=OUR_FIRST_EPOCH).run()
     assert [label for label, _ in ours] == [label for label, _ in theirs]
     different = [
         f"{label}\n  Apache Kafka: {expected}\n  ours:         {got}"
@@ -44,7 +54,7 @@ def test_group_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]
         if expected != got
     ]
     assert not different, "\n".join(different)
-    assert len(ours) == 301
+    assert len(ours) == requests
 
 
 @pytest.mark.long

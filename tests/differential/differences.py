@@ -108,7 +108,7 @@ def _more_groups(found: Found) -> bool:
 _OTHER_VALUES = frozenset({
     "advertised.listeners", "broker.heartbeat.interval.ms", "broker.session.timeout.ms", "controller.listener.names",
     "controller.quorum.election.timeout.ms", "controller.quorum.fetch.timeout.ms",
-    "controller.quorum.request.timeout.ms", "controller.quorum.voters", "group.consumer.migration.policy",
+    "controller.quorum.request.timeout.ms", "controller.quorum.voters",
     "group.coordinator.rebalance.protocols", "inter.broker.listener.name", "listener.security.protocol.map",
     "listeners", "log.cleaner.io.max.bytes.per.second", "log.dirs", "log.flush.interval.ms",
     "log.initial.task.delay.ms", "log.local.retention.bytes", "log.local.retention.ms", "log.preallocate",

@@ -26,7 +26,6 @@ SETTINGS = {
     "transaction.state.log.num.partitions": 4,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
-    "group.consumer.migration.policy": "disabled",
     "group.consumer.session.timeout.ms": 60_000,
     "broker.session.timeout.ms": 120_000,  # nothing is fenced on a slow machine
     "log.retention.check.interval.ms": 86_400_000,  # the records' timestamps are older than log.retention.hours

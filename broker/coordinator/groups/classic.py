@@ -96,7 +96,7 @@ class ClassicProtocol:
             self.reply(group, event.token, self._joined(group, member))
             return
         self._update(group, member, event)
-        self._rebalance(group, now_ms)
+        self.rebalance(group, now_ms)
 
     def _joined(self, group: ClassicGroup, member: ClassicMember) -> JoinResult:
         return JoinResult(
@@ -125,7 +125,7 @@ class ClassicProtocol:
         group.add(member)
         group.protocol_type = event.protocol_type
         group.has_newcomer = True
-        self._rebalance(group, now_ms)
+        self.rebalance(group, now_ms)
 
     def _update(self, group: ClassicGroup, member: ClassicMember, event: JoinGroup) -> None:
         self._release(group, member, ErrorCode.rebalance_in_progress)  # an earlier request of it, whose answer was lost
@@ -163,7 +163,7 @@ class ClassicProtocol:
             member.protocols = old_protocols
         self._update(group, member, event)
         self._restart_session(member, now_ms)
-        self._rebalance(group, now_ms)
+        self.rebalance(group, now_ms)
 
     def _static_back(self, group: ClassicGroup, member: ClassicMember, old_id: str, event: JoinGroup) -> JoinResult:
         is_leader = group.is_leader(member.member_id)
@@ -183,7 +183,7 @@ class ClassicProtocol:
 
     # -- the rebalance -----------------------------------------------------------------------------------------------
 
-    def _rebalance(self, group: ClassicGroup, now_ms: int) -> None:
+    def rebalance(self, group: ClassicGroup, now_ms: int) -> None:
         """Begin one unless it is under way; end it if all are there."""
         if not group.is_in(State.PREPARING):
             if group.is_in(State.COMPLETING):
@@ -348,7 +348,7 @@ class ClassicProtocol:
 
     def _members_left(self, group: ClassicGroup, now_ms: int) -> None:
         if group.is_in(State.STABLE, State.COMPLETING):
-            self._rebalance(group, now_ms)
+            self.rebalance(group, now_ms)
         elif group.is_in(State.PREPARING):
             self._complete_if_all_joined(group, now_ms)
 
@@ -379,6 +379,21 @@ class ClassicProtocol:
         """A new coordinator gives every member a whole session to find it."""
         for member in group.members.values():
             self._restart_session(member, now_ms)
+        if group.members and group.leader is None:
+            # It came from the new protocol (conversion.py), and no rebalance has ended since.
+            self.rebalance(group, now_ms)
+
+    def adopt(self, group: ClassicGroup, now_ms: int, *, is_settled: bool) -> None:
+        """A group that came from the new protocol. Unless it is settled, all members join again."""
+        for member in group.members.values():
+            self._restart_session(member, now_ms)
+        if not is_settled:
+            self.rebalance(group, now_ms)
+
+    def give_up(self, group: ClassicGroup) -> None:
+        """The group goes to the new protocol. Who waits is told to join again."""
+        for member in group.members.values():
+            self._release(group, member, ErrorCode.rebalance_in_progress)
 
     def _restart_session(self, member: ClassicMember, now_ms: int) -> None:
         if not member.is_new:

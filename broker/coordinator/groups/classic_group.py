@@ -136,7 +136,7 @@ class ClassicGroup:
                 client_id=member.client_id,
                 client_host=member.client_host,
                 metadata=member.metadata(self.protocol) if has_protocol else b"",
-                assignment=member.assignment if has_protocol else b"",
+                assignment=member.assignment,
             )
             for member in self.members.values()
         )

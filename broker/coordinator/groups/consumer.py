@@ -3,9 +3,8 @@ silent.
 
 Each change is written as records and applied from them. A change of members, subscriptions or topics raises the group
 epoch. Then a server-side assignor computes the target assignment of that epoch. The heartbeats lead each member to its
-own target (reconcile.py). Shown by tests/broker_coordinator/test_coordinator_consumer.py. Not done: moving a group with
-members from the classic protocol and back (group.consumer.migration.policy is disabled). A group changes its protocol
-while it is empty.
+own target (reconcile.py). What members of the classic protocol do in such a group is in classic_members.py, and how a
+group changes its protocol in conversion.py. Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 """
 
 from __future__ import annotations
@@ -18,10 +17,17 @@ import re2
 
 from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerGroup, ConsumerMember, metadata_hash
+from broker.coordinator.groups.consumer_group import (
+    LEFT_FOR_A_WHILE,
+    ConsumerGroup,
+    ConsumerMember,
+    Found,
+    metadata_hash,
+)
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
 from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract
 from broker.coordinator.groups.records import (
+    Assignment,
     CurrentMemberKey,
     CurrentMemberValue,
     GroupEpochKey,
@@ -76,25 +82,32 @@ class ConsumerProtocol:
         self._config, self._new_id = config, new_id
         self.topics: Mapping[str, Topic] = {}
         self.session_timeouts_ms: Mapping[str, int] = {}  # of groups that have their own, by group id
+        self.topic_names: Mapping[UUID, str] = {}  # by id, of the same topics
+        self._topics_version = 0
+
+    def topics_changed(self, topics: Mapping[str, Topic]) -> None:
+        self._topics_version += 1
+        self.topics, self.topic_names = topics, {topic.topic_id: name for name, topic in topics.items()}
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, draft: Draft, event: ConsumerHeartbeat, now_ms: int) -> ConsumerHeartbeatResult:
-        """Raises Refused, before any record was added."""
-        if event.member_epoch in (LEAVE_EPOCH, LEFT_FOR_A_WHILE):
-            return self._leave(draft, event)
+        """Of a member that stays. Raises Refused, before any record was added."""
         group = draft.group
         is_join = event.member_epoch == JOIN_EPOCH
         member_id = event.member_id or self._new_id()
         value = self._checked_value(group, member_id, event)
+        found_others = self._resolve(group, member_id, value, event, now_ms)
         if is_join:
-            self._admit(draft, member_id, value, event)
+            self.admit(draft, member_id, value, event.instance_id)
         before = group.members[member_id].current
-        has_new_subscription = self._subscribe(draft, member_id, value)
-        self._raise_epoch(draft, is_needed=has_new_subscription)
-        self._assign(draft)
-        self._reconcile(draft, member_id, event, now_ms)
+        has_new_subscription = self.subscribe(draft, member_id, value)
+        self.raise_epoch(draft, is_needed=has_new_subscription or found_others)
+        self.assign(draft)
+        self.reconcile(draft, member_id, {} if is_join else event.owned)
         member = group.members[member_id]
+        self._limit_revocation(member, now_ms)
+        member.join_deadline_ms = member.sync_deadline_ms = None  # it may have been a classic member until now
         member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
         subscribes = event.subscribed_topic_names is not None or event.subscribed_topic_regex is not None
         is_full = event.rebalance_timeout_ms >= 0 and subscribes and event.owned is not None
@@ -143,7 +156,8 @@ class ConsumerProtocol:
         holder = group.static_members.get(event.instance_id)
         if holder in (None, member_id):
             return
-        if group.members[str(holder)].current.member_epoch != LEFT_FOR_A_WHILE:
+        member = group.members[str(holder)]
+        if member.value.classic is None and member.current.member_epoch != LEFT_FOR_A_WHILE:
             raise Refused(
                 ErrorCode.unreleased_instance_id,
                 f"instance id {event.instance_id} is in use by member {holder}",
@@ -170,27 +184,27 @@ class ConsumerProtocol:
             )
         return member
 
-    def _admit(self, draft: Draft, member_id: str, value: MemberValue, event: ConsumerHeartbeat) -> None:
+    def admit(self, draft: Draft, member_id: str, value: MemberValue, instance_id: str | None) -> None:
         """A new member, one that begins again, or a static member that is back and takes over the partitions of its old
         id."""
         group = draft.group
-        old_id = None if event.instance_id is None else group.static_members.get(event.instance_id)
+        old_id = None if instance_id is None else group.static_members.get(instance_id)
         if old_id is not None and old_id != member_id:
             old = group.members[old_id]
             target, current = group.targets.get(old_id, {}), replace(old.current, member_epoch=JOIN_EPOCH)
             old_value = old.value
-            self._remove_records(draft, old_id)
+            self.forget(draft, old_id)
             draft.add((MemberKey(group_id=group.group_id, member_id=member_id), old_value))
             draft.add(
                 (TargetMemberKey(group_id=group.group_id, member_id=member_id), TargetMemberValue(partitions=target))
             )
-            draft.add(_current_record(group.group_id, member_id, current))
+            draft.add(current_record(group.group_id, member_id, current))
         elif member_id not in group.members:
             draft.add((MemberKey(group_id=group.group_id, member_id=member_id), value))
             group.is_metadata_stale = True
-            self._raise_epoch(draft, is_needed=True)
+            self.raise_epoch(draft, is_needed=True)
 
-    def _subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
+    def subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
         """Keep the member's data. Returns whether the group must be assigned again."""
         group, old = draft.group, draft.group.members[member_id].value
         if value == old:
@@ -204,8 +218,8 @@ class ConsumerProtocol:
         group.is_metadata_stale = group.is_metadata_stale or has_changed
         return has_changed
 
-    def _leave(self, draft: Draft, event: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
-        group = draft.group
+    def check_leave(self, group: ConsumerGroup, event: ConsumerHeartbeat) -> None:
+        """Raises Refused if the sender is not this member."""
         member_id = event.member_id
         if event.instance_id is not None:
             holder = group.static_members.get(event.instance_id)
@@ -215,32 +229,30 @@ class ConsumerProtocol:
                 raise Refused(ErrorCode.fenced_instance_id, f"instance id {event.instance_id} belongs to {holder}")
         if member_id not in group.members:
             raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is not in the group")
-        if event.member_epoch == LEFT_FOR_A_WHILE:
-            # The partitions that it had to give up are free. The rest is kept for it until its session ends.
-            current = group.members[member_id].current
-            kept = {place: epoch for place, epoch in current.epochs.items() if place in set(places(current.assigned))}
-            away = Current(
-                member_epoch=LEFT_FOR_A_WHILE,
-                previous_member_epoch=current.previous_member_epoch,
-                assigned=current.assigned,
-                epochs=kept,
-            )
-            draft.add(_current_record(group.group_id, member_id, away))
-            group.members[member_id].revoke_deadline_ms = None
-        else:
-            self.remove(draft, member_id)
-        return ConsumerHeartbeatResult(
-            error_code=ErrorCode.none, member_id=member_id, member_epoch=event.member_epoch, assignment=None
+
+    def leave_for_a_while(self, draft: Draft, member_id: str) -> None:
+        """The partitions that it had to give up are free. The rest is kept for it until its session ends."""
+        group = draft.group
+        member = group.members[member_id]
+        kept = set(places(member.current.assigned))
+        away = Current(
+            member_epoch=LEFT_FOR_A_WHILE,
+            previous_member_epoch=member.current.previous_member_epoch,
+            assigned=member.current.assigned,
+            epochs={place: epoch for place, epoch in member.current.epochs.items() if place in kept},
         )
+        draft.add(current_record(group.group_id, member_id, away))
+        member.revoke_deadline_ms = None
 
     # -- the group ---------------------------------------------------------------------------------------------------
 
-    def remove(self, draft: Draft, member_id: str) -> None:
-        self._remove_records(draft, member_id)
+    def members_left(self, draft: Draft) -> None:
+        """One new epoch for all that were forgotten."""
         draft.group.is_metadata_stale = True
-        self._raise_epoch(draft, is_needed=True)
+        self.raise_epoch(draft, is_needed=True)
 
-    def _remove_records(self, draft: Draft, member_id: str) -> None:
+    def forget(self, draft: Draft, member_id: str) -> None:
+        """Remove what was written of this member."""
         group_id = draft.group.group_id
         draft.add((CurrentMemberKey(group_id=group_id, member_id=member_id), None))
         draft.add((TargetMemberKey(group_id=group_id, member_id=member_id), None))
@@ -249,17 +261,56 @@ class ConsumerProtocol:
     def subscribed_topics(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
         """By member id: the topics that it subscribes to and that exist."""
         by_regex: dict[str, dict[str, Topic]] = {}
-        found = {}
+        found: dict[str, dict[str, Topic]] = {}
         for member_id, member in group.members.items():
             value = member.value
             topics = {name: self.topics[name] for name in value.subscribed_topic_names if name in self.topics}
             regex = value.subscribed_topic_regex
-            if regex:
+            if regex and self._config.is_guarded:
+                seen = self._seen(group, member_id)
+                topics.update({name: self.topics[name] for name in seen if name in self.topics})
+            elif regex:
                 if regex not in by_regex:
                     by_regex[regex] = self._matching(regex)
                 topics.update(by_regex[regex])
             found[member_id] = topics
         return found
+
+    def _seen(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
+        """What its pattern found when the member was last heard of. After a fail-over, until it is heard of: what it
+        was given."""
+        found = group.found.get(member_id)
+        return self._given(group, member_id) if found is None else found.topics
+
+    def _given(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
+        names = self.topic_names
+        return frozenset(names[topic_id] for topic_id in group.targets.get(member_id, {}) if topic_id in names)
+
+    def _resolve(
+        self, group: ConsumerGroup, member_id: str, value: MemberValue, event: ConsumerHeartbeat, now_ms: int
+    ) -> bool:
+        """Under an authorizer a pattern finds what its own member may know of. Returns whether that is something else
+        than before. Apache Kafka keeps one answer for a pattern, with the rights of the member that asked last."""
+        regex, old = value.subscribed_topic_regex, group.found.get(member_id)
+        if not (regex and self._config.is_guarded):
+            group.found.pop(member_id, None)
+            return False
+        if old is not None and event.member_epoch != JOIN_EPOCH:
+            is_same = old.regex == regex and old.topics_version == self._topics_version
+            if is_same and now_ms < old.refresh_at_ms:
+                return False
+        may_describe = event.may_describe
+        topics = frozenset(name for name in self._matching(regex) if may_describe is None or may_describe(name))
+        group.found[member_id] = Found(
+            regex=regex,
+            topics=topics,
+            topics_version=self._topics_version,
+            refresh_at_ms=now_ms + self._config.group_consumer_regex_refresh_interval_ms,
+        )
+        if old is None:
+            group.is_metadata_stale = True
+            return not self._given(group, member_id) <= topics
+        return old.topics != topics
 
     def _matching(self, regex: str) -> dict[str, Topic]:
         try:
@@ -268,10 +319,12 @@ class ConsumerProtocol:
             return {}  # another coordinator took the group, so it has no topics here
         return {name: topic for name, topic in self.topics.items() if pattern.fullmatch(name)}
 
-    def _raise_epoch(self, draft: Draft, *, is_needed: bool) -> None:
+    def raise_epoch(self, draft: Draft, *, is_needed: bool) -> None:
         group = draft.group
         if not is_needed and not group.is_metadata_stale:
             return
+        if not is_needed and self._is_unresolved(group):
+            return  # after a fail-over: the members tell soon, and what is assigned stays until then
         topics: dict[str, Topic] = {}
         for each in self.subscribed_topics(group).values():
             topics.update(each)
@@ -284,7 +337,13 @@ class ConsumerProtocol:
             draft.add((GroupEpochKey(group_id=group.group_id), value))
         group.is_metadata_stale = False
 
-    def _assign(self, draft: Draft) -> None:
+    def _is_unresolved(self, group: ConsumerGroup) -> bool:
+        return self._config.is_guarded and any(
+            member.value.subscribed_topic_regex and member_id not in group.found
+            for member_id, member in group.members.items()
+        )
+
+    def assign(self, draft: Draft) -> None:
         """Compute the target assignment of the group's epoch, unless it is there."""
         group = draft.group
         if group.target_epoch >= group.epoch:
@@ -310,10 +369,10 @@ class ConsumerProtocol:
                 draft.add((key, TargetMemberValue(partitions=result[member_id])))
         draft.add((TargetEpochKey(group_id=group.group_id), TargetEpochValue(assignment_epoch=group.epoch)))
 
-    def _reconcile(self, draft: Draft, member_id: str, event: ConsumerHeartbeat, now_ms: int) -> None:
+    def reconcile(self, draft: Draft, member_id: str, owned: Assignment | None) -> None:
+        """`owned`: what the member says that it holds; None if it did not say."""
         group = draft.group
         member = group.members[member_id]
-        owned = {} if event.member_epoch == JOIN_EPOCH else event.owned
         after = reconcile(
             member.current,
             target=group.targets.get(member_id, {}),
@@ -322,27 +381,31 @@ class ConsumerProtocol:
             is_free=group.is_free,
         )
         if after != member.current:
-            draft.add(_current_record(group.group_id, member_id, after))
+            draft.add(current_record(group.group_id, member_id, after))
             member.revoke_deadline_ms = None
-        if after.state is not MemberState.UNREVOKED_PARTITIONS:
+
+    def _limit_revocation(self, member: ConsumerMember, now_ms: int) -> None:
+        if member.current.state is not MemberState.UNREVOKED_PARTITIONS:
             member.revoke_deadline_ms = None
         elif member.revoke_deadline_ms is None:
             member.revoke_deadline_ms = now_ms + member.value.rebalance_timeout_ms
 
     # -- time --------------------------------------------------------------------------------------------------------
 
-    def tick(self, draft: Draft, now_ms: int) -> None:
-        """Remove members that fell silent, or that did not give up their partitions in time."""
-        for member_id, member in list(draft.group.members.items()):
-            is_late = member.revoke_deadline_ms is not None and member.revoke_deadline_ms <= now_ms
-            if is_late or member.session_deadline_ms <= now_ms:
-                self.remove(draft, member_id)
+    def late_members(self, group: ConsumerGroup, now_ms: int) -> list[str]:
+        """Those that fell silent, or that did not in time what they were asked to do."""
+        return [member_id for member_id, member in group.members.items() if member.next_deadline_ms() <= now_ms]
 
     def loaded(self, group: ConsumerGroup, now_ms: int) -> None:
         for member in group.members.values():
-            member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
-            if member.current.state is MemberState.UNREVOKED_PARTITIONS:
-                member.revoke_deadline_ms = now_ms + member.value.rebalance_timeout_ms
+            self.restart_session(group, member, now_ms)
+            if member.value.classic is None:
+                self._limit_revocation(member, now_ms)
+
+    def restart_session(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
+        classic = member.value.classic
+        timeout_ms = self._session_timeout_ms(group) if classic is None else classic.session_timeout_ms
+        member.session_deadline_ms = now_ms + timeout_ms
 
 
 def _compiled(regex: str) -> re2.Pattern:
@@ -358,7 +421,7 @@ def _compiled(regex: str) -> re2.Pattern:
         ) from None
 
 
-def _current_record(group_id: str, member_id: str, current: Current) -> Record:
+def current_record(group_id: str, member_id: str, current: Current) -> Record:
     value = CurrentMemberValue(
         member_epoch=current.member_epoch,
         previous_member_epoch=current.previous_member_epoch,

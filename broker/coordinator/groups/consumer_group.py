@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -41,6 +41,24 @@ class ConsumerMember:
     current: Current = field(default_factory=Current)
     session_deadline_ms: int = 0  # not durable
     revoke_deadline_ms: int | None = None  # not durable; set while it has to give up partitions
+    # Of a classic member, not durable: it was told to join again, or it has joined and must sync.
+    join_deadline_ms: int | None = None
+    sync_deadline_ms: int | None = None
+
+    def next_deadline_ms(self) -> int:
+        """When it is removed, unless it does what it must do until then."""
+        times = (self.session_deadline_ms, self.revoke_deadline_ms, self.join_deadline_ms, self.sync_deadline_ms)
+        return min(each for each in times if each is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The topics that a member's pattern found, under an authorizer. Not durable."""
+
+    regex: str
+    topics: frozenset[str]
+    topics_version: int
+    refresh_at_ms: int  # rights may have changed by then
 
 
 class ConsumerGroup:
@@ -52,6 +70,7 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
         self.static_members: dict[str, str] = {}  # instance id -> member id
+        self.found: dict[str, Found] = {}  # by member id; only under an authorizer, of those with a pattern
         # who has a partition: it is assigned to this member, or not yet revoked from it
         self._holders: dict[tuple[UUID, int], str] = {}
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
@@ -93,6 +112,7 @@ class ConsumerGroup:
             return
         self._set_current(member_id, Current())
         del self.members[member_id]
+        self.found.pop(member_id, None)
         instance_id = member.value.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]
@@ -133,11 +153,23 @@ class ConsumerGroup:
         return max(sorted(votes), key=lambda name: votes[name]) if votes else default
 
     def next_deadline_ms(self) -> int | None:
-        deadlines = [member.session_deadline_ms for member in self.members.values()]
-        deadlines += [
-            member.revoke_deadline_ms for member in self.members.values() if member.revoke_deadline_ms is not None
+        return min((member.next_deadline_ms() for member in self.members.values()), default=None)
+
+    def has_common_protocol(self, names: Collection[str]) -> bool:
+        """Whether one of these is supported by every classic member that the group has already."""
+        supported = [
+            {name for name, _ in member.value.classic.protocols}
+            for member in self.members.values()
+            if member.value.classic is not None
         ]
-        return min(deadlines, default=None)
+        return any(all(name in each for each in supported) for name in names)
+
+    def is_settled(self) -> bool:
+        """Whether every member has its target, and nothing else."""
+        return self.state == "Stable" and all(
+            dict(member.current.assigned) == dict(self.targets.get(member_id, {}))
+            for member_id, member in self.members.items()
+        )
 
     def described(self, default_assignor: str) -> DescribedConsumerGroup:
         members = tuple(
@@ -153,6 +185,7 @@ class ConsumerGroup:
                 # The partitions that it has to give up are still with it.
                 assignment=unite(member.current.assigned, member.current.pending_revocation),
                 target=self.targets.get(member.member_id, {}),
+                is_classic=member.value.classic is not None,
             )
             for _, member in sorted(self.members.items())
         )
@@ -197,6 +230,13 @@ class ConsumerGroup:
                     assert (topic_id, index) not in targeted
                     targeted.add((topic_id, index))
         assert set(self.static_members.values()) <= set(self.members)
+        for member in self.members.values():
+            is_classic = member.value.classic is not None
+            assert is_classic or member.join_deadline_ms is None
+            assert is_classic or member.sync_deadline_ms is None
+            assert not is_classic or member.revoke_deadline_ms is None
+        classics = [member.value.classic for member in self.members.values() if member.value.classic is not None]
+        assert not classics or self.has_common_protocol([name for name, _ in classics[0].protocols])
 
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:

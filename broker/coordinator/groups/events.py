@@ -6,7 +6,7 @@ back in the Reply.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
@@ -235,6 +235,8 @@ class ConsumerHeartbeat:
     owned: Assignment | None
     client_id: str
     client_host: str
+    # Whether the sender may know of a topic, as of now. None: of all. Asked only when its pattern is resolved.
+    may_describe: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +266,7 @@ class DescribedConsumer:
     subscribed_topic_regex: str | None
     assignment: Assignment
     target: Assignment
+    is_classic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +322,7 @@ Request: TypeAlias = (
 )
 Event: TypeAlias = Request | CompleteTransaction | TopicsChanged | ExpireOffsets | Loaded | Tick
 
-# Events that never need the log. A heartbeat of a classic group only moves a timer. The marker of a CompleteTransaction
+# Events that never need the log. A heartbeat of a classic member only moves timers. The marker of a CompleteTransaction
 # is in the log already.
 READ_ONLY = (
     Heartbeat,

@@ -84,7 +84,8 @@ def reconcile(
             state=MemberState.UNREVOKED_PARTITIONS,
             assigned=kept,
             pending_revocation=to_revoke,
-            epochs=current.epochs,
+            # without what it has just given up: its target may have changed while it did that
+            epochs={place: current.epochs[place] for place in places(current.assigned)},
         )
     wanted = subtract(target, kept)
     free = {

@@ -9,7 +9,7 @@ tests/broker_coordinator/test_coordinator_group_records.py, and with Kafka's own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from uuid import UUID
 
@@ -85,6 +85,14 @@ class MemberKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicMetadata:
+    """Of a member that still speaks the classic protocol in a group of the new one."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]  # (name, subscription) in order of preference, never empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberValue:
     instance_id: str | None
     rack_id: str | None
@@ -94,6 +102,7 @@ class MemberValue:
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
+    classic: ClassicMetadata | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +157,7 @@ Value: TypeAlias = (
 Record: TypeAlias = tuple[Key, Value | None]
 
 ASSIGNMENT_EPOCHS_TAG = 0
+CLASSIC_METADATA_TAG = 0
 OFFSET_TYPE, OLD_OFFSET_TYPE, CLASSIC_GROUP_TYPE = 1, 0, 2
 _GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpochKey: 6}
 _MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
@@ -217,7 +227,17 @@ def _encode_member(value: MemberValue) -> bytes:
     writer.compact_string(value.client_id).compact_string(value.client_host)
     writer.compact_array(value.subscribed_topic_names, writer.compact_string)
     writer.compact_nullable_string(value.subscribed_topic_regex).int32(value.rebalance_timeout_ms)
-    return bytes(writer.compact_nullable_string(value.server_assignor).tags())
+    classic = {} if value.classic is None else {CLASSIC_METADATA_TAG: _encode_classic_metadata(value.classic)}
+    return bytes(writer.compact_nullable_string(value.server_assignor).tags(classic))
+
+
+def _encode_classic_metadata(value: ClassicMetadata) -> bytes:
+    writer = Writer.part().int8(1).int32(value.session_timeout_ms)  # 1: not null
+
+    def write(protocol: tuple[str, bytes]) -> None:
+        writer.compact_string(protocol[0]).compact_bytes(protocol[1]).tags()
+
+    return bytes(writer.compact_array(value.protocols, write).tags())
 
 
 def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Partition, int] | None = None) -> None:
@@ -271,7 +291,7 @@ def _decode_value(key: Key, reader: Reader) -> Value:
     if reader.version != 0:
         raise SchemaError(f"version {reader.version} of a {type(key).__name__} value; 0 is known")
     value = _decode_flexible(key, reader)
-    if not isinstance(key, GroupEpochKey):
+    if not isinstance(key, GroupEpochKey | MemberKey):
         reader.tags()  # none that we keep; a value that ends before them is torn
     return value
 
@@ -354,7 +374,7 @@ def _decode_classic_group(reader: Reader) -> ClassicGroupValue:
 
 
 def _decode_member(reader: Reader) -> MemberValue:
-    return MemberValue(
+    value = MemberValue(
         instance_id=reader.compact_nullable_string(),
         rack_id=reader.compact_nullable_string(),
         client_id=reader.compact_string(),
@@ -364,6 +384,23 @@ def _decode_member(reader: Reader) -> MemberValue:
         rebalance_timeout_ms=reader.int32(),
         server_assignor=reader.compact_nullable_string(),
     )
+    classic = reader.tags().get(CLASSIC_METADATA_TAG)
+    return value if classic is None else replace(value, classic=_decode_classic_metadata(Reader.part(classic)))
+
+
+def _decode_classic_metadata(reader: Reader) -> ClassicMetadata | None:
+    if reader.int8() < 0:
+        return None
+
+    def read() -> tuple[str, bytes]:
+        protocol = (reader.compact_string(), reader.compact_bytes())
+        reader.tags()
+        return protocol
+
+    value = ClassicMetadata(session_timeout_ms=reader.int32(), protocols=reader.compact_array(read))
+    if not value.protocols:
+        raise SchemaError("a classic member without a protocol")
+    return value
 
 
 def _read_assignment(reader: Reader, epochs: dict[Partition, int] | None = None) -> dict[UUID, frozenset[int]]:

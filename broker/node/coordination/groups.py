@@ -53,6 +53,10 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_consumer_max_size=config.group_consumer_max_size,
         group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
+        is_guarded=bool(config.authorizer_class_name),
+        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
+        is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
     )

@@ -56,7 +56,7 @@ def handle(services: Services, request: AnyRequest[shapes.MetadataRequest]) -> N
 def _denied(request: AnyRequest[shapes.MetadataRequest], names: list[str]) -> dict[str, ErrorCode]:
     """Those that the client may not have made for it."""
     access = request.access
-    if access is None or access.may_on_cluster(Operation.CREATE):
+    if access is None or access.could_on_cluster(Operation.CREATE):
         return {}
     return {
         name: ErrorCode.topic_authorization_failed
@@ -100,6 +100,11 @@ def _missing_names(request: AnyRequest[shapes.MetadataRequest], image: MetadataI
         for topic in topics
         if topic.name is not None and topic.name not in image.topics and _may_describe(request.access, topic.name)
     ]
+
+
+def _would_see(access: Access | None, name: str) -> bool:
+    """Of a topic that was not asked for by name: it is left out, which refuses nothing."""
+    return access is None or access.could(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 def _may_describe(access: Access | None, name: str) -> bool:
@@ -168,7 +173,7 @@ def _topics(
         return operations.asked(are_asked, access, ResourceType.TOPIC, name)
 
     if asked is None or (request.version < ALL_TOPICS_ARE_NULL_SINCE_VERSION and not asked):
-        seen = [name for name in sorted(image.topics) if _may_describe(access, name)]
+        seen = [name for name in sorted(image.topics) if _would_see(access, name)]
         return [_topic(image, image.topics[name], allowed(name)) for name in seen]
     ids = dict.fromkeys(each.topic_id for each in asked if field_or(each, "topic_id", None) is not None)
     if ids:  # then names are ignored, as in Kafka

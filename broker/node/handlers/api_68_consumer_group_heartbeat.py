@@ -6,6 +6,7 @@ Version 0 lets the broker make the member id, 1 has the client bring it and know
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult
@@ -13,6 +14,7 @@ from broker.coordinator.groups.records import Assignment
 from broker.node.coordination.groups import are_too_long
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
+from broker.security.acls import Operation, ResourceType
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, response, to_ms
@@ -27,7 +29,7 @@ JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2
 
 
 def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatRequest]) -> None:
-    message, config = request.message, services.groups.config
+    message, config, access = request.message, services.groups.config, request.access
 
     def done(result: ConsumerHeartbeatResult) -> None:
         request.respond(_answer(request.version, result, services.groups.heartbeat_interval_ms(message.group_id)))
@@ -65,6 +67,7 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatReq
             owned=None if owned is None else _assigned(owned),
             client_id=request.client_id,
             client_host=request.peer_host,
+            may_describe=None if access is None else partial(access.could, Operation.DESCRIBE, ResourceType.TOPIC),
         )
 
     services.groups.ask(

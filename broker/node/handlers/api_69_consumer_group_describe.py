@@ -20,7 +20,7 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.wire.shapes import consumer_group_describe as shapes
 
-CONSUMER_MEMBER = 1
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 _Names: TypeAlias = Mapping[UUID | None, str]  # of topics; None is never one
 
 
@@ -107,7 +107,7 @@ def _member(member: DescribedConsumer, names: _Names) -> shapes.MemberFields:
         "subscribed_topic_regex": member.subscribed_topic_regex or "",
         "assignment": _assignment(member.assignment, names),
         "target_assignment": _assignment(member.target, names),
-        "member_type": CONSUMER_MEMBER,
+        "member_type": CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
     }
 
 

@@ -40,7 +40,8 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeTopicPartition
     next_cursor: shapes.AnsweredCursorFields | None = None
     access = request.access
     if access is not None:
-        denied = [name for name in names if not access.may(Operation.DESCRIBE, ResourceType.TOPIC, name)]
+        asked = access.may if message.topics else access.could
+        denied = [name for name in names if not asked(Operation.DESCRIBE, ResourceType.TOPIC, name)]
         names = [name for name in names if name not in set(denied)]
         if message.topics:  # of those that were not named nothing is told
             topics += [_denied(name) for name in denied]

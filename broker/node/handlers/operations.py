@@ -25,6 +25,6 @@ def allowed(access: Access | None, kind: ResourceType, name: str) -> int:
 
 def asked_of_cluster(are_asked: bool, access: Access | None) -> int:
     """None at all for those who may not describe the cluster, as in Kafka."""
-    if are_asked and access is not None and not access.may_on_cluster(Operation.DESCRIBE):
+    if are_asked and access is not None and not access.could_on_cluster(Operation.DESCRIBE):
         return 0
     return asked(are_asked, access, ResourceType.CLUSTER, CLUSTER_NAME)

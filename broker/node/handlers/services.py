@@ -10,6 +10,7 @@ from typing import Any
 
 from broker.controller.types import ControllerRequest
 from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.coordination.coordinators import CoordinatorHost
@@ -47,6 +48,7 @@ class Services:
     quotas: ClientQuotas
     replication_quotas: ReplicationQuotas
     authorizer: Authorizer | None  # None: everybody may do everything
+    denials: DenialLog | None  # with an authorizer
     groups: Groups
     transactions: Transactions
     coordinators: Mapping[int, CoordinatorHost[Any]]  # by FindCoordinator's key type; Any: each has shards of its own

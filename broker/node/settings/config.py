@@ -183,7 +183,8 @@ class NodeConfig:
     group_consumer_max_heartbeat_interval_ms: int = 15_000
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_assignors: str = "uniform,range"
-    group_consumer_migration_policy: str = "disabled"  # Kafka: bidirectional; a group changes protocol while empty
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_consumer_migration_policy: str = "bidirectional"
 
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 102_400

@@ -79,6 +79,17 @@ def _boolean(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
+def _choice(*allowed: str) -> Callable[[str], str]:
+    """One of these, in any case."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in allowed:
+            raise ValueError(f"expected one of {', '.join(allowed)}, got {text!r}")
+        return text.strip().lower()
+
+    return parse
+
+
 def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
     """A comma-separated list of some of these, in lower case; `needed` must be among them."""
 
@@ -163,7 +174,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "offsets_load_buffer_size": lambda text: _positive(text),
     "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
     "group_consumer_assignors": _choices("uniform", "range"),
-    "group_consumer_migration_policy": _choices("disabled"),
+    "group_consumer_migration_policy": _choice("bidirectional", "disabled", "downgrade", "upgrade"),
 }
 _MAY_BE_NEGATIVE = frozenset(
     {

@@ -50,7 +50,7 @@ def _topic_entry(item: Item, error: ErrorCode) -> Entry:
 
 
 def _create_topics(access: Access, services: Services, request: AnyApi) -> Any | None:
-    if not access.may_on_cluster(Operation.CREATE):
+    if not access.could_on_cluster(Operation.CREATE):
         times = Counter(item.name for item in request.message.topics)
 
         def judge(access: Access, services: Services, item: Item) -> ErrorCode | None:
@@ -69,7 +69,7 @@ def _create_topics(access: Access, services: Services, request: AnyApi) -> Any |
 def _without_configs(access: Access, topics: Iterable[Item]) -> Iterable[Item]:
     """Whoever may not describe the settings of a topic does not hear them when it is made (KIP-525)."""
     for topic in topics:
-        if topic.error_code is ErrorCode.none and not access.may(Operation.DESCRIBE_CONFIGS, TOPIC, topic.name):
+        if topic.error_code is ErrorCode.none and not access.could(Operation.DESCRIBE_CONFIGS, TOPIC, topic.name):
             yield replace(
                 topic,
                 num_partitions=-1,
@@ -96,7 +96,7 @@ CREATE_TOPICS = Rule(
 
 
 def _delete_topics(access: Access, services: Services, request: AnyApi) -> Any | None:
-    if access.may_on_cluster(Operation.DELETE):
+    if access.could_on_cluster(Operation.DELETE):
         return None
     field = "topics" if request.version >= 6 else "topic_names"
     names = services.metadata.image.topic_names
@@ -114,7 +114,7 @@ def _delete_topics(access: Access, services: Services, request: AnyApi) -> Any |
         name = name if name is not None else names.get(topic_id)
         if name is None or access.may(Operation.DELETE, TOPIC, name):
             return None
-        if name not in services.metadata.image.topics and access.may(Operation.DESCRIBE, TOPIC, name):
+        if name not in services.metadata.image.topics and access.could(Operation.DESCRIBE, TOPIC, name):
             return None  # who may know of it hears that it is not there
         return ErrorCode.topic_authorization_failed
 
@@ -122,7 +122,7 @@ def _delete_topics(access: Access, services: Services, request: AnyApi) -> Any |
         name, topic_id = about(item)
         if name is None:  # asked for by id: the name is told to those who may know of the topic
             known = names[topic_id]
-            name = known if access.may(Operation.DESCRIBE, TOPIC, known) else None
+            name = known if access.could(Operation.DESCRIBE, TOPIC, known) else None
         return {"name": name, "topic_id": topic_id, "error_code": error, "error_message": _DENIED}
 
     return narrowing(field, judge, entry, "responses")(access, services, request)

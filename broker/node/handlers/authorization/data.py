@@ -105,7 +105,9 @@ DELETE_RECORDS = rule(
 
 
 def _offset_for_leader_epoch(access: Access, services: Services, request: AnyApi) -> Any | None:
-    return None if access.may_on_cluster(Operation.CLUSTER_ACTION) else _epochs_of_topics[1](access, services, request)
+    return (
+        None if access.could_on_cluster(Operation.CLUSTER_ACTION) else _epochs_of_topics[1](access, services, request)
+    )
 
 
 def _epoch_entry(item: Item, error: ErrorCode) -> Entry:
@@ -196,8 +198,9 @@ def _may_be_idempotent(access: Access, services: Services, request: AnyApi) -> A
     """KIP-679: whoever may write to some topic may have a producer id."""
     if request.message.transactional_id is not None:
         return None
-    if access.may_on_cluster(Operation.IDEMPOTENT_WRITE) or access.may_somewhere(WRITE, TOPIC):
+    if access.could_on_cluster(Operation.IDEMPOTENT_WRITE) or access.may_somewhere(WRITE, TOPIC):
         return None
+    access.may_on_cluster(Operation.IDEMPOTENT_WRITE)  # only to have it noted
     return _producer_refused(request, ErrorCode.cluster_authorization_failed)
 
 
@@ -289,7 +292,7 @@ def _markers_refused(item: Item, error: ErrorCode) -> Entry:
 
 
 def _write_markers(access: Access, services: Services, request: AnyApi) -> Any | None:
-    if access.may_on_cluster(Operation.ALTER) or access.may_on_cluster(Operation.CLUSTER_ACTION):
+    if access.could_on_cluster(Operation.ALTER) or access.may_on_cluster(Operation.CLUSTER_ACTION):
         return None
     return all_in("markers", _markers_refused, "markers")(request, ErrorCode.cluster_authorization_failed)
 
@@ -323,7 +326,7 @@ def _transaction_entry(item: Item, error: ErrorCode) -> Entry:
 def _hide_topics_of_transactions(access: Access, services: Services, request: AnyApi) -> None:
     def hidden(message: Any) -> Any:
         states = tuple(
-            replace(state, topics=tuple(each for each in state.topics if access.may(DESCRIBE, TOPIC, each.topic)))
+            replace(state, topics=tuple(each for each in state.topics if access.could(DESCRIBE, TOPIC, each.topic)))
             for state in message.transaction_states
         )
         return replace(message, transaction_states=states)

@@ -100,7 +100,7 @@ def _one_group(access: Access, services: Services, request: AnyApi) -> Any | Non
     def change(answer: Any) -> Any:
         if field_or(answer, "error_code", ErrorCode.none) is not ErrorCode.none:
             return answer
-        seen = tuple(each for each in answer.topics if access.may(DESCRIBE, TOPIC, each.name))
+        seen = tuple(each for each in answer.topics if access.could(DESCRIBE, TOPIC, each.name))
         return replace(answer, topics=(*seen, *extra.topics))
 
     amend(request, change)
@@ -204,7 +204,7 @@ DESCRIBE_GROUPS = rule(each(DESCRIBE, GROUP, "groups", _described, "groups", _it
 
 
 def _list_groups(access: Access, services: Services, request: AnyApi) -> None:
-    if not access.may_on_cluster(DESCRIBE):
+    if not access.could_on_cluster(DESCRIBE):
         _listed[1](access, services, request)
 
 
@@ -286,7 +286,14 @@ def _heartbeat_refused(request: AnyApi, error: ErrorCode) -> Any:
 
 CONSUMER_GROUP_HEARTBEAT = rule(
     whole(READ, GROUP, _group, _heartbeat_refused, _FAILED),
-    (Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED"), _subscribed),
+    (
+        Need(
+            operation=DESCRIBE,
+            resource=TOPIC,
+            otherwise="TOPIC_AUTHORIZATION_FAILED; a pattern does not find that topic",
+        ),
+        _subscribed,
+    ),
 )
 LIST_TRANSACTIONS = rule(
     hiding(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from broker.node.handlers.services import Services
@@ -61,7 +62,9 @@ def rule(*parts: tuple[Need, Step], note: str = "", also: Iterable[Need] = ()) -
 def access_of(services: Services, request: AnyApi) -> Access:
     """Raises RemoteProtocolError while it cannot be decided: the client comes again."""
     assert services.authorizer is not None
-    access = Access(services.authorizer, str(request.principal), request.peer_host.removeprefix("/"))
+    assert services.denials is not None
+    denied = partial(services.denials.note, request.header.api_key)
+    access = Access(services.authorizer, str(request.principal), request.peer_host.removeprefix("/"), denied=denied)
     if not access.is_decidable:
         raise RemoteProtocolError("the access control lists are not known yet")
     return access
@@ -183,7 +186,7 @@ def hiding(
 
     def step(access: Access, services: Services, request: AnyApi) -> None:
         def hidden(message: Any) -> Any:
-            kept = tuple(item for item in getattr(message, answered) if access.may(operation, resource, named(item)))
+            kept = tuple(item for item in getattr(message, answered) if access.could(operation, resource, named(item)))
             return replace(message, **{answered: kept})
 
         amend(request, hidden)

@@ -1,0 +1,195 @@
+"""Members of the classic protocol in a group of the new one (KIP-848, online upgrade): JoinGroup, SyncGroup, Heartbeat.
+
+Such a member uses the consumer's embedded protocol. The coordinator assigns for it: a join is answered at once with the
+member's epoch as generation, and nobody is the leader. A heartbeat tells it to join again when the group has moved on.
+What it holds, it says in its subscription. Shown by tests/broker_coordinator/test_coordinator_conversion.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.consumer import ConsumerProtocol, Draft, Refused
+from broker.coordinator.groups.consumer_group import ConsumerGroup, ConsumerMember
+from broker.coordinator.groups.embedded import (
+    PROTOCOL_TYPE,
+    Subscription,
+    decode_subscription,
+    encode_assignment,
+    version_of,
+)
+from broker.coordinator.groups.events import (
+    UNKNOWN_MEMBER,
+    Heartbeat,
+    JoinGroup,
+    JoinResult,
+    SyncGroup,
+    SyncResult,
+)
+from broker.coordinator.groups.reconcile import MemberState, places, subtract
+from broker.coordinator.groups.records import Assignment, ClassicMetadata, MemberValue
+from broker.coordinator.schema import SchemaError
+from broker.wire.errors import ErrorCode
+
+
+class ClassicMembers:
+    """Changes groups through drafts, and keeps nothing itself."""
+
+    def __init__(self, *, config: GroupConfig, consumer: ConsumerProtocol, new_id: Callable[[], str]) -> None:
+        self._config, self._consumer, self._new_id = config, consumer, new_id
+
+    # -- JoinGroup ---------------------------------------------------------------------------------------------------
+
+    def join(self, draft: Draft, event: JoinGroup, now_ms: int, *, is_last_replaced: bool) -> JoinResult:
+        """Raises Refused, before any record was added. `is_last_replaced`: the group becomes a classic one with this
+        static member, so a changed subscription is for the rebalance of the classic group."""
+        group = draft.group
+        member_id = event.member_id or self._new_id()
+        self._check_join(group, member_id, event)
+        if event.member_id == UNKNOWN_MEMBER and event.instance_id is None and event.needs_known_member_id:
+            return JoinResult(error_code=ErrorCode.member_id_required, member_id=member_id)
+        subscription = _subscription(event)
+        if event.instance_id is None and member_id not in group.members and subscription.owned:
+            # It was removed, and others may have its partitions. Apache Kafka takes it for a new member here, which
+            # then goes on with all that it had until it has synced.
+            raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is no longer in the group")
+        value = _value(group, member_id, event, subscription)
+        self._consumer.admit(draft, member_id, value, event.instance_id)
+        has_changed = self._consumer.subscribe(draft, member_id, value)
+        if not (is_last_replaced and has_changed):
+            self._consumer.raise_epoch(draft, is_needed=has_changed)
+            self._consumer.assign(draft)
+            self._consumer.reconcile(draft, member_id, self._ids(subscription.owned))
+        member = group.members[member_id]
+        member.session_deadline_ms = now_ms + event.session_timeout_ms
+        member.sync_deadline_ms = now_ms + event.rebalance_timeout_ms
+        member.join_deadline_ms = member.revoke_deadline_ms = None
+        return JoinResult(
+            error_code=ErrorCode.none,
+            member_id=member_id,
+            generation=member.current.member_epoch,
+            protocol_type=PROTOCOL_TYPE,
+            protocol=_protocol_of(member),
+        )
+
+    def _check_join(self, group: ConsumerGroup, member_id: str, event: JoinGroup) -> None:
+        limit = self._config.group_consumer_max_size
+        if member_id not in group.members and len(group.members) >= limit:
+            raise Refused(ErrorCode.group_max_size_reached, f"the group has its maximum of {limit} members")
+        if event.protocol_type != PROTOCOL_TYPE or not group.has_common_protocol([name for name, _ in event.protocols]):
+            raise Refused(ErrorCode.inconsistent_group_protocol, "no protocol that all classic members support")
+        if event.instance_id is not None and event.member_id != UNKNOWN_MEMBER:
+            _checked_static(group, event.member_id, event.instance_id)
+
+    def _ids(self, owned: Mapping[str, frozenset[int]]) -> Assignment:
+        topics = self._consumer.topics
+        found: dict[UUID, frozenset[int]] = {
+            topics[name].topic_id: partitions for name, partitions in owned.items() if name in topics and partitions
+        }
+        return found
+
+    # -- SyncGroup, Heartbeat ----------------------------------------------------------------------------------------
+
+    def sync(self, group: ConsumerGroup, event: SyncGroup, now_ms: int) -> SyncResult:
+        """Raises Refused."""
+        member = _checked(group, event.member_id, event.instance_id, event.generation)
+        if event.protocol_type not in (None, PROTOCOL_TYPE) or event.protocol not in (None, _protocol_of(member)):
+            raise Refused(ErrorCode.inconsistent_group_protocol, "not the protocol of this member")
+        # One that gives up partitions has joined already. It learns what it keeps, and joins again without the rest.
+        is_revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
+        if member.current.member_epoch < group.epoch and not is_revoking:
+            _expect_join(member, now_ms)
+            raise Refused(ErrorCode.rebalance_in_progress, "the group has moved on: join again")
+        classic = _classic_of(member)
+        member.sync_deadline_ms = None
+        member.session_deadline_ms = now_ms + classic.session_timeout_ms
+        version = version_of(classic.protocols[0][1])
+        return SyncResult(
+            error_code=ErrorCode.none,
+            protocol_type=event.protocol_type,
+            protocol=event.protocol,
+            assignment=encode_assignment(member.current.assigned, self._consumer.topic_names, version=version),
+        )
+
+    def heartbeat(self, group: ConsumerGroup, event: Heartbeat, now_ms: int) -> ErrorCode:
+        """Raises Refused."""
+        member = _checked(group, event.member_id, event.instance_id, event.generation)
+        member.session_deadline_ms = now_ms + _classic_of(member).session_timeout_ms
+        if not _must_join(group, member):
+            return ErrorCode.none
+        _expect_join(member, now_ms)
+        return ErrorCode.rebalance_in_progress
+
+
+def _must_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    current = member.current
+    if current.member_epoch < group.epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    if current.state is not MemberState.UNRELEASED_PARTITIONS:
+        return False
+    wanted = subtract(group.targets.get(member.member_id, {}), current.assigned)
+    return all(group.is_free(*place) for place in places(wanted))  # one join for all of them
+
+
+def _expect_join(member: ConsumerMember, now_ms: int) -> None:
+    if member.join_deadline_ms is None:
+        member.join_deadline_ms = now_ms + member.value.rebalance_timeout_ms
+
+
+def _subscription(event: JoinGroup) -> Subscription:
+    try:
+        return decode_subscription(event.protocols[0][1])
+    except SchemaError as error:
+        raise Refused(ErrorCode.unknown_server_error, f"malformed embedded consumer protocol: {error}") from error
+
+
+def _value(group: ConsumerGroup, member_id: str, event: JoinGroup, subscription: Subscription) -> MemberValue:
+    """The member's data after this join. It keeps the rack and the server's assignor of its earlier life."""
+    known = group.members.get(member_id)
+    if known is None and event.instance_id is not None:
+        known = group.members.get(group.static_members.get(event.instance_id, ""))
+    instance_id, rack_id = event.instance_id, subscription.rack_id
+    return MemberValue(
+        instance_id=known.value.instance_id if known is not None and instance_id is None else instance_id,
+        rack_id=known.value.rack_id if known is not None and rack_id is None else rack_id,
+        client_id=event.client_id,
+        client_host=event.client_host,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex=None,  # clients of the classic protocol resolve their patterns themselves
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        server_assignor=None if known is None else known.value.server_assignor,
+        classic=ClassicMetadata(session_timeout_ms=event.session_timeout_ms, protocols=event.protocols),
+    )
+
+
+def _checked(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
+    """The classic member that sent this. Raises Refused if it is none."""
+    if instance_id is not None:
+        _checked_static(group, member_id, instance_id)
+    member = group.members.get(member_id)
+    if member is None or member.value.classic is None:
+        raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is no classic member of the group")
+    if generation != member.current.member_epoch:
+        raise Refused(
+            ErrorCode.illegal_generation, f"member {member_id} is at {member.current.member_epoch}, not {generation}"
+        )
+    return member
+
+
+def _checked_static(group: ConsumerGroup, member_id: str, instance_id: str) -> None:
+    holder = group.static_members.get(instance_id)
+    if holder is None:
+        raise Refused(ErrorCode.unknown_member_id, f"instance id {instance_id} is not in the group")
+    if holder != member_id:
+        raise Refused(ErrorCode.fenced_instance_id, f"instance id {instance_id} belongs to {holder}")
+
+
+def _classic_of(member: ConsumerMember) -> ClassicMetadata:
+    assert member.value.classic is not None
+    return member.value.classic
+
+
+def _protocol_of(member: ConsumerMember) -> str:
+    return _classic_of(member).protocols[0][0]

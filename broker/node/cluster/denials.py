@@ -1,0 +1,73 @@
+"""The log of what was denied, in the words of Apache Kafka's `kafka.authorizer.logger`. Clients cannot fill it.
+
+At most LINES_PER_SECOND_MAX lines in a second. Those beyond it are counted, and the next line is preceded by one that
+tells how many they were. A name is escaped, so that it cannot begin a line of its own, and cut at NAME_CHARACTERS_MAX.
+`resourceRefCount` is always 1 here: Apache Kafka counts how often a request names the resource. What a client only does
+not see (a list without names, a pattern) is not written, as in Apache Kafka.
+Shown by tests/broker_node/test_node_denials.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.node.process.logs import Logger
+from broker.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from broker.security.authorizer import Authorizer
+from broker.wire.apis import ApiKey
+
+LINES_PER_SECOND_MAX = 50  # of about 300 bytes: a client that asks in a loop writes 15 KB in a second
+NAME_CHARACTERS_MAX = 249  # a topic's name fits; a group's may have 30,000
+_EVENT = "kafka.authorizer.logger:"
+_WINDOW_MS = 1_000
+
+
+class DenialLog:
+    def __init__(self, *, logger: Logger, authorizer: Authorizer, now_ms: Callable[[], int]) -> None:
+        self._logger, self._authorizer, self._now_ms = logger, authorizer, now_ms
+        self._window_ends_ms: int | None = None
+        self._lines = self._left_out = 0
+
+    def note(
+        self, api_key: int, principal: str, host: str, operation: Operation, resource: ResourceType, name: str
+    ) -> None:
+        if not self._may_write():
+            self._left_out += 1
+            return
+        if self._left_out:
+            self._logger.info(f"{_EVENT} {self._left_out} denials before this one were not written")
+            self._left_out = 0
+        rule = self._authorizer.denying_rule(principal, host, operation, resource, name)
+        self._logger.info(
+            f"{_EVENT} Principal = {_shown(principal)} is Denied operation = {operation.name} "
+            f"from host = {_shown(host)} on resource = {_words(resource.name)}:LITERAL:{_shown(name)} "
+            f"for request = {_words(ApiKey(api_key).name)} with resourceRefCount = 1 based on rule {_rule(rule)}"
+        )
+
+    def _may_write(self) -> bool:
+        now_ms = self._now_ms()
+        if self._window_ends_ms is None or now_ms >= self._window_ends_ms:
+            self._window_ends_ms, self._lines = now_ms + _WINDOW_MS, 0
+        self._lines += 1
+        return self._lines <= LINES_PER_SECOND_MAX
+
+
+def _rule(rule: AclBinding | None) -> str:
+    if rule is None:
+        return "DefaultDeny"
+    return (
+        f"MatchingAcl(acl=StandardAcl[resourceType={ResourceType(rule.resource_type).name}, "
+        f"resourceName={_shown(rule.resource_name)}, patternType={PatternType(rule.pattern_type).name}, "
+        f"principal={_shown(rule.principal)}, host={_shown(rule.host)}, operation={Operation(rule.operation).name}, "
+        f"permissionType={Permission(rule.permission).name}])"
+    )
+
+
+def _shown(text: str) -> str:
+    escaped = text[:NAME_CHARACTERS_MAX].encode("unicode_escape").decode("ascii")
+    return escaped if len(text) <= NAME_CHARACTERS_MAX else f"{escaped}..."
+
+
+def _words(name: str) -> str:
+    """TRANSACTIONAL_ID as TransactionalId."""
+    return "".join(part.capitalize() for part in name.split("_"))
