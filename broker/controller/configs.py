@@ -6,6 +6,7 @@ in broker_configs.py; the others are refused by name, as Kafka does.
 
 from __future__ import annotations
 
+from broker.controller import eligible
 from broker.controller.broker_configs import broker_config_problem
 from broker.controller.config import ControllerConfig
 from broker.controller.elections import UNCLEAN_ELECTION, changes_for_offline, leaders_allowed
@@ -42,6 +43,7 @@ def alter_configs(image: MetadataImage, request: AlterConfigs, *, config: Contro
         draft = replay(image, tuple(records), offset=image.offset + 1, epoch=image.epoch)
         unclean = config.unclean_leader_election_enable
         records += changes_for_offline(draft, leaders_allowed(draft), unclean_default=unclean)
+    records += eligible.clearing_records(image, records)
     response = AlterConfigsResponse(error_code=ErrorCode.none, resources=tuple(answers))
     return Outcome(response=response, records=() if request.validate_only else tuple(records))
 
@@ -82,6 +84,10 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
         _present(image, change)
     if change.replaces_all:
         values = {**dict.fromkeys(present), **values}
+    for name, value in values.items():
+        problem = eligible.change_problem(image, change.resource_type, change.resource_name, name, value)
+        if problem:
+            raise _Refused(ErrorCode.invalid_config, problem)
     return {name: value for name, value in values.items() if value is not None or name in present}
 
 

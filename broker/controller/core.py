@@ -14,6 +14,7 @@ import traceback
 from collections import deque
 from dataclasses import dataclass, field
 
+from broker.controller import eligible
 from broker.controller.acls import create_acls, delete_acls
 from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, register, unregister
 from broker.controller.config import ControllerConfig
@@ -195,7 +196,15 @@ class Controller:
         if self._config.auto_leader_rebalance_enable:
             self._rebalance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms
         if FEATURE_NAME not in self._latest.features:
-            self._write((FeatureLevelRecord(name=FEATURE_NAME, level=FEATURE_LEVEL),))
+            self._write((FeatureLevelRecord(name=FEATURE_NAME, level=FEATURE_LEVEL), *self._first_features()))
+
+    def _first_features(self) -> tuple[MetadataRecord, ...]:
+        """Of a new cluster. One that was made without eligible leader replicas goes on without them."""
+        level = self._config.eligible_leader_replicas_version
+        if not level:
+            return ()
+        safety = eligible.safety_records(self._latest, static=self._config.min_insync_replicas)
+        return (*safety, FeatureLevelRecord(name=eligible.FEATURE, level=level))
 
     def _deactivate(self, epoch: int) -> None:
         if self._leading_epoch != epoch:
