@@ -106,16 +106,6 @@ def _last_known(state: PartitionState) -> int | None:
     return state.last_known_elr[0] if len(state.last_known_elr) == 1 else None
 
 
-def is_unclean(was: PartitionState, now: PartitionState) -> bool:
-    """Whether the new leader may lack committed records: it was neither in the ISR, nor eligible, nor the last known
-    leader of a partition that has nobody else. A completed reassignment is not looked at here."""
-    if now.leader in (NO_LEADER, was.leader) or now.leader in was.isr:
-        return False
-    if was.isr:
-        return True
-    return now.leader not in was.elr and (bool(was.elr) or now.leader != _last_known(was))
-
-
 # -- min.insync.replicas ----------------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,7 @@ class World:
             coverage=self.coverage,
             on_image=self.partitions.image_changed,
             on_vote=lambda voter, candidate: self.faults.vote_given(voter, candidate),
+            shut_down_cleanly=lambda node_id: self.cluster.lives[node_id].began_clean,
         )
         self.cluster = Cluster(
             settings=settings,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.controller.eligible import Elected, elect_eligible, is_unclean
+from broker.controller.eligible import Elected, elect_eligible
 from broker.controller.image import PartitionState
 from broker.controller.types import (
     AlterConfigs,
@@ -72,28 +72,6 @@ def test_election_table(row: tuple[object, ...]) -> None:
     )
     names = ("leader", "isr", "elr", "last_known_elr")
     assert elected == Elected(**dict(zip(names, expected, strict=True)))  # type: ignore[call-overload,arg-type]
-
-
-@pytest.mark.parametrize(
-    ("isr", "elr", "last_known", "leader", "expected"),
-    [
-        ((1, 2), (), (), 2, False),
-        ((1,), (2,), (), 2, True),  # eligible, but somebody is in sync
-        ((), (2,), (1,), 2, False),
-        ((), (2,), (1,), 1, True),  # the last known leader, but somebody is eligible
-        ((), (), (1,), 1, False),
-        ((), (), (1,), 3, True),
-        ((), (), (1, 3), 3, True),
-    ],
-)
-def test_which_elections_are_unclean(
-    isr: tuple[int, ...], elr: tuple[int, ...], last_known: tuple[int, ...], leader: int, expected: bool
-) -> None:
-    was = PartitionState(
-        replicas=(1, 2, 3), isr=isr, leader=-1, leader_epoch=1, partition_epoch=1, elr=elr, last_known_elr=last_known
-    )
-    now = PartitionState(replicas=(1, 2, 3), isr=(leader,), leader=leader, leader_epoch=2, partition_epoch=2)
-    assert is_unclean(was, now) == expected
 
 
 def last_one_standing(**config: object) -> ControllerWorld:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.controller.eligible import is_unclean
 from broker.controller.image import NO_LEADER, PartitionState
 from broker.controller.reassignment_types import (
     AlterPartitionReassignments,
@@ -22,6 +21,7 @@ from broker.controller.reassignment_types import (
 )
 from broker.controller.snapshot import image_of, image_records
 from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange, LeadershipGained
+from broker.sim.eligibility import is_unclean
 from broker.wire.errors import ErrorCode
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -280,7 +280,8 @@ _STEPS = st.one_of(
     st.tuples(st.just("cancel"), st.just(())),
     st.tuples(st.just("isr"), st.sets(st.integers(1, 5), max_size=5).map(tuple)),
     st.tuples(st.just("kill"), st.integers(1, 5).map(lambda each: (each,))),
-    st.tuples(st.just("restart"), st.integers(1, 5).map(lambda each: (each,))),
+    st.tuples(st.just("restart"), st.integers(1, 5).map(lambda each: (each,))),  # after an unclean shutdown
+    st.tuples(st.just("return"), st.integers(1, 5).map(lambda each: (each,))),  # after a clean one
 )
 
 
@@ -302,15 +303,15 @@ def test_no_change_loses_the_last_replica_in_sync(steps: list[tuple[str, tuple[i
             world.alter_isr(tuple({before.leader, *brokers} & set(before.replicas)))
         elif kind == "kill" and brokers[0] in live:
             world.kill(brokers[0])
-        elif kind == "restart" and brokers[0] not in live:
-            world.restart(brokers[0])
+        elif kind in ("restart", "return") and brokers[0] not in live:
+            world.restart(brokers[0], is_clean=kind == "return")
         after = world.partition()
-        _check_change(before, after, kind)
+        _check_change(before, after, kind, set(brokers) if kind == "restart" else set())
         before = after
 
 
-def _check_change(before: PartitionState, after: PartitionState, kind: str) -> None:
-    grown = set(after.isr) - (set(before.isr) or set(before.elr) or set(before.last_known_elr))
+def _check_change(before: PartitionState, after: PartitionState, kind: str, registered: set[int]) -> None:
+    grown = set(after.isr) - {*before.isr, *before.elr, *before.last_known_elr}
     assert not grown or kind == "isr", "only the leader's proposal brings a replica into the ISR"
     # A completed reassignment may leave only those that the leader's proposal has just brought in.
     held = {*before.isr, *before.elr} or {*before.last_known_elr}
@@ -318,7 +319,7 @@ def _check_change(before: PartitionState, after: PartitionState, kind: str) -> N
     left = {*after.isr, *after.elr} or {*after.last_known_elr}
     assert left & held or kind in ("isr", "restart"), "nobody is left who held what was committed"
     # The leader's own proposal may complete a reassignment, and the new leader may be of that proposal.
-    assert kind == "isr" or not is_unclean(before, after)
+    assert kind == "isr" or not is_unclean(before, after, registered=registered)
     if set(before.replicas) - set(after.replicas):
         assert after.leader_epoch > before.leader_epoch
         assert kind == "cancel" or set(after.replicas) <= set(after.isr), "the target is in sync"
