@@ -32,7 +32,6 @@ MUTANTS = (
     "crc_ignored_on_recovery",
     "directory_not_synced",
     "elements_not_limited",
-    "eligible_for_ever",
     "expansion_without_catching_up",
     "fetch_counts_before_it_is_stored",
     "fetch_session_forgets_who_must_join",
