@@ -137,11 +137,16 @@ def change_problem(image: MetadataImage, resource_type: int, resource_name: str,
 
 
 def clearing_records(image: MetadataImage, records: list[MetadataRecord]) -> list[MetadataRecord]:
-    """A new `min.insync.replicas` makes the present ELRs void: they were kept by the old one. Also if the value is
-    equal."""
+    """A new `min.insync.replicas` makes the present ELRs void: they were kept by the old one. That of the cluster does
+    so even if the value is equal, as in Apache Kafka."""
     if not is_on(image):
         return []
-    changed = [each for each in records if isinstance(each, ConfigRecord) and each.name == MIN_INSYNC_REPLICAS]
-    return [
-        ClearElrRecord(topic=each.resource_name if each.resource_type == TOPIC_RESOURCE else None) for each in changed
-    ]
+    clearing: list[MetadataRecord] = []
+    for each in records:
+        if not isinstance(each, ConfigRecord) or each.name != MIN_INSYNC_REPLICAS:
+            continue
+        if each.resource_type != TOPIC_RESOURCE:
+            clearing.append(ClearElrRecord(topic=None))
+        elif image.topic_configs.get(each.resource_name, {}).get(MIN_INSYNC_REPLICAS) != each.value:
+            clearing.append(ClearElrRecord(topic=each.resource_name))
+    return clearing

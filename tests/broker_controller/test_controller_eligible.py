@@ -207,7 +207,7 @@ def test_min_insync_replicas_cannot_be_removed_from_the_cluster_or_set_for_one_b
 
 @pytest.mark.parametrize(
     ("kind", "name", "value", "is_cleared"),
-    [(2, "t", "2", True), (2, "t", None, True), (2, "other", "2", False), (4, "", "1", True)],
+    [(2, "t", "3", True), (2, "t", None, True), (2, "t", "2", False), (2, "other", "2", False), (4, "", "1", True)],
 )
 def test_a_new_min_insync_replicas_clears_the_eligible_replicas(
     kind: int, name: str, value: str | None, is_cleared: bool
