@@ -128,6 +128,11 @@ class Controller:
         return self._committed
 
     @property
+    def decided_image(self) -> MetadataImage:
+        """With everything that was decided, committed or not yet: what the next decision is made on."""
+        return self._latest
+
+    @property
     def is_active(self) -> bool:
         return self._active
 

@@ -138,7 +138,8 @@ def change_problem(image: MetadataImage, resource_type: int, resource_name: str,
 
 def clearing_records(image: MetadataImage, records: list[MetadataRecord]) -> list[MetadataRecord]:
     """A new `min.insync.replicas` makes the present ELRs void: they were kept by the old one. That of the cluster does
-    so even if the value is equal, as in Apache Kafka."""
+    so even if the value is equal, as in Apache Kafka. A partition whose ISR is empty then has nobody who may lead,
+    until an unclean election."""
     if not is_on(image):
         return []
     clearing: list[MetadataRecord] = []
