@@ -28,7 +28,7 @@ STEP_LIMIT_US = 1_600_000  # a step that takes longer is given up, because other
 def alter_setting(life: Life, changes: dict[str, str | None], *, topic: str = TOPIC, broker: int | None = None) -> bool:
     """As IncrementalAlterConfigs of a topic, or of a broker, does, if this node is the active controller.
 
-    A new min.insync.replicas makes partitions forget who is eligible to lead. One that has no leader then never gets one
+    A new min.insync.replicas makes partitions forget who is eligible to lead. One without a leader then never gets one
     again without an unclean election, as in Apache Kafka. So it is left out while there is such a partition.
     """
     metadata = None if life.broker is None or life.is_dead else life.broker.metadata
