@@ -70,25 +70,21 @@ def elect_eligible(
 ) -> Elected:
     """Of a partition with the wanted ISR `isr`. `lost`: the broker that may have lost records."""
     elr = _eligible(state, isr, min_isr, lost)
-    candidates = isr or elr
     if state.leader in isr and state.leader in may_lead:
         return Elected(leader=state.leader, isr=isr, elr=elr, last_known_elr=())
-    leader = _first(state.replicas, may_lead & set(candidates))
-    if leader is not None and isr:
+    if isr and (leader := _first(state.replicas, may_lead & set(isr))) is not None:
         return Elected(leader=leader, isr=isr, elr=elr, last_known_elr=())
-    if leader is not None:
+    if not isr and (leader := _first(state.replicas, may_lead & set(elr))) is not None:
         left = tuple(replica for replica in elr if replica != leader)
         return Elected(leader=leader, isr=(leader,), elr=left, last_known_elr=())
-    last_known = _last_known(state) if not candidates else None
-    if last_known in may_lead and last_known is not None:
-        return Elected(leader=last_known, isr=(last_known,), elr=(), last_known_elr=())
-    leader = _first(state.replicas, may_lead) if unclean else None
+    leader = None if isr or elr else _last_known(state, may_lead)
+    if leader is None and unclean:
+        leader = _first(state.replicas, may_lead)
     if leader is not None:
         return Elected(leader=leader, isr=(leader,), elr=(), last_known_elr=())
     was_led = state.leader != NO_LEADER and not state.last_known_elr
-    return Elected(
-        leader=NO_LEADER, isr=isr, elr=elr, last_known_elr=(state.leader,) if was_led else state.last_known_elr
-    )
+    last_known = (state.leader,) if was_led else state.last_known_elr
+    return Elected(leader=NO_LEADER, isr=isr, elr=elr, last_known_elr=last_known)
 
 
 def _eligible(state: PartitionState, isr: tuple[int, ...], min_isr: int, lost: int | None) -> tuple[int, ...]:
@@ -102,8 +98,9 @@ def _first(replicas: tuple[int, ...], able: Set[int]) -> int | None:
     return next((replica for replica in replicas if replica in able), None)
 
 
-def _last_known(state: PartitionState) -> int | None:
-    return state.last_known_elr[0] if len(state.last_known_elr) == 1 else None
+def _last_known(state: PartitionState, may_lead: Set[int]) -> int | None:
+    known = state.last_known_elr
+    return known[0] if len(known) == 1 and known[0] in may_lead else None
 
 
 # -- min.insync.replicas ----------------------------------------------------------------------------------------------
