@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker.controller.image import BrokerRegistration
 from broker.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from broker.node.broker import Broker
 from broker.node.cluster.metadata_store import METADATA_DIRECTORY
@@ -166,6 +167,13 @@ class Cluster:
 
     def up(self) -> list[Life]:
         return [life for life in self.lives.values() if not life.is_dead]
+
+    def began_clean(self, registration: BrokerRegistration) -> bool:
+        """Whether the life that registered so found the mark of a clean shutdown. It may have ended since."""
+        for life in reversed(self.all_lives):
+            if life.broker is not None and life.broker.lifecycle.is_of_this_life(registration):
+                return life.began_clean
+        return False
 
     # -- life and death ----------------------------------------------------------------------------------------------
 

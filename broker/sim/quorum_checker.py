@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
 from broker.controller.elections import is_unclean_allowed
-from broker.controller.image import NO_LEADER, MetadataImage, PartitionState, replay
+from broker.controller.image import NO_LEADER, BrokerRegistration, MetadataImage, PartitionState, replay
 from broker.controller.reassignment import is_completion
 from broker.controller.record_codec import decode_records
 from broker.quorum.state_file import decode_quorum_state
@@ -57,7 +57,7 @@ class QuorumChecker:
         coverage: Coverage,
         on_image: Callable[[MetadataImage, MetadataImage], None],
         on_vote: Callable[[int, int], None],  # (voter, candidate): of a vote that was not seen yet
-        shut_down_cleanly: Callable[[int], bool] = lambda node_id: False,  # the life before the present one
+        began_clean: Callable[[BrokerRegistration], bool],  # the life before this one had shut down in order
     ) -> None:
         self._coverage, self._on_image, self._on_vote = coverage, on_image, on_vote
         self._one_controller, self._one_vote = OneControllerPerEpoch(fail), OneVotePerEpoch(fail)
@@ -74,7 +74,7 @@ class QuorumChecker:
         self._not_eligible = ReplicaThatMayHaveLostRecordsIsNotEligible(fail)
         # By partition: brokers that registered after an unclean shutdown, until a leader brings them into the ISR.
         self._doubtful: dict[tuple[str, int], set[int]] = {}
-        self._shut_down_cleanly = shut_down_cleanly
+        self._began_clean = began_clean
         self.image = MetadataImage()
         self._committed: list[LogEntry] = []
         self._committed_in: list[int] = []  # the epoch of the node that was first seen to count the entry as committed
@@ -177,7 +177,7 @@ class QuorumChecker:
         registered = registered_anew(old, self.image)
         if old.topics is self.image.topics and not registered:
             return
-        lost = {node_id for node_id in registered if not self._shut_down_cleanly(node_id)}
+        lost = {each for each in registered if not self._began_clean(self.image.brokers[each])}
         for name, topic in self.image.topics.items():
             before = old.topics.get(name)
             if before is topic and not registered:
@@ -185,6 +185,8 @@ class QuorumChecker:
             for index, now in enumerate(topic.partitions):
                 known = before is not None and before.topic_id == topic.topic_id and index < len(before.partitions)
                 was = before.partitions[index] if known and before is not None else now
+                if not known:
+                    self._doubtful[(name, index)] = set()
                 self._look_at_eligibility((name, index), was, now, registered, lost)
 
     def _look_at_eligibility(
