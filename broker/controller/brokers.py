@@ -49,7 +49,11 @@ def register(
     now_ms: int,
     unclean: bool,
 ) -> Outcome:
-    """`next_offset` is the offset of the registration's record. It becomes the broker epoch, so epochs only grow."""
+    """`next_offset` is the offset of the registration's record. It becomes the broker epoch, so epochs only grow.
+
+    A new incarnation whose broker had shut down cleanly names the epoch of the one before. Any other epoch means that
+    it may have lost records (KIP-966).
+    """
     if request.broker_id < 0:  # -1 means that there is no leader
         return Outcome(response=refusal(request, ErrorCode.invalid_request))
     existing = image.brokers.get(request.broker_id)
@@ -62,9 +66,12 @@ def register(
         # (ClusterControlManager.registerBroker), this also holds for a fenced one. Otherwise two processes would take
         # turns.
         return Outcome(response=refusal(request, ErrorCode.duplicate_broker_registration))
-    leaving: tuple[MetadataRecord, ...] = ()
+    leaving: tuple[MetadataRecord, ...]
     if existing is not None:
-        leaving = tuple(changes_without(image, request.broker_id, unclean_default=unclean))
+        has_lost = request.previous_broker_epoch != existing.broker_epoch
+        leaving = tuple(changes_without(image, request.broker_id, unclean_default=unclean, has_lost=has_lost))
+    else:  # it was unregistered: nobody knows the epoch of its last shutdown
+        leaving = tuple(changes_without(image, request.broker_id, unclean_default=unclean, has_lost=True))
     registration = RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from broker.controller import eligible
 from broker.controller.broker_configs import UNKNOWN_MAX, broker_config_problem, is_unknown
 from broker.controller.client_metrics_configs import SUBSCRIPTIONS_MAX, client_metrics_problem
 from broker.controller.config import ControllerConfig
@@ -60,6 +61,7 @@ def alter_configs(image: MetadataImage, request: AlterConfigs, *, config: Contro
         draft = replay(image, tuple(records), offset=image.offset + 1, epoch=image.epoch)
         unclean = config.unclean_leader_election_enable
         records += changes_for_offline(draft, leaders_allowed(draft), unclean_default=unclean)
+    records += eligible.clearing_records(image, records)
     response = AlterConfigsResponse(error_code=ErrorCode.none, resources=tuple(answers))
     return Outcome(response=response, records=() if request.validate_only else tuple(records))
 
@@ -96,6 +98,10 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
     _check_values(change, values, present, config)
     if not is_there:
         _present(image, change)
+    for name, value in values.items():
+        problem = eligible.change_problem(image, change.resource_type, change.resource_name, name, value)
+        if problem:
+            raise _Refused(ErrorCode.invalid_config, problem)
     return {name: value for name, value in values.items() if value is not None or name in present}
 
 

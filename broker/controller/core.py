@@ -20,7 +20,7 @@ from broker.controller.config import ControllerConfig
 from broker.controller.configs import alter_configs
 from broker.controller.elections import changes_to_preferred, elect_leaders, leaders_allowed
 from broker.controller.feature_types import UpdateFeatures
-from broker.controller.features import first_levels, update_features
+from broker.controller.features import first_records, update_features
 from broker.controller.image import MetadataImage, replay
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.partitions import alter_partitions
@@ -127,6 +127,11 @@ class Controller:
         return self._committed
 
     @property
+    def decided_image(self) -> MetadataImage:
+        """With everything that was decided, committed or not yet: what the next decision is made on."""
+        return self._latest
+
+    @property
     def is_active(self) -> bool:
         return self._active
 
@@ -194,9 +199,13 @@ class Controller:
         self._actions.append(ControllerActivated(epoch=self._leading_epoch))
         if self._config.auto_leader_rebalance_enable:
             self._rebalance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms
-        levels = first_levels(self._latest)
-        if levels:
-            self._write(levels)
+        first = first_records(
+            self._latest,
+            eligible_level=self._config.eligible_leader_replicas_version,
+            min_insync_replicas=self._config.min_insync_replicas,
+        )
+        if first:
+            self._write(first)
 
     def _deactivate(self, epoch: int) -> None:
         if self._leading_epoch != epoch:
@@ -275,7 +284,9 @@ class Controller:
             case UnregisterBroker():
                 return unregister(image, self._sessions, request, unclean=unclean)
             case UpdateFeatures():
-                return update_features(image, request, node_id=self._config.node_id)
+                return update_features(
+                    image, request, node_id=self._config.node_id, min_insync_replicas=self._config.min_insync_replicas
+                )
 
     def _respond(self, request: ControllerRequest, response: ControllerResponse) -> None:
         self._actions.append(Respond(token=request.token, response=response))

@@ -8,9 +8,12 @@ The rules are Kafka's (PartitionChangeBuilder). The leader is, in this order:
 4. Nobody.
 
 The ISR never becomes empty. Its last member stays in it when it dies, because it alone certainly holds every committed
-record. The leader epoch grows if and only if the leader changes or a replica is removed. So nobody counts what the
-removed one still fetches. A replica whose storage failed does not lead (KIP-858: a leader must be active, and its log
-directory online).
+record. A new cluster has eligible leader replicas (KIP-966). Then the rules for leader and ISR are those of
+`broker.controller.eligible`.
+
+The leader epoch grows if and only if the leader changes or a replica is removed. So nobody counts what the removed one
+still fetches. A replica whose storage failed does not lead (KIP-858: a leader must be active, and its log directory
+online).
 
 Every change also looks whether a reassignment is complete by it (`broker.controller.reassignment`).
 """
@@ -21,6 +24,7 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 from uuid import UUID
 
+from broker.controller.eligible import Elected, elect_eligible, min_isr_of
 from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
 from broker.controller.outcome import Outcome
 from broker.controller.reassignment import Assignment, assignment_of, completed
@@ -57,27 +61,41 @@ def change_partition(
     isr: tuple[int, ...],
     may_lead: Set[int],
     unclean: bool,
+    min_isr: int | None = None,
+    lost: int | None = None,
     assignment: Assignment | None = None,
 ) -> PartitionChangeRecord | None:
-    """The record that brings the partition there; None if nothing changes. `assignment` None: the present one."""
+    """The record that brings the partition there; None if nothing changes.
+
+    `min_isr` None: the cluster has no eligible leader replicas. `lost`: the broker that shut down uncleanly.
+    `assignment` None: the present one.
+    """
     before = assignment_of(state)
     after = assignment or before
     over = completed(after, isr)
     if over is not None:
         after, isr = over
-    leader, new_isr = elect(replace(state, replicas=after.replicas), isr=isr, may_lead=may_lead, unclean=unclean)
-    if (leader, new_isr, after) == (state.leader, state.isr, before):
+    moved = replace(state, replicas=after.replicas)
+    if min_isr is None:
+        leader, new_isr = elect(moved, isr=isr, may_lead=may_lead, unclean=unclean)
+        new = Elected(leader=leader, isr=new_isr, elr=(), last_known_elr=state.last_known_elr)
+    else:
+        new = elect_eligible(moved, isr=isr, may_lead=may_lead, unclean=unclean, min_isr=min_isr, lost=lost)
+    present = Elected(leader=state.leader, isr=state.isr, elr=state.elr, last_known_elr=state.last_known_elr)
+    if (new, after) == (present, before):
         return None
     is_removed = not set(before.replicas) <= set(after.replicas)
     return PartitionChangeRecord(
         topic_id=topic_id,
         partition=partition,
-        isr=new_isr,
-        leader=leader,
-        new_leader_epoch=leader != state.leader or is_removed,
+        isr=new.isr,
+        leader=new.leader,
+        new_leader_epoch=new.leader != state.leader or is_removed,
         replicas=None if after.replicas == before.replicas else after.replicas,
         adding=None if after.adding == before.adding else after.adding,
         removing=None if after.removing == before.removing else after.removing,
+        elr=None if new.elr == state.elr else new.elr,
+        last_known_elr=None if new.last_known_elr == state.last_known_elr else new.last_known_elr,
     )
 
 
@@ -114,22 +132,43 @@ def changes_for_failed(
                 continue
             isr = tuple(replica for replica in state.isr if replica != broker_id)
             may_lead = able(image, leaders_allowed(image), topic.topic_id, partition)
-            change = change_partition(state, topic.topic_id, partition, isr=isr, may_lead=may_lead, unclean=unclean)
+            change = change_partition(
+                state,
+                topic.topic_id,
+                partition,
+                isr=isr,
+                may_lead=may_lead,
+                unclean=unclean,
+                min_isr=min_isr_of(image, name),
+            )
             if change is not None:
                 yield change
 
 
-def changes_without(image: MetadataImage, broker_id: int, *, unclean_default: bool) -> Iterator[PartitionChangeRecord]:
-    """A broker goes (fenced, or stopping). It leaves its ISRs and leads nothing any more."""
+def changes_without(
+    image: MetadataImage, broker_id: int, *, unclean_default: bool, has_lost: bool = False
+) -> Iterator[PartitionChangeRecord]:
+    """A broker goes (fenced, or stopping). It leaves its ISRs and leads nothing any more.
+
+    `has_lost`: it may have lost records, so it is no eligible leader replica any more either.
+    """
     may_lead = leaders_allowed(image) - {broker_id}
     for name, topic in image.topics.items():
         unclean = is_unclean_allowed(image, name, unclean_default)
         for partition, state in enumerate(topic.partitions):
-            if broker_id not in state.isr and broker_id != state.leader:
+            is_in = broker_id in state.isr or broker_id == state.leader or (has_lost and broker_id in state.elr)
+            if not is_in:
                 continue
-            isr = tuple(replica for replica in state.isr if replica != broker_id)
-            left = able(image, may_lead, topic.topic_id, partition)
-            change = change_partition(state, topic.topic_id, partition, isr=isr, may_lead=left, unclean=unclean)
+            change = change_partition(
+                state,
+                topic.topic_id,
+                partition,
+                isr=tuple(replica for replica in state.isr if replica != broker_id),
+                may_lead=able(image, may_lead, topic.topic_id, partition),
+                unclean=unclean,
+                min_isr=min_isr_of(image, name),
+                lost=broker_id if has_lost else None,
+            )
             if change is not None:
                 yield change
 
@@ -144,9 +183,14 @@ def changes_for_offline(
         unclean = is_unclean_allowed(image, name, unclean_default)
         for partition, state in enumerate(topic.partitions):
             if state.leader == NO_LEADER:
-                left = able(image, may_lead, topic.topic_id, partition)
                 change = change_partition(
-                    state, topic.topic_id, partition, isr=state.isr, may_lead=left, unclean=unclean
+                    state,
+                    topic.topic_id,
+                    partition,
+                    isr=state.isr,
+                    may_lead=able(image, may_lead, topic.topic_id, partition),
+                    unclean=unclean,
+                    min_isr=min_isr_of(image, name),
                 )
                 if change is not None:
                     yield change
@@ -196,7 +240,15 @@ def _elect_one(
     if unclean:
         if state.leader != NO_LEADER:
             return ErrorCode.election_not_needed, "Leader election not needed for topic partition", None
-        record = change_partition(state, topic_id, partition, isr=state.isr, may_lead=may_lead, unclean=True)
+        record = change_partition(
+            state,
+            topic_id,
+            partition,
+            isr=state.isr,
+            may_lead=may_lead,
+            unclean=True,
+            min_isr=min_isr_of(image, topic),
+        )
         if record is None or record.leader == NO_LEADER:
             return ErrorCode.eligible_leaders_not_available, "An eligible leader was not available.", None
         return ErrorCode.none, None, record

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from broker.controller import eligible
 from broker.controller.feature_types import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
@@ -21,7 +22,7 @@ from broker.controller.feature_types import (
 )
 from broker.controller.image import MetadataImage
 from broker.controller.outcome import Outcome
-from broker.controller.records import FeatureLevelRecord
+from broker.controller.records import FeatureLevelRecord, MetadataRecord
 from broker.wire.errors import ErrorCode
 
 GROUP_VERSION = "group.version"  # 1: the consumer protocol of groups (KIP-848)
@@ -39,6 +40,7 @@ class Levels:
 
 # The levels of Apache Kafka 4.3.1.
 FEATURES: Mapping[str, Levels] = {
+    eligible.FEATURE: Levels(low=0, high=eligible.FEATURE_LEVEL),
     GROUP_VERSION: Levels(low=0, high=1),
     METADATA_VERSION: Levels(low=7, high=30),  # 3.3-IV3 to 4.3-IV0
     TRANSACTION_VERSION: Levels(low=0, high=2),
@@ -50,26 +52,34 @@ def level_of(image: MetadataImage, name: str) -> int:
     return image.features.get(name, 0)
 
 
-def first_levels(image: MetadataImage) -> tuple[FeatureLevelRecord, ...]:
+def first_records(image: MetadataImage, *, eligible_level: int, min_insync_replicas: int) -> tuple[MetadataRecord, ...]:
     """What a new cluster begins with. One that was made before features could change has a `metadata.version` that
-    Kafka does not know: it begins anew."""
+    Kafka does not know: it begins anew, without eligible leader replicas, which it has not kept until now."""
     if level_of(image, METADATA_VERSION) >= FEATURES[METADATA_VERSION].low:
         return ()
-    return tuple(FeatureLevelRecord(name=name, level=levels.high) for name, levels in FEATURES.items())
+    levels = {name: levels.high for name, levels in FEATURES.items()}
+    levels[eligible.FEATURE] = 0 if image.features else eligible_level
+    safety = eligible.safety_records(image, static=min_insync_replicas) if levels[eligible.FEATURE] else ()
+    return (*safety, *(FeatureLevelRecord(name=name, level=level) for name, level in levels.items() if level))
 
 
-def update_features(image: MetadataImage, request: UpdateFeatures, *, node_id: int) -> Outcome:
+def update_features(
+    image: MetadataImage, request: UpdateFeatures, *, node_id: int, min_insync_replicas: int
+) -> Outcome:
+    """`min_insync_replicas`: what the brokers' properties say."""
     updates = {update.name: update for update in request.updates}  # the last of a name counts
     for update in updates.values():
         problem = _problem(image, update, node_id)
         if problem is not None:
             response = UpdateFeaturesResponse(error_code=ErrorCode.invalid_update_version, error_message=problem)
             return Outcome(response=response)
-    records = tuple(
+    records: tuple[MetadataRecord, ...] = tuple(
         FeatureLevelRecord(name=each.name, level=each.level)
         for each in updates.values()
         if each.level != level_of(image, each.name)
     )
+    if eligible.FEATURE in updates and updates[eligible.FEATURE].level:
+        records += eligible.safety_records(image, static=min_insync_replicas)
     response = UpdateFeaturesResponse(error_code=ErrorCode.none, error_message=None)
     return Outcome(response=response, records=() if request.validate_only else records)
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from broker.controller.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
     Endpoint,
@@ -62,12 +63,14 @@ class BrokerRegistration:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
     replicas: tuple[int, ...]
-    isr: tuple[int, ...]  # never empty
+    isr: tuple[int, ...]  # empty only without a leader, and only with eligible leader replicas (KIP-966)
     leader: int  # -1: offline
     leader_epoch: int
     partition_epoch: int
     adding: tuple[int, ...] = ()  # of the replicas, those that a reassignment adds (KIP-455)
     removing: tuple[int, ...] = ()  # of the replicas, those that go when it is complete
+    elr: tuple[int, ...] = ()  # eligible leader replicas: out of the ISR, and hold all that is committed (KIP-966)
+    last_known_elr: tuple[int, ...] = ()  # the last leader, while there is none
 
     @property
     def is_reassigning(self) -> bool:
@@ -137,7 +140,9 @@ class MetadataImage:
         for topic in self.topics.values():
             assert topic.partitions
             for partition in topic.partitions:
-                assert partition.isr, "an empty ISR would forget who holds the records"
+                assert partition.isr or partition.leader == NO_LEADER, "a leader is in its ISR"
+                assert set(partition.elr) <= set(partition.replicas) - set(partition.isr)
+                assert partition.leader == NO_LEADER or not partition.last_known_elr
                 assert set(partition.isr) <= set(partition.replicas)
                 assert len(set(partition.replicas)) == len(partition.replicas)
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr
@@ -216,6 +221,8 @@ class _Draft:
                 self._add_partition(record)
             case PartitionChangeRecord():
                 self._change_partition(record)
+            case ClearElrRecord():
+                self._clear_elr(record)
             case ConfigRecord():
                 self._set_config(record)
             case ProducerIdsRecord():
@@ -291,6 +298,8 @@ class _Draft:
             partition_epoch=record.partition_epoch,
             adding=record.adding,
             removing=record.removing,
+            elr=record.elr,
+            last_known_elr=record.last_known_elr,
         )
         partitions.append(state)
 
@@ -305,6 +314,16 @@ class _Draft:
             self._features[record.name] = record.level
         else:
             self._features.pop(record.name, None)
+
+    def _clear_elr(self, record: ClearElrRecord) -> None:
+        if record.topic is not None and record.topic not in self._topics:
+            raise ValueError(f"no topic {record.topic}")
+        names = tuple(self._topics) if record.topic is None else (record.topic,)
+        for name in names:
+            for index, state in enumerate(self._partitions.get(name) or self._topics[name].partitions):
+                if state.elr or state.last_known_elr:
+                    cleared = replace(state, elr=(), last_known_elr=(), partition_epoch=state.partition_epoch + 1)
+                    self._touched(self._topics[name].topic_id)[index] = cleared
 
     def _set_config(self, record: ConfigRecord) -> None:
         configs = {
@@ -379,4 +398,6 @@ def apply_change(state: PartitionState, change: PartitionChangeRecord) -> Partit
         partition_epoch=state.partition_epoch + 1,
         adding=state.adding if change.adding is None else change.adding,
         removing=state.removing if change.removing is None else change.removing,
+        elr=state.elr if change.elr is None else change.elr,
+        last_known_elr=state.last_known_elr if change.last_known_elr is None else change.last_known_elr,
     )

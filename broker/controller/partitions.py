@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from broker.controller import eligible
 from broker.controller.brokers import check_epoch
 from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
 from broker.controller.image import MetadataImage, PartitionState, apply_change
@@ -63,6 +64,7 @@ def _alter_one(
             isr=isr,
             may_lead=able(image, leaders_allowed(image), topic.topic_id, change.partition),
             unclean=is_unclean_allowed(image, topic.name, unclean),
+            min_isr=eligible.min_isr_of(image, topic.name),
         )
         if record is not None and record.leader != broker_id:
             # It completed a reassignment that the leader has no part in. The leader waits for the image.

@@ -5,6 +5,7 @@ Each partition is decided by itself: one that is refused leaves the others alone
 
 from __future__ import annotations
 
+from broker.controller import eligible
 from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
 from broker.controller.image import MetadataImage, PartitionState, apply_change
 from broker.controller.outcome import Outcome
@@ -89,6 +90,7 @@ def _record(
         isr=isr,
         may_lead=able(image, leaders_allowed(image), topic_id, wanted.partition),
         unclean=unclean,
+        min_isr=eligible.min_isr_of(image, wanted.topic),
         assignment=assignment,
     )
 

@@ -81,12 +81,15 @@ class PartitionRecord:
     partition_epoch: int
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
     """isr and leader after the change. If `new_leader_epoch`, the leader epoch grows by one. The partition epoch always
-    does. None: the replicas, or those that a reassignment adds or removes, stay as they are."""
+    does. None: the replicas, those that a reassignment adds or removes, or the eligible leader replicas stay as they
+    are."""
 
     topic_id: UUID
     partition: int
@@ -96,6 +99,15 @@ class PartitionChangeRecord:
     replicas: tuple[int, ...] | None = None
     adding: tuple[int, ...] | None = None
     removing: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearElrRecord:
+    """Partitions forget their eligible leader replicas and their last known leaders (KIP-966)."""
+
+    topic: str | None  # by name; None: of every topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +176,7 @@ MetadataRecord = (
     | RemoveTopicRecord
     | PartitionRecord
     | PartitionChangeRecord
+    | ClearElrRecord
     | ConfigRecord
     | ProducerIdsRecord
     | ClientQuotaRecord

@@ -78,6 +78,8 @@ def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
                 partition_epoch=state.partition_epoch,
                 adding=state.adding,
                 removing=state.removing,
+                elr=state.elr,
+                last_known_elr=state.last_known_elr,
             )
 
 

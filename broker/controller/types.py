@@ -70,6 +70,7 @@ class RegisterBroker:
     incarnation_id: UUID | None  # None: the zero id
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
+    previous_broker_epoch: int = -1  # of the life that shut down cleanly; -1: the last one did not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

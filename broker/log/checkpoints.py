@@ -1,7 +1,11 @@
-"""Kafka's small text files: a version line, a count line, then one entry a line. Written whole, atomically."""
+"""Kafka's small text files: a version line, a count line, then one entry a line. Written whole, atomically.
+
+The mark of a clean shutdown is JSON: {"version":0,"brokerEpoch":7} (KIP-966).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -14,6 +18,7 @@ CLEANER_FILE = "cleaner-offset-checkpoint"
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 _VERSION = 0
+NO_EPOCH = -1
 
 PartitionOffsets: TypeAlias = dict[tuple[str, int], int]
 
@@ -58,3 +63,17 @@ def read_offsets(filesystem: FileSystem, path: str) -> PartitionOffsets:
         except ValueError:
             return {}
     return offsets
+
+
+def clean_shutdown_mark(broker_epoch: int) -> bytes:
+    return json.dumps({"version": _VERSION, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+
+
+def epoch_of_mark(content: bytes) -> int:
+    """NO_EPOCH for a mark without one. A broker before KIP-966 left an empty file."""
+    try:
+        mark = json.loads(content)
+    except ValueError:
+        return NO_EPOCH
+    epoch = mark.get("brokerEpoch") if isinstance(mark, dict) and mark.get("version") == _VERSION else None
+    return epoch if isinstance(epoch, int) and not isinstance(epoch, bool) else NO_EPOCH

@@ -2,7 +2,8 @@
 
 Owns: `<topic>-<partition>` directories, `partition.metadata` (the topic id), the checkpoints of high watermarks and
 recovery points, and the clean-shutdown mark. The mark is removed when the directory is opened. If the process then
-crashes, the next start knows it.
+crashes, the next start knows it. The mark holds the broker epoch of the life that wrote it (KIP-966), by which the
+controller knows that nothing happened in between.
 
 The boot id tells which kind of crash it was. If the machine was not restarted, nothing that was written is lost, and
 only the last segment can be torn. If it was restarted, every segment may have lost data that was not synced, so all are
@@ -22,8 +23,11 @@ from broker.log.checkpoints import (
     CLEANER_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
+    NO_EPOCH,
     RECOVERY_POINT_FILE,
     PartitionOffsets,
+    clean_shutdown_mark,
+    epoch_of_mark,
     read_offsets,
     write_offsets,
 )
@@ -63,7 +67,10 @@ def parse_directory_name(name: str) -> tuple[str, int] | None:
 
 
 class LogDirectory:
-    """`was_clean_shutdown` tells whether logs are trusted or scanned when they are opened."""
+    """`was_clean_shutdown` tells whether logs are trusted or scanned when they are opened.
+
+    `previous_broker_epoch` is that of the life that shut down cleanly, NO_EPOCH if the last one did not.
+    """
 
     def __init__(
         self,
@@ -79,7 +86,9 @@ class LogDirectory:
         filesystem.make_directory(path)
         mark = f"{path}/{CLEAN_SHUTDOWN_FILE}"
         self.was_clean_shutdown = filesystem.exists(mark)
+        self.previous_broker_epoch = NO_EPOCH
         if self.was_clean_shutdown:
+            self.previous_broker_epoch = epoch_of_mark(filesystem.read_bytes(mark))
             filesystem.remove(mark)
             # a loss of power must not bring the mark back over data that is written from now on
             filesystem.sync_directory(path)
@@ -193,9 +202,11 @@ class LogDirectory:
     def write_cleaner_offsets(self) -> None:
         write_offsets(self._filesystem, f"{self.path}/{CLEANER_FILE}", self.cleaner_offsets)
 
-    def close(self, logs: Iterable[PartitionLog], *, is_whole: bool = True) -> None:
+    def close(self, logs: Iterable[PartitionLog], *, is_whole: bool = True, broker_epoch: int = NO_EPOCH) -> None:
         """Close the logs, note how far each is on disk, and mark the shutdown as clean.
 
+        `broker_epoch` of this life. If it has none, because it never registered, the controller still knows the one
+        before.
         The mark is not written in three cases: a log that a crash left was never opened in this life, so nobody has
         checked it yet; a log could not be closed; or `is_whole` is False because another log is offline.
         """
@@ -213,7 +224,8 @@ class LogDirectory:
                 recovery_points[parsed] = log.log_end_offset
         write_offsets(self._filesystem, f"{self.path}/{RECOVERY_POINT_FILE}", recovery_points)
         if is_whole and (self.was_clean_shutdown or not self._unopened):
-            self._filesystem.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b"")
+            epoch = self.previous_broker_epoch if broker_epoch == NO_EPOCH else broker_epoch
+            self._filesystem.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", clean_shutdown_mark(epoch))
 
     def _log_path(self, topic: str, partition: int) -> str:
         return f"{self.path}/{directory_name(topic, partition)}"

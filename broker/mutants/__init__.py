@@ -76,6 +76,7 @@ MUTANTS = (
     "truncation_to_high_watermark",
     "two_votes_in_one_epoch",
     "unclean_election_always",
+    "unclean_shutdown_ignored",
     "unsynced_segments_trusted",
     "vote_for_a_shorter_log",
     "vote_not_persisted",

@@ -123,6 +123,7 @@ class Broker:
             logger=logger,
             rng=rng,
             offline_directories=lambda: self.partitions.offline_directories(),
+            previous_broker_epoch=lambda: self._replicas.directory.previous_broker_epoch,
         )
 
     def _host_partitions(self, filesystem: FileSystem, boot_id: str | None, run_blocking: RunBlocking) -> None:
@@ -302,7 +303,7 @@ class Broker:
         for coordinator in self._coordinators.values():
             coordinator.close()
         self._transactions.close()
-        self._replicas.close()
+        self._replicas.close(broker_epoch=self.broker_epoch())
         await asyncio.sleep(0)  # the answers of what waited go out
         self.metadata.stop()
         await asyncio.sleep(0.05)  # the farewell to the voters goes out

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker.controller.image import BrokerRegistration
+from broker.log.checkpoints import CLEAN_SHUTDOWN_FILE
 from broker.node.broker import Broker
 from broker.node.cluster.metadata_store import METADATA_DIRECTORY
 from broker.node.process.journal import Journal
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 EXTERNAL, INTERNAL, CONTROLLER = "EXTERNAL", "INTERNAL", "CONTROLLER"
 _PORT_OF = {EXTERNAL: 1, INTERNAL: 2, CONTROLLER: 3}
 LOG_LINES_KEPT = 4_000
+LOG_DIRECTORY = "/data"
 SESSION_MS = 600  # broker.session.timeout.ms
 
 
@@ -102,6 +105,7 @@ class Life:
         self.broker: Broker | None = None
         self.is_stopping = False
         self.died_within_event = False  # nobody saw what it did in that event
+        self.began_clean = False  # the life before it left the mark of a clean shutdown
 
     @property
     def is_dead(self) -> bool:
@@ -164,6 +168,13 @@ class Cluster:
     def up(self) -> list[Life]:
         return [life for life in self.lives.values() if not life.is_dead]
 
+    def began_clean(self, registration: BrokerRegistration) -> bool:
+        """Whether the life that registered so found the mark of a clean shutdown. It may have ended since."""
+        for life in reversed(self.all_lives):
+            if life.broker is not None and life.broker.lifecycle.is_of_this_life(registration):
+                return life.began_clean
+        return False
+
     # -- life and death ----------------------------------------------------------------------------------------------
 
     def start(self, node_id: int) -> None:
@@ -188,6 +199,7 @@ class Cluster:
         loop.run_callback(lambda: self._begin(life, seed))
 
     def _begin(self, life: Life, seed: float) -> None:
+        life.began_clean = self.disks[life.node_id].holds(f"{LOG_DIRECTORY}/{CLEAN_SHUTDOWN_FILE}")
         life.broker = Broker(
             config=self._config(life.node_id),
             logger=self.loggers[life.node_id],
@@ -296,9 +308,10 @@ class Cluster:
             },
             listeners=listeners((EXTERNAL, INTERNAL, CONTROLLER)),
             advertised_listeners=listeners((EXTERNAL, INTERNAL)),
-            log_dirs=Path("/data"),
+            log_dirs=Path(LOG_DIRECTORY),
             auto_create_topics_enable=False,
-            min_insync_replicas=1,
+            # Internal topics have no value of their own. What they hold must survive what the schedule does.
+            min_insync_replicas=2 if self._settings.directed == "last one standing" else 1,
             replica_lag_time_max_ms=400,
             replica_fetch_wait_max_ms=200,
             replica_fetch_backoff_ms=30,

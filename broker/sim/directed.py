@@ -26,7 +26,11 @@ STEP_LIMIT_US = 1_600_000  # a step that takes longer is given up, because other
 
 
 def alter_setting(life: Life, changes: dict[str, str | None], *, topic: str = TOPIC, broker: int | None = None) -> bool:
-    """As IncrementalAlterConfigs of a topic, or of a broker, does, if this node is the active controller."""
+    """As IncrementalAlterConfigs of a topic, or of a broker, does, if this node is the active controller.
+
+    A new min.insync.replicas makes partitions forget who is eligible to lead. One without a leader then never gets one
+    again without an unclean election, as in Apache Kafka. So it is left out while there is such a partition.
+    """
     metadata = None if life.broker is None or life.is_dead else life.broker.metadata
     if metadata is None or not metadata.controller.is_active:
         return False
@@ -34,6 +38,9 @@ def alter_setting(life: Life, changes: dict[str, str | None], *, topic: str = TO
     change = ConfigChange(resource_type=kind, resource_name=name, changes=changes)
 
     def alter() -> None:
+        decided = metadata.controller.decided_image.topics.get(topic)
+        if "min.insync.replicas" in changes and decided and any(each.leader < 0 for each in decided.partitions):
+            return
         metadata.controller_request(lambda token: AlterConfigs(token=token, resources=(change,)), lambda response: None)
 
     life.loop.run_callback(alter)

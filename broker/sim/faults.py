@@ -24,6 +24,7 @@ from broker.sim.directed import (
 )
 from broker.sim.disk import Failure
 from broker.sim.disk_failures import failure_of_partition, failure_of_quorum
+from broker.sim.last_one_standing import LastOneStanding
 from broker.sim.network_faults import NetworkFaults
 from broker.sim.plan import FAULTS_BEGIN_US, FAULTS_END_US, TOPIC, Settings
 
@@ -65,7 +66,7 @@ class Faults:
         self._busy_until_us = 0  # some fault is active until then
         self._is_fragile = False  # a host that lost its power may not have fetched again what it lost
         # A schedule of several steps, alone in its seed.
-        self._schedule: FigureEight | FetchOfAnEarlierLife | None = None
+        self._schedule: FigureEight | FetchOfAnEarlierLife | LastOneStanding | None = None
         self._crash_after_vote: CrashAfterVote | None = None
 
     def plan(self) -> None:
@@ -74,6 +75,9 @@ class Faults:
             return  # other faults would disturb its steps
         if self._settings.directed == "earlier life":
             self._scheduler.at(FAULTS_BEGIN_US + 1_000_000, self._begin_earlier_life)
+            return
+        if self._settings.directed == "last one standing":
+            self._scheduler.at(FAULTS_BEGIN_US, self._begin_last_one_standing)
             return
         if self._settings.directed == "crash after vote":
             self._scheduler.at(FAULTS_BEGIN_US + 300_000, self._begin_crash_after_vote)
@@ -113,6 +117,10 @@ class Faults:
         self.done.append(f"{self._scheduler.now_us / 1e6:.3f} fetch of an earlier life")
         schedule = self._schedule = FetchOfAnEarlierLife(self._world)
         schedule.begin()
+
+    def _begin_last_one_standing(self) -> None:
+        self.done.append(f"{self._scheduler.now_us / 1e6:.3f} last one standing")
+        self._schedule = LastOneStanding(self._world)
 
     def _begin_crash_after_vote(self) -> None:
         self.done.append(f"{self._scheduler.now_us / 1e6:.3f} crash after vote")

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.reassignment import is_completion
 from broker.sim.coverage import Coverage
+from broker.sim.eligibility import is_unclean, registered_anew
 from broker.sim.invariants import (
     CommittedMeansOnMinInsyncReplicasBrokers,
     CommittedRecordIsNeverLost,
     CommittedRecordNeverChanges,
+    EligibleReplicasHoldAllThatIsCommitted,
     EveryBatchInALogIsWhole,
     Fail,
     HighWatermarkNeverFallsWithinAnEpoch,
@@ -62,6 +64,7 @@ class PartitionChecker:
         self._never_lost, self._never_changes = CommittedRecordIsNeverLost(fail), CommittedRecordNeverChanges(fail)
         self._on_enough_brokers = CommittedMeansOnMinInsyncReplicasBrokers(fail)
         self._isr_holds_all = MembersOfTheIsrHoldAllThatIsCommitted(fail)
+        self._elr_holds_all = EligibleReplicasHoldAllThatIsCommitted(fail)
         self._sequences = SequenceChecker(fail, has_strangers=has_strangers)
         self._counts_holders = not can_lose_power_unsynced
         self._truths: dict[Key, Truth] = {}
@@ -150,7 +153,7 @@ class PartitionChecker:
                 continue
             for index, (was, now) in enumerate(zip(before.partitions, topic.partitions, strict=False)):
                 if was is not now:
-                    self._state_changed((name, index), was, now)
+                    self._state_changed((name, index), was, now, registered_anew(old, new))
 
     def _forget(self, name: str) -> None:
         """The topic was deleted. One of the same name begins anew."""
@@ -163,7 +166,7 @@ class PartitionChecker:
         self._to_read_again = {each for each in self._to_read_again if each[1][0] != name}
         self._stored = {each: stored for each, stored in self._stored.items() if each[1][0] != name}
 
-    def _state_changed(self, key: Key, was: PartitionState, now: PartitionState) -> None:
+    def _state_changed(self, key: Key, was: PartitionState, now: PartitionState, registered: Set[int]) -> None:
         for node_id in set(was.replicas) - set(now.replicas):
             self._removed.add((node_id, key))
             self._stored.pop((node_id, key), None)
@@ -175,7 +178,7 @@ class PartitionChecker:
                 and was.leader in self._image.live_broker_ids()
             ):
                 self._coverage.reached("leadership handed on")
-            if now.leader not in was.isr and not is_completion(was, now):
+            if is_unclean(was, now, registered=registered) and not is_completion(was, now):
                 truth = self._truth(key)
                 truth.unclean_epoch, truth.is_given_up = now.leader_epoch, True
         if len(now.isr) == 1 and len(was.isr) > 1:
@@ -184,6 +187,8 @@ class PartitionChecker:
             self._coverage.reached("isr shrunk")
         if set(now.isr) - set(was.isr):
             self._coverage.reached("isr expanded")
+            self._check_isr(key)
+        elif set(now.elr) - set(was.elr):
             self._check_isr(key)
 
     def check(self, life: Life, changed: Set[Key]) -> None:
@@ -372,15 +377,19 @@ class PartitionChecker:
         self._on_enough_brokers.check(name_of(hosted.key), end_offset=truth.end_offset, holders=holders, wanted=wanted)
 
     def _check_isr(self, key: Key) -> None:
-        """Any member of the ISR may be elected, so each must hold all that is committed."""
+        """Any member of the ISR may be elected, and any eligible replica. So each must hold all that is committed."""
         state, truth = self._image.partition(*key), self._truth(key)
         if state is None or state.leader < 0 or truth.leaders.get(state.leader_epoch) is None:
             return
-        for member in state.isr:
+        for member in (*state.isr, *state.elr):
             life = self._lives.get(member)
             registration = self._image.brokers.get(member)
             if life is None or life.is_dead or registration is None or registration.fenced:
                 continue
             if life.broker_epoch != registration.broker_epoch or not life.hosts(key):
                 continue
-            self._isr_holds_all.check(truth, name_of(key), member, state.isr, log=self.mirror(member, key))
+            log = self.mirror(member, key)
+            if member in state.isr:
+                self._isr_holds_all.check(truth, name_of(key), member, state.isr, log=log)
+            else:
+                self._elr_holds_all.check(truth, name_of(key), member, state.elr, log=log)

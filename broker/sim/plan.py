@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TOPIC = "t"
 AFTERMATH_SHARE = 0.2
@@ -11,6 +11,7 @@ REAL_MEMBERS = (0, 0, 0, 0, 0, 0, 0, 2)
 REAL_PRODUCERS = (0, 0, 0, 0, 1)
 LATE_ANSWERS_SHARE = 0.3
 REASSIGNMENTS = (0, 0, 0, 2, 4)
+LAST_ONE_STANDING_SHARE = 0.06
 DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
 FAULTS_BEGIN_US = 1_200_000  # the cluster has elected a controller and made the topic by then
 FAULTS_END_US = 6_000_000
@@ -76,7 +77,7 @@ def settings_of(seed: int) -> Settings:
     directed = rng.choices(("", *DIRECTED), weights=(16, *DIRECTED.values()))[0] if brokers == 3 else ""
     flush_messages = rng.choice((1, 1, None))
     unclean = rng.random() < 0.2
-    return Settings(
+    drawn = Settings(
         seed=seed,
         brokers=brokers,
         partitions=rng.choice((1, 2)),
@@ -103,4 +104,22 @@ def settings_of(seed: int) -> Settings:
         disk_faults=rng.choice((0, 1, 2, 4)),
         has_late_answers=random.Random(f"late answers of {seed}").random() < LATE_ANSWERS_SHARE,
         has_aftermath=random.Random(f"aftermath of {seed}").random() < AFTERMATH_SHARE,
+    )
+    # A source of its own: the other seeds are what they were before there was this schedule.
+    draw = random.Random(f"last one standing of {seed}").random()
+    may_be = brokers == 3 and not directed and not unclean
+    return _last_one_standing(drawn) if may_be and draw < LAST_ONE_STANDING_SHARE else drawn
+
+
+def _last_one_standing(drawn: Settings) -> Settings:
+    """What this schedule needs. Nothing else goes wrong in its seed."""
+    return replace(
+        drawn,
+        directed="last one standing",
+        replication_factor=3,
+        min_insync_replicas=2,
+        flush_messages=None,
+        disk_faults=0,
+        leader_moves=0,
+        reassignments=0,
     )

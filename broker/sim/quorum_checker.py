@@ -7,16 +7,17 @@ and ISRs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
 from broker.controller.elections import is_unclean_allowed
-from broker.controller.image import NO_LEADER, MetadataImage, PartitionState, replay
+from broker.controller.image import NO_LEADER, BrokerRegistration, MetadataImage, PartitionState, replay
 from broker.controller.reassignment import is_completion
 from broker.controller.record_codec import decode_records
 from broker.quorum.state_file import decode_quorum_state
 from broker.quorum.types import LogEntry
 from broker.sim.coverage import Coverage
+from broker.sim.eligibility import is_unclean, registered_anew
 from broker.sim.invariants import (
     CommittedMetadataIsNeverChanged,
     CommittedMetadataIsNeverLost,
@@ -31,6 +32,7 @@ from broker.sim.invariants import (
     OneVotePerEpoch,
     QuorumHighWatermarkNeverFalls,
     ReassignmentEndsWithItsTargetInSync,
+    ReplicaThatMayHaveLostRecordsIsNotEligible,
     SnapshotHoldsCommittedEntriesOnly,
 )
 
@@ -55,6 +57,7 @@ class QuorumChecker:
         coverage: Coverage,
         on_image: Callable[[MetadataImage, MetadataImage], None],
         on_vote: Callable[[int, int], None],  # (voter, candidate): of a vote that was not seen yet
+        began_clean: Callable[[BrokerRegistration], bool],  # the life before this one had shut down in order
     ) -> None:
         self._coverage, self._on_image, self._on_vote = coverage, on_image, on_vote
         self._one_controller, self._one_vote = OneControllerPerEpoch(fail), OneVotePerEpoch(fail)
@@ -68,6 +71,10 @@ class QuorumChecker:
         self._epochs_grow, self._new_epoch = LeaderEpochsOnlyGrow(fail), NewLeaderHasANewEpoch(fail)
         self._leader_in_isr, self._no_unclean = LeaderIsInItsIsr(fail), NoUncleanElectionUnlessAllowed(fail)
         self._reassigned = ReassignmentEndsWithItsTargetInSync(fail)
+        self._not_eligible = ReplicaThatMayHaveLostRecordsIsNotEligible(fail)
+        # By partition: brokers that registered after an unclean shutdown, until a leader brings them into the ISR.
+        self._doubtful: dict[tuple[str, int], set[int]] = {}
+        self._began_clean = began_clean
         self.image = MetadataImage()
         self._committed: list[LogEntry] = []
         self._committed_in: list[int] = []  # the epoch of the node that was first seen to count the entry as committed
@@ -161,13 +168,53 @@ class QuorumChecker:
             old = self.image
             self.image = replay(old, records, offset=entry.offset, epoch=entry.epoch)
             self._images.append(self.image)
+            self._check_eligibility(old)
             self._check_partitions(old)
             self._on_image(old, self.image)
+
+    def _check_eligibility(self, old: MetadataImage) -> None:
+        """By KIP-966, which a cluster has from its first entry on."""
+        registered = registered_anew(old, self.image)
+        if old.topics is self.image.topics and not registered:
+            return
+        lost = {each for each in registered if not self._began_clean(self.image.brokers[each])}
+        for name, topic in self.image.topics.items():
+            before = old.topics.get(name)
+            if before is topic and not registered:
+                continue
+            for index, now in enumerate(topic.partitions):
+                known = before is not None and before.topic_id == topic.topic_id and index < len(before.partitions)
+                was = before.partitions[index] if known and before is not None else now
+                if not known:
+                    self._doubtful[(name, index)] = set()
+                self._look_at_eligibility((name, index), was, now, registered, lost)
+
+    def _look_at_eligibility(
+        self, key: tuple[str, int], was: PartitionState, now: PartitionState, registered: Set[int], lost: Set[int]
+    ) -> None:
+        doubtful = self._doubtful.setdefault(key, set())
+        doubtful |= lost & set(now.replicas)
+        if now.leader == was.leader or is_completion(was, now):
+            doubtful -= set(now.isr) - set(was.isr)  # the leader has seen that it holds all
+        elif now.isr == (now.leader,):
+            if was.last_known_elr == now.isr and not {*was.isr, *was.elr} - registered:
+                self._coverage.reached("last known leader elected")
+                doubtful.discard(now.leader)
+            elif is_unclean(was, now, registered=registered):
+                doubtful.discard(now.leader)  # another invariant judges it
+            elif now.leader in was.elr:
+                self._coverage.reached("eligible replica elected")
+        self._not_eligible.check(f"{key[0]}-{key[1]}", now, doubtful=doubtful)
+        if lost & {*was.isr, *was.elr}:
+            self._coverage.reached("no longer eligible")
+        if (registered - lost) & set(was.elr) & {*now.isr, *now.elr}:
+            self._coverage.reached("eligible again after a clean stop")
 
     def _check_partitions(self, old: MetadataImage) -> None:
         """What the controller must never write."""
         if old.topics is self.image.topics:
             return
+        registered = registered_anew(old, self.image)
         for name, topic in self.image.topics.items():
             before = old.topics.get(name)
             if before is None or before.topic_id != topic.topic_id:
@@ -183,7 +230,7 @@ class QuorumChecker:
                 self._note_reassignment(was, now)
                 if now.leader in (NO_LEADER, was.leader):
                     continue
-                if now.leader not in was.isr and not is_completion(was, now):
+                if is_unclean(was, now, registered=registered) and not is_completion(was, now):
                     self._coverage.reached("unclean election")
                     allows = is_unclean_allowed(old, name, False) or is_unclean_allowed(self.image, name, False)
                     self._no_unclean.check(where, was, now, is_allowed=allows)

@@ -87,6 +87,7 @@ class World:
             coverage=self.coverage,
             on_image=self.partitions.image_changed,
             on_vote=lambda voter, candidate: self.faults.vote_given(voter, candidate),
+            began_clean=lambda registration: self.cluster.began_clean(registration),
         )
         self.cluster = Cluster(
             settings=settings,

@@ -147,6 +147,8 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "broker_epoch_ignored": "a fetch of a broker's earlier life has to come after the broker has registered anew",
     "commit_of_earlier_epoch": "figure 8 of the Raft paper: leaders in a row, each of which dies at a chosen entry",
     "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",
+    "unclean_shutdown_ignored": "the last of an ISR has to come back without its records while the eligible replica is "
+    "still down; scenarios have three voters, and two of them must be up",
     "vote_not_persisted": "a voter has to die right after its vote, while another candidate stands in the same epoch",
 }
 TRIALS: Final[Mapping[str, tuple[Trial, ...]]] = {"brokers": BROKER_TRIALS, "clients": CLIENT_TRIALS}

@@ -104,13 +104,14 @@ class ControllerWorld:
                 self.beat(broker_id)
             self.handle(Tick())
 
-    def register(self, broker_id: int, *, incarnation: int | None = None) -> RegisterBrokerResponse:
+    def register(self, broker_id: int, *, incarnation: int | None = None, previous: int = -1) -> RegisterBrokerResponse:
         self.incarnations += 1
         request = RegisterBroker(
             token=self.token(),
             broker_id=broker_id,
             incarnation_id=UUID(int=self.incarnations if incarnation is None else incarnation),
             endpoints=(Endpoint(listener="EXTERNAL", host="127.0.0.1", port=9000 + broker_id),),
+            previous_broker_epoch=previous,
         )
         answer = self.ask(RegisterBrokerResponse, request)
         if answer.error_code == 0:
@@ -145,9 +146,18 @@ class ControllerWorld:
             assert self.register(broker_id).error_code == 0
             assert not self.beat(broker_id).is_fenced
 
-    def restart(self, broker_id: int) -> None:
-        """A dead broker, already fenced, comes back as a new process."""
-        self.join(broker_id)
+    def restart(self, broker_id: int, *, is_clean: bool = False) -> None:
+        """A dead broker, already fenced, comes back as a new process. Clean: its last one had shut down in order."""
+        previous = self.broker_epochs.get(broker_id, -1) if is_clean else -1
+        assert self.register(broker_id, previous=previous).error_code == 0
+        assert not self.beat(broker_id).is_fenced
+
+    def shut_down(self, broker_id: int) -> None:
+        """It asks for its controlled shutdown until it may go; the others go on."""
+        while not self.beat(broker_id, want_shut_down=True).should_shut_down:
+            for other in self.controller.image.live_broker_ids():
+                if other != broker_id:
+                    self.beat(other)
 
     def kill(self, broker_id: int) -> None:
         """It falls silent until its session is over; the others go on."""

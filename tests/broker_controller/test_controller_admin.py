@@ -219,7 +219,7 @@ def test_brokers_take_dynamic_settings_and_refuse_the_others_by_name() -> None:
     world = cluster(1)
     change = ConfigChange(resource_type=4, resource_name="", changes={"log.retention.ms": "1000"})
     assert alter(world, change).error_code == 0
-    assert world.controller.image.broker_configs == {"": {"log.retention.ms": "1000"}}
+    assert world.controller.image.broker_configs == {"": {"log.retention.ms": "1000", "min.insync.replicas": "1"}}
     refused = alter(world, ConfigChange(resource_type=4, resource_name="1", changes={"log.dirs": "/elsewhere"}))
     assert refused.error_code == ErrorCode.invalid_request
     assert refused.error_message == "Cannot update these configs dynamically: [log.dirs]"
@@ -231,7 +231,7 @@ def test_a_broker_setting_that_is_not_set_is_removed_without_an_error_as_by_kafk
     for name in ("leader.replication.throttled.rate", "log.dirs", "no.such.setting"):
         change = ConfigChange(resource_type=4, resource_name="1", changes={name: None})
         assert alter(world, change).error_code == 0
-    assert world.controller.image.broker_configs == {}
+    assert world.controller.image.broker_configs == {"": {"min.insync.replicas": "1"}}
 
 
 def quota(world: ControllerWorld, entity: tuple[tuple[str, str | None], ...], **values: float | None) -> int:

@@ -128,11 +128,11 @@ def test_a_controlled_shutdown_moves_leaders_then_waits_for_the_others_to_know()
     assert world.beat(1, want_shut_down=True).should_shut_down  # the answer may be lost: ask again
 
 
-def test_the_last_replica_stays_in_the_isr_through_a_controlled_shutdown() -> None:
+def test_the_last_replica_stays_eligible_through_a_controlled_shutdown() -> None:
     world = cluster(1)
     world.create(replication_factor=1, partitions=1)
     world.beat(1, want_shut_down=True)
-    assert (world.partition().leader, world.partition().isr) == (-1, (1,))
+    assert (world.partition().leader, world.partition().isr, world.partition().elr) == (-1, (), (1,))
     assert world.beat(1, want_shut_down=True).should_shut_down
     world.join(1)
     assert world.partition().leader == 1

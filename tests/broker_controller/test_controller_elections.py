@@ -62,25 +62,27 @@ def test_a_dead_follower_leaves_the_isr_without_a_new_leader_epoch() -> None:
     assert after.partition_epoch == before.partition_epoch + 1
 
 
-def test_nobody_out_of_sync_is_elected_and_the_last_isr_member_leads_again() -> None:
-    world = cluster(1, 2, 3)
+@pytest.mark.parametrize("version", [0, 1])
+def test_nobody_out_of_sync_is_elected_and_the_last_isr_member_leads_again(version: int) -> None:
+    world = cluster(1, 2, 3, eligible_leader_replicas_version=version)
     world.create(assignments={0: (1, 2, 3)})
     assert world.alter_isr((1,)).error_code == 0
     world.kill(1)
     offline = world.partition()
-    assert (offline.leader, offline.isr) == (-1, (1,))
+    assert (offline.leader, offline.isr, offline.elr) == ((-1, (), (1,)) if version else (-1, (1,), ()))
     world.restart(1)
     back = world.partition()
     assert (back.leader, back.isr) == (1, (1,))
     assert back.leader_epoch == offline.leader_epoch + 1
 
 
-def test_all_die_one_after_the_other_and_only_the_last_one_may_lead() -> None:
-    world = cluster(1, 2, 3)
+@pytest.mark.parametrize("version", [0, 1])
+def test_all_die_one_after_the_other_and_only_the_last_one_may_lead(version: int) -> None:
+    world = cluster(1, 2, 3, eligible_leader_replicas_version=version)
     world.create(assignments={0: (1, 2, 3)})
     for broker_id in (1, 2, 3):
         world.kill(broker_id)
-    assert (world.partition().leader, world.partition().isr) == (-1, (3,))
+    assert (world.partition().leader, world.partition().isr) == (-1, () if version else (3,))
     world.restart(1)
     assert world.partition().leader == -1
     world.restart(3)

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import pytest
+
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import BrokerRegistrationChangeRecord
 from broker.controller.snapshot import image_of, image_records
@@ -46,11 +48,13 @@ def test_a_follower_that_failed_leaves_the_isr_and_cannot_join_it() -> None:
     assert world.alter_isr((2,)).error_code == ErrorCode.none
 
 
-def test_the_last_member_stays_in_the_isr_without_leading_until_it_is_a_new_process() -> None:
-    world = with_topic()
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_last_member_does_not_lead_until_it_is_a_new_process(version: int) -> None:
+    world = with_topic(eligible_leader_replicas_version=version)
     assert world.alter_isr((2,)).error_code == ErrorCode.none
     world.beat(2, offline=OFFLINE)
-    assert (world.partition().leader, world.partition().isr) == (-1, (2,))
+    state = world.partition()
+    assert (state.leader, state.isr, state.elr) == ((-1, (), (2,)) if version else (-1, (2,), ()))
     world.kill(2)
     world.beat(2)  # the same process again, after its session had ended: its disk is as it was
     assert 2 in world.controller.image.live_broker_ids()

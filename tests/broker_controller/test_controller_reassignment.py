@@ -21,6 +21,7 @@ from broker.controller.reassignment_types import (
 )
 from broker.controller.snapshot import image_of, image_records
 from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange, LeadershipGained
+from broker.sim.eligibility import is_unclean
 from broker.wire.errors import ErrorCode
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -285,9 +286,10 @@ def test_an_unregistered_broker_may_be_the_last_that_was_in_sync() -> None:
     world = made(1, 2)
     world.kill(2)
     world.kill(1)
-    assert (world.partition().isr, world.partition().leader) == ((1,), NO_LEADER)
-    world.ask(UnregisterBrokerResponse, UnregisterBroker(token=world.token(), broker_id=1))
-    assert (world.partition().isr, world.partition().leader) == ((1,), NO_LEADER)
+    for _ in range(2):
+        state = world.partition()
+        assert (state.isr, state.elr, state.last_known_elr, state.leader) == ((), (1,), (1,), NO_LEADER)
+        world.ask(UnregisterBrokerResponse, UnregisterBroker(token=world.token(), broker_id=1))
     world.join(1)
     assert world.partition().leader == 1
 
@@ -311,15 +313,17 @@ _STEPS = st.one_of(
     st.tuples(st.just("cancel"), st.just(())),
     st.tuples(st.just("isr"), st.sets(st.integers(1, 5), max_size=5).map(tuple)),
     st.tuples(st.just("kill"), st.integers(1, 5).map(lambda each: (each,))),
-    st.tuples(st.just("restart"), st.integers(1, 5).map(lambda each: (each,))),
+    st.tuples(st.just("restart"), st.integers(1, 5).map(lambda each: (each,))),  # after an unclean shutdown
+    st.tuples(st.just("return"), st.integers(1, 5).map(lambda each: (each,))),  # after a clean one
 )
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(_STEPS, max_size=14))
 def test_no_change_loses_the_last_replica_in_sync(steps: list[tuple[str, tuple[int, ...]]]) -> None:
-    """Whoever leads after a change was in the ISR before it, and so holds every committed record. A reassignment ends
-    only with its whole target in sync. The world checks the invariants of the image after each step."""
+    """Whoever leads after a change was in the ISR before it, or eligible, and so holds every committed record. If there
+    was nobody, it was the last leader. A reassignment ends only with its whole target in sync. The world checks the
+    invariants of the image after each step."""
     world = made(1, 2, 3)
     before = world.partition()
     for kind, brokers in steps:
@@ -332,21 +336,23 @@ def test_no_change_loses_the_last_replica_in_sync(steps: list[tuple[str, tuple[i
             world.alter_isr(tuple({before.leader, *brokers} & set(before.replicas)))
         elif kind == "kill" and brokers[0] in live:
             world.kill(brokers[0])
-        elif kind == "restart" and brokers[0] not in live:
-            world.restart(brokers[0])
+        elif kind in ("restart", "return") and brokers[0] not in live:
+            world.restart(brokers[0], is_clean=kind == "return")
         after = world.partition()
-        _check_change(before, after, kind)
+        _check_change(before, after, kind, set(brokers) if kind == "restart" else set())
         before = after
 
 
-def _check_change(before: PartitionState, after: PartitionState, kind: str) -> None:
-    grown = set(after.isr) - set(before.isr)
+def _check_change(before: PartitionState, after: PartitionState, kind: str, registered: set[int]) -> None:
+    grown = set(after.isr) - {*before.isr, *before.elr, *before.last_known_elr}
     assert not grown or kind == "isr", "only the leader's proposal brings a replica into the ISR"
     # A completed reassignment may leave only those that the leader's proposal has just brought in.
-    assert set(after.isr) & set(before.isr) or kind == "isr", "nobody is left who held what was committed"
-    if after.leader not in (before.leader, NO_LEADER):
-        # The leader's own proposal may complete a reassignment, and the new leader may be of that proposal.
-        assert after.leader in before.isr or kind == "isr"
+    held = {*before.isr, *before.elr} or {*before.last_known_elr}
+    # A restart may take away the last one that holds it for sure.
+    left = {*after.isr, *after.elr} or {*after.last_known_elr}
+    assert left & held or kind in ("isr", "restart"), "nobody is left who held what was committed"
+    # The leader's own proposal may complete a reassignment, and the new leader may be of that proposal.
+    assert kind == "isr" or not is_unclean(before, after, registered=registered)
     if set(before.replicas) - set(after.replicas):
         assert after.leader_epoch > before.leader_epoch
         assert kind == "cancel" or set(after.replicas) <= set(after.isr), "the target is in sync"

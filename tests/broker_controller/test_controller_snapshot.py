@@ -10,6 +10,7 @@ from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
     Endpoint,
@@ -78,6 +79,10 @@ RECORDS: tuple[MetadataRecord, ...] = (
         replicas=(3, 2, 1),
         adding=(3,),
         removing=(1,),
+    ),
+    ClearElrRecord(topic="t"),
+    PartitionChangeRecord(
+        topic_id=TOPIC, partition=1, isr=(), leader=-1, new_leader_epoch=False, elr=(1, 2), last_known_elr=(2,)
     ),
     ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="5"),
     ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="7"),

@@ -119,3 +119,28 @@ def test_a_removal_that_the_power_interrupts_leaves_the_whole_log_or_none() -> N
                 again.open_log("t", 0, topic_id="id-2")
         else:
             assert again.open_log("t", 0, topic_id="id-2").log_end_offset == 0
+
+
+def test_the_mark_of_a_clean_shutdown_tells_the_broker_epoch_to_the_next_life_only(tmp_path: Path) -> None:
+    first = directory_of(tmp_path)
+    assert first.previous_broker_epoch == -1
+    first.close([first.open_log("t", 0)], broker_epoch=42)
+    assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":42}'  # as Apache Kafka's
+    second = directory_of(tmp_path)
+    assert second.previous_broker_epoch == 42
+    second.close([second.open_log("t", 0)])  # it never registered, so the controller still knows 42
+    third = directory_of(tmp_path)
+    assert third.previous_broker_epoch == 42
+    fourth = directory_of(tmp_path)  # the third one crashed
+    assert fourth.previous_broker_epoch == -1
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [b"", b"7", b"[]", b'{"brokerEpoch":7}', b'{"version":1,"brokerEpoch":7}', b'{"version":0,"brokerEpoch":"7"}'],
+)
+def test_a_mark_without_an_epoch_is_trusted_for_the_logs_only(tmp_path: Path, mark: bytes) -> None:
+    (tmp_path / ".kafka_cleanshutdown").write_bytes(mark)
+    directory = directory_of(tmp_path)
+    assert directory.was_clean_shutdown
+    assert directory.previous_broker_epoch == -1

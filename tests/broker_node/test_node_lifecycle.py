@@ -36,9 +36,11 @@ class Control:
 
     def __init__(self) -> None:
         self.heartbeats = 0
+        self.previous_broker_epochs: list[int] = []
 
     async def call_once(self, api_key: ApiKey, version: int, message: object, *, timeout_ms: int) -> object:
         if api_key is ApiKey.BROKER_REGISTRATION:
+            self.previous_broker_epochs.append(cast("Any", message).previous_broker_epoch)
             return SimpleNamespace(error_code=ErrorCode.none, broker_epoch=7)
         self.heartbeats += 1
         if self.heartbeats > 3:
@@ -56,6 +58,7 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
             logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: None)),
             rng=random.Random(1),
             offline_directories=list,
+            previous_broker_epoch=lambda: 5,
         )
         lifecycle.may_join.set()
         running = asyncio.create_task(lifecycle.run())
@@ -71,6 +74,7 @@ def test_heartbeats_end_when_cancelled_in_the_moment_in_which_they_are_woken() -
         done, _ = await asyncio.wait({running}, timeout=60)
         assert done, "the heartbeats went on after the cancellation"
         assert running.cancelled()
+        assert control.previous_broker_epochs == [5], "the life before shut down cleanly in this epoch"
 
     for wakes_before_cancel in range(4):
         asyncio.run(scenario(wakes_before_cancel))

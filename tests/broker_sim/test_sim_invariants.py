@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from broker.sim.invariants import INVARIANTS, Invariant
+from broker.controller.image import PartitionState
+from broker.sim.eligibility import is_unclean
+from broker.sim.invariants import (
+    INVARIANTS,
+    EligibleReplicasHoldAllThatIsCommitted,
+    Invariant,
+    ReplicaThatMayHaveLostRecordsIsNotEligible,
+)
 from broker.sim.invariants.high_watermark_never_falls_within_an_epoch import HighWatermarkNeverFallsWithinAnEpoch
 from broker.sim.invariants.one_vote_per_epoch import OneVotePerEpoch
 from broker.sim.invariants_page import sentence
 from broker.sim.mutation import read_table
-from broker.sim.partition_truth import Watched
+from broker.sim.partition_truth import BatchSeen, Truth, Watched
 from broker.sim.quorum_checker import committed_before
 
 ROOT = Path(__file__).parents[2]
@@ -74,3 +81,63 @@ def test_a_leader_of_an_epoch_that_is_over_need_not_have_what_was_committed_late
     assert committed_before(7, committed_in) == 5
     assert committed_before(1, committed_in) == 0
     assert committed_before(5, [6, 4]) == 2, "an entry is committed with all before it"
+
+
+def test_an_eligible_replica_that_lacks_what_is_committed_is_named() -> None:
+    told: list[str] = []
+    invariant = EligibleReplicasHoldAllThatIsCommitted(lambda name, seen: told.append(f"{name}: {seen}"))
+    batches = [BatchSeen(number, number, 1, 0, -1, -1, -1, -1, False, False, False) for number in range(3)]
+    truth = Truth(committed=batches[:2], committed_by=[1, 1])
+    invariant.check(truth, "t-0", 2, (2, 3), log=batches)
+    assert told == []
+    invariant.check(truth, "t-0", 2, (2, 3), log=batches[:1])
+    assert told == [
+        "eligible replicas hold all that is committed: t-0: committed up to 2, broker 2 of the ELR [2, 3] ends earlier"
+    ]
+
+
+def test_a_replica_that_may_have_lost_records_is_named_while_it_is_in_sync_or_eligible() -> None:
+    told: list[str] = []
+    invariant = ReplicaThatMayHaveLostRecordsIsNotEligible(lambda name, seen: told.append(seen))
+    state = PartitionState(replicas=(1, 2, 3), isr=(1,), leader=1, leader_epoch=1, partition_epoch=1, elr=(2,))
+    invariant.check("t-0", state, doubtful={3})
+    assert told == []
+    invariant.check("t-0", state, doubtful={2, 3})
+    invariant.check("t-0", state, doubtful={1})
+    assert told == [
+        "t-0: [2] shut down uncleanly; ISR (1,), eligible (2,)",
+        "t-0: [1] shut down uncleanly; ISR (1,), eligible (2,)",
+    ]
+
+
+def state_of(
+    leader: int, isr: tuple[int, ...], elr: tuple[int, ...] = (), last: tuple[int, ...] = ()
+) -> PartitionState:
+    return PartitionState(
+        replicas=(1, 2, 3),
+        isr=isr,
+        leader=leader,
+        leader_epoch=1,
+        partition_epoch=1,
+        elr=elr,
+        last_known_elr=last,
+    )
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "registered", "expected"),
+    [
+        (state_of(1, (1, 2)), state_of(2, (2,)), set(), False),
+        (state_of(1, (1,), (2,)), state_of(2, (2,), (1,)), set(), False),  # the last of the ISR goes, in the same step
+        (state_of(1, (1,)), state_of(3, (3,)), set(), True),
+        (state_of(-1, (), (2,), (1,)), state_of(1, (1,)), set(), True),  # somebody is eligible
+        (state_of(-1, (), (2,), (1,)), state_of(1, (1,)), {2}, False),  # it registers in this step, after a crash
+        (state_of(-1, (), (), (1,)), state_of(1, (1,)), set(), False),
+        (state_of(-1, (), (), (1,)), state_of(3, (3,)), set(), True),
+        (state_of(1, (1,)), state_of(-1, (), (1,), (1,)), set(), False),
+    ],
+)
+def test_which_elections_are_unclean(
+    was: PartitionState, now: PartitionState, registered: set[int], expected: bool
+) -> None:
+    assert is_unclean(was, now, registered=registered) == expected

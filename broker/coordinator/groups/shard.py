@@ -371,7 +371,7 @@ class GroupShard:
             for record in upgrade_records(group, self._consumer.topics, self._config):
                 draft.add(record)
             for member in draft.group.members.values():
-                self._consumer.restart_session(group, member, now_ms)
+                self._consumer.restart_session(draft.group, member, now_ms)
         if group.recorded is not None:
             draft.records.insert(0, (ClassicGroupKey(group_id=event.group_id), None))
         return draft

@@ -45,7 +45,10 @@ class Lifecycle:
         logger: Logger,
         rng: random.Random,
         offline_directories: Callable[[], list[UUID]],
+        previous_broker_epoch: Callable[[], int],
     ) -> None:
+        """`previous_broker_epoch`: of the life that shut down cleanly, -1 if the last one did not."""
+        self._previous_broker_epoch = previous_broker_epoch
         self._offline_directories = offline_directories
         self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
         self.incarnation_id = UUID(int=rng.getrandbits(128), version=4)
@@ -111,6 +114,7 @@ class Lifecycle:
             listeners=listeners,
             features=[],
             rack=self._config.broker_rack or None,
+            previous_broker_epoch=self._previous_broker_epoch(),
         )
         timeout_ms = self._config.controller_quorum_request_timeout_ms
         while True:

@@ -1,6 +1,6 @@
 """BrokerRegistration (key 62), versions 0-4, on the controller listener: a broker joins the cluster, fenced at first.
 
-Not done: features, log directory ids, migration from ZooKeeper, previous broker epoch.
+Not done: features, log directory ids, migration from ZooKeeper.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response
+from broker.wire.messages import field_or, response
 
 if TYPE_CHECKING:
     from broker.wire.shapes import broker_registration as shapes
@@ -38,6 +38,7 @@ def event(services: Services, request: AnyRequest[shapes.BrokerRegistrationReque
         incarnation_id=message.incarnation_id,
         endpoints=endpoints,
         rack=message.rack,
+        previous_broker_epoch=field_or(message, "previous_broker_epoch", -1),
     )
 
 

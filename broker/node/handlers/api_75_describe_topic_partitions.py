@@ -1,7 +1,4 @@
-"""DescribeTopicPartitions (key 75), version 0 (KIP-966): partitions of topics, a page at a time.
-
-There are no eligible leader replicas here: both lists are empty, as in a cluster of Apache Kafka without that feature.
-"""
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966): partitions of topics, a page at a time."""
 
 from __future__ import annotations
 
@@ -98,8 +95,8 @@ def _topic(
                 "leader_epoch": each.leader_epoch,
                 "replica_nodes": each.replicas,
                 "isr_nodes": each.isr,
-                "eligible_leader_replicas": [],
-                "last_known_elr": [],
+                "eligible_leader_replicas": each.elr,
+                "last_known_elr": each.last_known_elr,
                 "offline_replicas": [
                     replica
                     for replica in each.replicas

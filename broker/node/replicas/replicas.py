@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from broker.log.checkpoints import NO_EPOCH
 from broker.log.directory import LogDirectory
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.process.journal import Journal
@@ -37,15 +38,15 @@ class Replicas:
     upkeep: Upkeep
     directory: LogDirectory
 
-    def close(self) -> None:
-        """Answer what waits, flush everything, leave the mark of a clean stop. Once."""
+    def close(self, *, broker_epoch: int = NO_EPOCH) -> None:
+        """Answer what waits, flush everything, leave the mark of a clean stop. Once. NO_EPOCH: it never registered."""
         self.partitions.forget_followed()
         for hosted in list(self.partitions.all()):
             self.cores.perform(hosted, StopReplica())
         self.upkeep.checkpoint()
         self.recovery.finish_discards()
         logs = [*(hosted.log for hosted in self.partitions.all()), *self.recovery.untaken()]
-        self.directory.close(logs, is_whole=not self.partitions.offline())
+        self.directory.close(logs, is_whole=not self.partitions.offline(), broker_epoch=broker_epoch)
 
 
 def _nothing() -> None:

@@ -31,6 +31,7 @@ from broker.sim.invariants.damage_is_named import DamageIsNamed
 from broker.sim.invariants.damage_is_named_not_cut import DamageIsNamedNotCut
 from broker.sim.invariants.damaged_batch_is_refused import DamagedBatchIsRefused
 from broker.sim.invariants.delete_records_is_answered import DeleteRecordsIsAnswered
+from broker.sim.invariants.eligible_replicas_hold_all_that_is_committed import EligibleReplicasHoldAllThatIsCommitted
 from broker.sim.invariants.equal_offsets_mean_equal_images import EqualOffsetsMeanEqualImages
 from broker.sim.invariants.event_loop_answers_within_a_session import EventLoopAnswersWithinASession
 from broker.sim.invariants.every_batch_in_a_log_is_whole import EveryBatchInALogIsWhole
@@ -78,6 +79,9 @@ from broker.sim.invariants.reader_of_what_is_gone_is_told_so_and_begins_at_the_e
 )
 from broker.sim.invariants.readers_see_committed_transactions_only import ReadersSeeCommittedTransactionsOnly
 from broker.sim.invariants.reassignment_ends_with_its_target_in_sync import ReassignmentEndsWithItsTargetInSync
+from broker.sim.invariants.replica_that_may_have_lost_records_is_not_eligible import (
+    ReplicaThatMayHaveLostRecordsIsNotEligible,
+)
 from broker.sim.invariants.replicas_catch_up import ReplicasCatchUp
 from broker.sim.invariants.request_of_too_many_elements_is_refused import RequestOfTooManyElementsIsRefused
 from broker.sim.invariants.run_ends import RunEnds
@@ -107,6 +111,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     NewLeaderHasANewEpoch,
     LeaderIsInItsIsr,
     NoUncleanElectionUnlessAllowed,
+    ReplicaThatMayHaveLostRecordsIsNotEligible,
     ReassignmentEndsWithItsTargetInSync,
     OneLeaderPerEpoch,
     LogMatching,
@@ -115,6 +120,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     CommittedRecordNeverChanges,
     CommittedMeansOnMinInsyncReplicasBrokers,
     MembersOfTheIsrHoldAllThatIsCommitted,
+    EligibleReplicasHoldAllThatIsCommitted,
     ProposedIsrCountsUntilItIsAnswered,
     HighWatermarkNeverFallsWithinAnEpoch,
     WhatAReplicaHasStoredIsThereInItsNextLife,
@@ -208,6 +214,7 @@ __all__ = [
     "DamageIsNamedNotCut",
     "DamagedBatchIsRefused",
     "DeleteRecordsIsAnswered",
+    "EligibleReplicasHoldAllThatIsCommitted",
     "EqualOffsetsMeanEqualImages",
     "EventLoopAnswersWithinASession",
     "EveryBatchInALogIsWhole",
@@ -255,6 +262,7 @@ __all__ = [
     "ReaderOfWhatIsGoneIsToldSoAndBeginsAtTheEarliest",
     "ReadersSeeCommittedTransactionsOnly",
     "ReassignmentEndsWithItsTargetInSync",
+    "ReplicaThatMayHaveLostRecordsIsNotEligible",
     "ReplicasCatchUp",
     "RequestOfTooManyElementsIsRefused",
     "RunEnds",
