@@ -1,5 +1,5 @@
-"""The reference admin: topics, cluster, settings, offsets, transactions; groups as `.groups`. Every call is bounded by
-default.api.timeout.ms.
+"""The reference admin: topics, cluster, settings, offsets, transactions; groups as `.groups`, delegation tokens as
+`.tokens`. Every call is bounded by default.api.timeout.ms.
 
 No thread: the caller's thread drives the network. Creating and deleting go to the controller that Metadata names; in
 KRaft any broker forwards them, so a wrong guess does no harm.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from broker.client import admin_cluster
 from broker.client.admin_cluster import LogDirectory
 from broker.client.admin_groups import GroupAdmin
+from broker.client.admin_tokens import TokenAdmin
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
 from broker.client.coordinators import find_coordinator
@@ -101,6 +102,7 @@ class Admin:
         self._config = parse_admin(properties)
         self._client = BlockingClient(self._config, random.Random(seed))
         self.groups = GroupAdmin(self._client, self._config.default_api_timeout_ms)
+        self.tokens = TokenAdmin(self._client, self._config.default_api_timeout_ms)
 
     def create_topics(self, topics: Iterable[NewTopic], *, wait: bool = True) -> None:
         """Create all, then (with `wait`) until every partition has a leader. An existing topic is an error."""

@@ -16,5 +16,8 @@ class ControllerConfig:
     unclean_leader_election_enable: bool = False  # unclean.leader.election.enable of the broker; topics may override
     auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
+    delegation_token_secret_key: str = field(default="", repr=False)  # the same on all nodes; empty: no tokens
+    delegation_token_max_lifetime_ms: int = 604_800_000
+    delegation_token_expiry_time_ms: int = 86_400_000
     topic_defaults: Mapping[str, str] = field(default_factory=dict)  # what topics have without overrides, by topic key
     partitions_max: int = 1_000_000  # of all topics; a broker with all of them must have the descriptors for their logs

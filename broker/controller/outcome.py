@@ -19,6 +19,15 @@ from broker.controller.security_types import (
     DeleteAcls,
     DeleteAclsResponse,
 )
+from broker.controller.token_types import (
+    ChangedDelegationTokenResponse,
+    CreateDelegationToken,
+    CreateDelegationTokenResponse,
+    ExpireDelegationToken,
+    RemoveExpiredTokens,
+    RemoveExpiredTokensResponse,
+    RenewDelegationToken,
+)
 from broker.controller.types import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
@@ -86,3 +95,9 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return AlterPartitionReassignmentsResponse(error_code=error_code, partitions=())
         case UnregisterBroker():
             return UnregisterBrokerResponse(error_code=error_code, error_message=None)
+        case CreateDelegationToken():
+            return CreateDelegationTokenResponse(error_code=error_code)
+        case RenewDelegationToken() | ExpireDelegationToken():
+            return ChangedDelegationTokenResponse(error_code=error_code)
+        case RemoveExpiredTokens():
+            return RemoveExpiredTokensResponse(error_code=error_code)

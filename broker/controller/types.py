@@ -25,6 +25,7 @@ from broker.controller.security_types import (
     DeleteAcls,
     DeleteAclsResponse,
 )
+from broker.controller.token_types import TokenRequest, TokenResponse
 from broker.quorum.types import LogEntry
 
 # -- events from the quorum -------------------------------------------------------------------------------------------
@@ -324,6 +325,7 @@ ControllerRequest = (
     | AlterUserScramCredentials
     | AlterPartitionReassignments
     | UnregisterBroker
+    | TokenRequest
 )
 ControllerResponse = (
     RegisterBrokerResponse
@@ -341,6 +343,7 @@ ControllerResponse = (
     | AlterUserScramCredentialsResponse
     | AlterPartitionReassignmentsResponse
     | UnregisterBrokerResponse
+    | TokenResponse
 )
 ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
 

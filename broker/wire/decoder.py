@@ -58,6 +58,7 @@ def decode_in_place(
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_DURATION_MS_MAX = 86_400_000 * 999_999_999
 
 
 def _slice(view: memoryview, position: int, size: int) -> tuple[memoryview | None, int]:
@@ -131,6 +132,11 @@ def _to_duration(value: int) -> timedelta:
     return timedelta(milliseconds=value)
 
 
+def _to_long_duration(value: int) -> timedelta:
+    """Some peers write the largest number for "as long as possible". That is more than Python's durations hold."""
+    return timedelta(milliseconds=min(max(value, -_DURATION_MS_MAX), _DURATION_MS_MAX))
+
+
 def _to_uuid(value: bytes) -> UUID | None:
     return None if value == ZERO_UUID.bytes else UUID(bytes=value)
 
@@ -142,7 +148,7 @@ def _to_time(value: int) -> datetime | None:
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "error_code": error_code,
     "timedelta_i32": _to_duration,
-    "timedelta_i64": _to_duration,
+    "timedelta_i64": _to_long_duration,
     "uuid": _to_uuid,
     "datetime_i64": _to_time,
 }

@@ -34,6 +34,9 @@ def controller_config(config: NodeConfig) -> ControllerConfig:
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
+        delegation_token_secret_key=config.delegation_token_secret_key,
+        delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+        delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
         topic_defaults=topic_defaults(config),
         partitions_max=partitions_with_descriptors(),
     )

@@ -28,6 +28,7 @@ from broker.node.replicas.partitions import Partitions
 from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.security.authorizer import Authorizer
+from broker.security.delegation import TokenKeys
 from broker.wire.errors import ErrorCode
 
 
@@ -51,6 +52,7 @@ class Services:
     coordinators: Mapping[int, CoordinatorHost[Any]]  # by FindCoordinator's key type; Any: each has shards of its own
     producer_ids: ProducerIds
     verifier: TransactionVerifier
+    token_keys: TokenKeys
     spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
     offered: frozenset[int]  # API keys that have a handler
 

@@ -197,6 +197,10 @@ class NodeConfig:
     max_incremental_fetch_session_cache_slots: int = 1_000
 
     authorizer_class_name: str = ""  # empty: everybody may do everything; else Kafka's StandardAuthorizer
+    delegation_token_secret_key: str = field(default="", repr=False)  # the same on all brokers; empty: no tokens
+    delegation_token_max_lifetime_ms: int = 604_800_000
+    delegation_token_expiry_time_ms: int = 86_400_000
+    delegation_token_expiry_check_interval_ms: int = 3_600_000  # an expired token lets nobody in before it is removed
     super_users: str = ""  # principals who may do everything, as in User:admin;User:broker
     allow_everyone_if_no_acl_found: bool = False
 
@@ -234,6 +238,7 @@ _SENSITIVE = (
     "ssl.key.password",
     "ssl.truststore.certificates",
     "sasl.jaas.config",
+    "delegation.token.secret.key",
 )
 
 
