@@ -104,7 +104,11 @@ def _new_id(rng: random.Random) -> str:
 
 
 def _renewed(image: MetadataImage, request: RenewDelegationToken, keys: TokenKeys, config: ControllerConfig) -> Outcome:
-    found = _changeable(image, request, keys)
+    found = _found(image, request, keys)
+    if isinstance(found, DelegationToken) and found.is_expired(request.wall_ms):
+        found = ErrorCode.delegation_token_expired
+    elif isinstance(found, DelegationToken) and not found.may_be_changed_by(request.requester):
+        found = ErrorCode.delegation_token_owner_mismatch
     if isinstance(found, ErrorCode):
         return Outcome(response=ChangedDelegationTokenResponse(error_code=found))
     period_ms = config.delegation_token_expiry_time_ms
@@ -114,31 +118,28 @@ def _renewed(image: MetadataImage, request: RenewDelegationToken, keys: TokenKey
 
 
 def _expired(image: MetadataImage, request: ExpireDelegationToken, keys: TokenKeys) -> Outcome:
-    found = _changeable(image, request, keys)
+    """Who may not do it is told so before the token's times count: Kafka has another order here than when it renews."""
+    found = _found(image, request, keys)
+    if isinstance(found, DelegationToken) and not found.may_be_changed_by(request.requester):
+        found = ErrorCode.delegation_token_owner_mismatch
     if isinstance(found, ErrorCode):
         return Outcome(response=ChangedDelegationTokenResponse(error_code=found))
-    if request.period_ms >= 0:
-        return _moved(found, min(found.ends_ms, request.wall_ms + request.period_ms))
-    return Outcome(  # as Kafka: what was asked for is given back
-        response=ChangedDelegationTokenResponse(error_code=ErrorCode.none, expires_ms=request.period_ms),
-        records=(RemoveDelegationTokenRecord(token_id=found.token_id),),
-    )
+    if request.period_ms < 0:  # also of a token that has expired
+        return Outcome(
+            response=ChangedDelegationTokenResponse(error_code=ErrorCode.none, expires_ms=request.wall_ms),
+            records=(RemoveDelegationTokenRecord(token_id=found.token_id),),
+        )
+    if found.is_expired(request.wall_ms):
+        return Outcome(response=ChangedDelegationTokenResponse(error_code=ErrorCode.delegation_token_expired))
+    return _moved(found, min(found.ends_ms, request.wall_ms + request.period_ms))
 
 
-def _changeable(
+def _found(
     image: MetadataImage, request: RenewDelegationToken | ExpireDelegationToken, keys: TokenKeys
 ) -> DelegationToken | ErrorCode:
-    """In the order of Kafka."""
     if not keys.is_enabled:
         return ErrorCode.delegation_token_auth_disabled
-    found = keys.find(image.delegation_tokens, request.hmac)
-    if found is None:
-        return ErrorCode.delegation_token_not_found
-    if found.is_expired(request.wall_ms):
-        return ErrorCode.delegation_token_expired
-    if not found.may_be_changed_by(request.requester):
-        return ErrorCode.delegation_token_owner_mismatch
-    return found
+    return keys.find(image.delegation_tokens, request.hmac) or ErrorCode.delegation_token_not_found
 
 
 def _moved(token: DelegationToken, expires_ms: int) -> Outcome:

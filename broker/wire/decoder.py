@@ -20,7 +20,7 @@ from uuid import UUID
 
 from broker.wire.encoder import FIXED_CODES, STRING_BYTES_MAX
 from broker.wire.errors import RemoteProtocolError, error_code
-from broker.wire.messages import ZERO_UUID, FieldShape, Message, MessageType, field_shapes
+from broker.wire.messages import ZERO_UUID, FieldShape, Message, MessageType, field_shapes, to_long_duration
 from broker.wire.varints import read_uvarint
 
 
@@ -58,7 +58,6 @@ def decode_in_place(
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-_DURATION_MS_MAX = 86_400_000 * 999_999_999
 
 
 def _slice(view: memoryview, position: int, size: int) -> tuple[memoryview | None, int]:
@@ -132,11 +131,6 @@ def _to_duration(value: int) -> timedelta:
     return timedelta(milliseconds=value)
 
 
-def _to_long_duration(value: int) -> timedelta:
-    """Some peers write the largest number for "as long as possible". That is more than Python's durations hold."""
-    return timedelta(milliseconds=min(max(value, -_DURATION_MS_MAX), _DURATION_MS_MAX))
-
-
 def _to_uuid(value: bytes) -> UUID | None:
     return None if value == ZERO_UUID.bytes else UUID(bytes=value)
 
@@ -148,7 +142,7 @@ def _to_time(value: int) -> datetime | None:
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "error_code": error_code,
     "timedelta_i32": _to_duration,
-    "timedelta_i64": _to_long_duration,
+    "timedelta_i64": to_long_duration,
     "uuid": _to_uuid,
     "datetime_i64": _to_time,
 }

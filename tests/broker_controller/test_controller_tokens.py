@@ -151,11 +151,15 @@ def test_a_token_is_expired_now_or_later() -> None:
     assert expire(of, hmac, period_ms=2**62) == (0, NOW_MS + MAX_MS)
     assert expire(of, hmac, period_ms=700, by="bob") == (0, NOW_MS + 700)
     assert expire(of, hmac, period_ms=0) == (0, NOW_MS)
-    assert expire(of, hmac, at_ms=NOW_MS + 1) == (ErrorCode.delegation_token_expired, 0)
+    assert expire(of, hmac, at_ms=NOW_MS + 1, period_ms=5) == (ErrorCode.delegation_token_expired, 0)
+    assert expire(of, hmac, at_ms=NOW_MS + 1, by="eve") == (ErrorCode.delegation_token_owner_mismatch, 0)
+    assert renew(of, hmac, at_ms=NOW_MS + 1, by="eve") == (ErrorCode.delegation_token_expired, 0)
     other = create(of).hmac
-    assert expire(of, other, period_ms=-7) == (0, -7)
+    assert expire(of, other, period_ms=-7) == (0, NOW_MS)
     assert expire(of, other) == (ErrorCode.delegation_token_not_found, 0)
     assert len(kept(of)) == 1
+    assert expire(of, hmac, at_ms=NOW_MS + 1, period_ms=-1) == (0, NOW_MS + 1)  # has expired, is not removed yet
+    assert not kept(of)
 
 
 @pytest.mark.parametrize("change", [renew, expire])
