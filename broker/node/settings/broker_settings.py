@@ -117,8 +117,6 @@ REFUSED: Mapping[str, str] = {
     "principal.builder.class": _NO_PLUGINS,
     "security.providers": _NO_PLUGINS,
     "sasl.jaas.config": "write listener.name.NAME.MECHANISM.sasl.jaas.config, as for Kafka's brokers",
-    "ssl.keystore.password": "a PEM store has no password; ssl.key.password is that of the key",
-    "ssl.truststore.password": "a PEM store has no password",
     "transaction.two.phase.commit.enable": "there is no two-phase commit with outside coordinators",
 }
 # The first prefix that fits counts. Refused: such a setting asks for something that would silently be absent.

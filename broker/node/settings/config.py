@@ -48,11 +48,13 @@ class NodeConfig:
     security_inter_broker_protocol: str = "PLAINTEXT"  # only to check that the inter-broker listener speaks it
     ssl_keystore_type: str = "PEM"  # Kafka: JKS
     ssl_keystore_location: str = ""
+    ssl_keystore_password: str = field(default="", repr=False)  # of a PKCS12 store
     ssl_keystore_key: str = field(default="", repr=False)
     ssl_keystore_certificate_chain: str = field(default="", repr=False)
     ssl_key_password: str = field(default="", repr=False)
     ssl_truststore_type: str = "PEM"  # Kafka: JKS
     ssl_truststore_location: str = ""
+    ssl_truststore_password: str = field(default="", repr=False)
     ssl_truststore_certificates: str = field(default="", repr=False)
     ssl_client_auth: str = "none"
     ssl_protocol: str = "TLSv1.3"  # the highest that is offered
@@ -234,6 +236,8 @@ class NodeConfig:
 # Kafka's settings of type password: DescribeConfigs does not tell their values.
 _SENSITIVE = (
     "ssl.keystore.key",
+    "ssl.keystore.password",
+    "ssl.truststore.password",
     "ssl.keystore.certificate.chain",
     "ssl.key.password",
     "ssl.truststore.certificates",
