@@ -6,6 +6,7 @@ They are made at any broker and known at all of them. What may their holders do,
 from __future__ import annotations
 
 import base64
+import random
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +19,8 @@ from wire_helper import ask
 from broker.client import Admin, KafkaError
 from broker.client.admin_tokens import DelegationToken
 from broker.client.core.sasl import HASHES, Credentials, SaslError, sasl_client
-from broker.wire.apis import ApiKey
+from broker.sim.fuzz_input import damage, valid_frame
+from broker.wire.apis import APIS, ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request as make_request
@@ -27,6 +29,7 @@ from broker.wire.principals import encode_principal
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 KEY = "a key that all brokers share"
 SWEEP_MS = 300
+FUZZED = 1_500  # requests
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
@@ -338,6 +341,48 @@ def test_an_envelope_is_opened_for_these_requests_only(cluster: SecuredCluster) 
     assert answers[1].response_data[:4] == (7).to_bytes(4, "big")
     assert answers[1].response_data[5:7] == int(NOT_ALLOWED).to_bytes(2, "big")
     assert answers[0].error_code in (ErrorCode.none, ErrorCode.not_controller)
+
+
+TOKEN_APIS = (
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+)
+
+
+def test_no_request_of_a_known_user_and_no_envelope_harms_a_broker(cluster: SecuredCluster) -> None:
+    """The fuzzer of all APIs comes without a name, so it is refused at once. These come as admin, and in envelopes."""
+    rng = random.Random(38)
+
+    def drawn(key: ApiKey) -> bytes:
+        api = APIS[key]
+        while (frame := valid_frame(api, rng.randint(api.min_version, api.max_version), rng)) is None:
+            pass
+        return frame[4:]
+
+    wire, outer = as_user(cluster, "admin", 2), dial(cluster.ports[1]["CONTROLLER"])
+    answered = 0
+    for _ in range(FUZZED):
+        data = drawn(rng.choice(TOKEN_APIS))
+        if rng.random() < 0.5:
+            who = encode_principal("User", rng.choice(("admin", "ä" * 9_000)), is_by_token=False)
+            if rng.random() < 0.3:
+                data, who = bytes(damage(bytearray(data), rng)), bytes(damage(bytearray(who), rng))
+            outer.ask(ApiKey.ENVELOPE, 0, **envelope(data, who))
+            continue
+        wire.send_frame(data)
+        try:
+            wire.frame()
+            answered += 1
+        except OSError:  # more elements than may be, a text that is none
+            wire.close()
+            wire = as_user(cluster, "admin", 2)
+    assert answered > FUZZED // 4
+    for broker in cluster.ids:
+        assert "handler_failed" not in cluster.stderr(broker)
+    wire.close()
+    outer.close()
 
 
 def test_without_a_key_tokens_are_disabled(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -17,12 +17,13 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from harness.cluster_security import ClusterSecurity
+from harness.cluster_security import BEARER, ClusterSecurity
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.process_cluster import ProcessCluster
+from harness.clusters.token_endpoint import LIFETIME_S
 from runlog.streams.schema import SendStatus
 from workloads.clients import BUILTIN, make_producer
 from workloads.clients.java import build
@@ -109,8 +110,15 @@ class Outcomes:
         self.statuses += outcomes["status"].tolist()
 
 
-def _acknowledged(cluster: ProcessCluster, client: str, properties: Mapping[str, str], runtime: dict[str, str]) -> int:
-    """How many of three records."""
+def _acknowledged(
+    cluster: ProcessCluster,
+    client: str,
+    properties: Mapping[str, str],
+    runtime: dict[str, str],
+    *,
+    for_s: float = 0.0,
+) -> int:
+    """How many records: three, and one a second for so long. Each must be."""
     sink: Any = Outcomes()
     extra = {"max.in.flight.requests.per.connection": "1"} if client == "aiokafka" else {}
     setup = ClientSetup(
@@ -122,14 +130,20 @@ def _acknowledged(cluster: ProcessCluster, client: str, properties: Mapping[str,
     producer = make_producer(client, setup, sink)
     try:
         producer.connect(TIMEOUT_S)
-        for seq in range(3):
-            assert producer.send("t", b"v" * 40, None, seq)
+        sent, until = 0, time.monotonic() + for_s
+        while sent < 3 or time.monotonic() < until:
+            assert producer.send("t", b"v" * 40, None, sent)
+            sent += 1
+            next_s = time.monotonic() + (1.0 if for_s else 0.0)
+            while time.monotonic() < next_s:
+                producer.poll(0.1)
         deadline = time.monotonic() + TIMEOUT_S
-        while len(sink.statuses) < 3 and time.monotonic() < deadline:
+        while len(sink.statuses) < sent and time.monotonic() < deadline:
             producer.poll(0.1)
     finally:
         producer.close(5)
-    return sum(status == SendStatus.ACKED for status in sink.statuses)
+    assert [SendStatus(status) for status in sink.statuses] == [SendStatus.ACKED] * sent
+    return sent
 
 
 @pytest.mark.kafka
@@ -163,3 +177,17 @@ def _answers(place: tuple[str, int], trusted: str, own: str | None) -> bool:
                 return secured.recv(4) != b""
     except (ssl.SSLError, ConnectionError):
         return False
+
+
+@pytest.fixture(scope="module")
+def bearer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    yield from _running(ClusterSecurity(protocol="sasl_ssl", mechanism=BEARER), tmp_path_factory.mktemp("bearer"))
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("client", BUILTIN)
+def test_every_client_is_told_of_the_token_endpoint(
+    bearer: ProcessCluster, runtime: dict[str, str], client: str
+) -> None:
+    """And goes on when its session has ended with its token."""
+    assert _acknowledged(bearer, client, bearer.client_properties, runtime, for_s=1.5 * LIFETIME_S) > 3
