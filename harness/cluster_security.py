@@ -9,11 +9,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSecurity:
-    """How the clients' listeners of a cluster of ours are secured: values of cluster.security and
-    cluster.sasl.mechanism."""
+    """How the clients' listeners of a cluster of ours are secured: values of cluster.security, cluster.sasl.mechanism
+    and cluster.ssl.client.auth."""
 
     protocol: str = "plaintext"
     mechanism: str = ""  # empty without SASL
+    is_mutual: bool = False  # clients prove with a certificate who they are
     is_authorized: bool = False  # the load may do what access control lists allow
 
     @property
@@ -36,7 +37,8 @@ class ClusterSecurity:
     def label(self) -> str:
         """`sasl_ssl PLAIN`; for records and reports."""
         lists = " with access control lists" if self.is_authorized else ""
-        return f"{self.protocol} {self.mechanism}".strip() + lists
+        certificates = " with client certificates" if self.is_mutual else ""
+        return f"{self.protocol} {self.mechanism}".strip() + certificates + lists
 
 
 BEARER: Final = "OAUTHBEARER"
@@ -47,4 +49,8 @@ def security_of_client(properties: Mapping[str, str]) -> ClusterSecurity:
     """What a client with these properties speaks."""
     protocol = properties.get("security.protocol", "PLAINTEXT").lower()
     is_sasl = protocol.startswith("sasl")
-    return ClusterSecurity(protocol=protocol, mechanism=properties.get("sasl.mechanism", "GSSAPI") if is_sasl else "")
+    return ClusterSecurity(
+        protocol=protocol,
+        mechanism=properties.get("sasl.mechanism", "GSSAPI") if is_sasl else "",
+        is_mutual=protocol.endswith("ssl") and any(name.startswith("ssl.keystore.") for name in properties),
+    )

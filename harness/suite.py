@@ -57,6 +57,17 @@ class SaslSpec(_Strict):
     )
 
 
+class SslClientSpec(_Strict):
+    auth: Literal["none", "required"] = Field(
+        default="none",
+        description="required: clients prove who they are by certificates, with cluster.security ssl or sasl_ssl",
+    )
+
+
+class SslSpec(_Strict):
+    client: SslClientSpec = Field(default_factory=SslClientSpec)
+
+
 class ClusterSpec(_Strict):
     """The cluster of all cells. `settings` are broker settings by Kafka's names, of any engine."""
 
@@ -68,6 +79,7 @@ class ClusterSpec(_Strict):
         default="plaintext", description="of the clients' listeners; certificates and passwords are made up for the run"
     )
     sasl: SaslSpec = Field(default_factory=SaslSpec)
+    ssl: SslSpec = Field(default_factory=SslSpec)
     settings: KafkaSettings = Field(default_factory=dict)
     warm_up_ms_max: int = Field(
         default=180_000,

@@ -28,6 +28,7 @@ _PARTS: Final[Mapping[str, type[BaseModel]]] = {"workload": Workload, "topic": T
 # Of the cluster only these. A value needs a cluster of its own, with certificates and passwords of its own.
 SECURITY: Final = "cluster.security"
 MECHANISM: Final = "cluster.sasl.mechanism"
+CLIENT_AUTH: Final = "cluster.ssl.client.auth"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,7 @@ def _cluster_value(cluster: ClusterSpec, name: str, values: list[Variant]) -> st
     models: dict[str, tuple[BaseModel, str]] = {
         SECURITY: (cluster, "security"),
         MECHANISM: (cluster.sasl, "mechanism"),
+        CLIENT_AUTH: (cluster.ssl.client, "auth"),
     }
     if name not in models:
         raise _WrongVariation(name, f"no such key{nearest(name, list(models))}")
@@ -134,7 +136,15 @@ def security_of(suite: Suite, factors: Mapping[str, str] | None = None) -> Clust
     factors = factors or {}
     protocol = factors.get(SECURITY, suite.cluster.security)
     mechanism = factors.get(MECHANISM, suite.cluster.sasl.mechanism)
-    return ClusterSecurity(protocol=protocol, mechanism=mechanism if protocol.startswith("sasl") else "")
+    client_auth = factors.get(CLIENT_AUTH, suite.cluster.ssl.client.auth)
+    if client_auth == "required" and not protocol.endswith("ssl") and SECURITY not in factors:
+        raise UsageError(f"{CLIENT_AUTH}: required needs {SECURITY} ssl or sasl_ssl, got {protocol}")
+    return ClusterSecurity(
+        protocol=protocol,
+        mechanism=mechanism if protocol.startswith("sasl") else "",
+        # As with the mechanism, in a sweep or a scenario that says another protocol: without TLS it means nothing.
+        is_mutual=client_auth == "required" and protocol.endswith("ssl"),
+    )
 
 
 def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None:

@@ -1,5 +1,5 @@
-"""The reference admin: topics, cluster, settings, offsets; `.groups` and `.transactions` for those. Every call is
-bounded by default.api.timeout.ms.
+"""The reference admin: topics, cluster, settings, offsets; `.groups`, `.transactions` and delegation `.tokens`. Every
+call is bounded by default.api.timeout.ms.
 
 No thread: the caller's thread drives the network. Creating and deleting go to the controller that Metadata names; in
 KRaft any broker forwards them, so a wrong guess does no harm.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from broker.client import admin_cluster
 from broker.client.admin_cluster import LogDirectory
 from broker.client.admin_groups import GroupAdmin
+from broker.client.admin_tokens import TokenAdmin
 from broker.client.admin_transactions import TransactionAdmin
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
@@ -60,6 +61,7 @@ class Admin:
         self._client = BlockingClient(self._config, random.Random(seed))
         self.groups = GroupAdmin(self._client, self._config.default_api_timeout_ms)
         self.transactions = TransactionAdmin(self._client, self._config.default_api_timeout_ms)
+        self.tokens = TokenAdmin(self._client, self._config.default_api_timeout_ms)
 
     def create_topics(self, topics: Iterable[NewTopic], *, wait: bool = True) -> None:
         """Create all, then (with `wait`) until every partition has a leader. An existing topic is an error."""

@@ -17,6 +17,7 @@ from typing import Final
 from broker.client import native
 from broker.client.core.errors import AuthenticationError, ConfigurationError, ConnectionClosedError
 from broker.client.core.security_config import SecurityConfig
+from broker.security.keystores import Store, StoreError, conversion, kind_of, read_pkcs12
 from broker.wire.encoder import Buffer
 
 # A record of TLS holds at most 16 KiB, and a header, padding and tag of at most 2 KiB (RFC 8446, 5.2).
@@ -37,7 +38,11 @@ def client_context(config: SecurityConfig, *, with_own_certificate: bool = True)
         if config.ssl_truststore_location or config.ssl_truststore_certificates:
             inline = config.ssl_truststore_certificates.replace("\\n", "\n")
             name = "ssl.truststore.certificates" if inline else name
-            context.load_verify_locations(cafile=config.ssl_truststore_location or None, cadata=inline or None)
+            store = _java_store(config.ssl_truststore_location, config.ssl_truststore_password, name)
+            inline = inline if store is None else store.trusted
+            context.load_verify_locations(
+                cafile=config.ssl_truststore_location or None if store is None else None, cadata=inline or None
+            )
         else:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if with_own_certificate and (config.ssl_keystore_location or config.ssl_keystore_key):
@@ -54,12 +59,37 @@ def client_context(config: SecurityConfig, *, with_own_certificate: bool = True)
 @contextlib.contextmanager
 def _own_certificate(config: SecurityConfig) -> Iterator[str]:
     """A path with key and chain. What stands in the settings goes into a file without a name."""
+    store = _java_store(config.ssl_keystore_location, config.ssl_keystore_password, "ssl.keystore.location")
+    if store is not None:
+        if not store.key:
+            raise ConfigurationError(f"ssl.keystore.location: {config.ssl_keystore_location!r}: there is no key in it")
+        with unnamed_file(f"{store.key}\n{store.chain}") as path:
+            yield path
+        return
     if not config.ssl_keystore_key:
         yield config.ssl_keystore_location
         return
     text = f"{config.ssl_keystore_key}\n{config.ssl_keystore_certificate_chain}\n".replace("\\n", "\n")
     with unnamed_file(text) as path:
         yield path
+
+
+def _java_store(location: str, password: str, name: str) -> Store | None:
+    """None: it is in no file, or it is PEM. As with Java, the content decides. Raises OSError, ConfigurationError."""
+    if not location:
+        return None
+    with open(location, "rb") as file:
+        content = file.read()
+    kind = kind_of(content)
+    if kind not in ("PKCS12", "JKS"):
+        return None  # PEM, or OpenSSL says what is wrong with it
+    if kind == "JKS":
+        store = "truststore" if name == "ssl.truststore.location" else "keystore"
+        raise ConfigurationError(f"{name}: {location!r} is JKS, which is not read; {conversion(kind, store, location)}")
+    try:
+        return read_pkcs12(content, password)
+    except StoreError as error:
+        raise ConfigurationError(f"{name}: {location!r}: {error}") from None
 
 
 @contextlib.contextmanager

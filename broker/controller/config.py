@@ -22,5 +22,8 @@ class ControllerConfig:
     # What is a setting of a broker. Anything else that is set on one is kept unused, as by Kafka.
     broker_settings: frozenset[str] = field(default_factory=lambda: frozenset(kafka_settings("broker")))
     group_values: Mapping[str, int] = field(default_factory=dict)  # broker settings behind those of groups
+    delegation_token_secret_key: str = field(default="", repr=False)  # the same on all nodes; empty: no tokens
+    delegation_token_max_lifetime_ms: int = 604_800_000
+    delegation_token_expiry_time_ms: int = 86_400_000
     topic_defaults: Mapping[str, str] = field(default_factory=dict)  # what topics have without overrides, by topic key
     partitions_max: int = 1_000_000  # of all topics; a broker with all of them must have the descriptors for their logs

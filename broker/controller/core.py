@@ -18,6 +18,7 @@ from broker.controller.acls import create_acls, delete_acls
 from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, register, unregister
 from broker.controller.config import ControllerConfig
 from broker.controller.configs import alter_configs
+from broker.controller.delegation_tokens import decide_token
 from broker.controller.elections import changes_to_preferred, elect_leaders, leaders_allowed
 from broker.controller.feature_types import UpdateFeatures
 from broker.controller.features import first_records, update_features
@@ -32,6 +33,12 @@ from broker.controller.records import MetadataRecord
 from broker.controller.scram import alter_user_scram_credentials
 from broker.controller.security_types import AlterUserScramCredentials, CreateAcls, DeleteAcls
 from broker.controller.sessions import BrokerSessions
+from broker.controller.token_types import (
+    CreateDelegationToken,
+    ExpireDelegationToken,
+    RemoveExpiredTokens,
+    RenewDelegationToken,
+)
 from broker.controller.topics import create_partitions, create_topics, delete_topics
 from broker.controller.types import (
     AllocateProducerIds,
@@ -61,6 +68,7 @@ from broker.controller.types import (
     WriteMetadata,
 )
 from broker.quorum.types import LogEntry
+from broker.security.delegation import TokenKeys
 from broker.wire.errors import ErrorCode
 
 __all__ = ["Controller", "ControllerConfig"]
@@ -79,6 +87,7 @@ class Controller:
     def __init__(self, *, config: ControllerConfig, rng: random.Random) -> None:
         self._config = config
         self._rng = rng
+        self._token_keys = TokenKeys(config.delegation_token_secret_key)
         self._committed = MetadataImage()
         # the image with the pending writes; equal to the committed one if there are none
         self._latest = self._committed
@@ -287,6 +296,8 @@ class Controller:
                 return update_features(
                     image, request, node_id=self._config.node_id, min_insync_replicas=self._config.min_insync_replicas
                 )
+            case CreateDelegationToken() | RenewDelegationToken() | ExpireDelegationToken() | RemoveExpiredTokens():
+                return decide_token(image, request, keys=self._token_keys, config=self._config, rng=self._rng)
 
     def _respond(self, request: ControllerRequest, response: ControllerResponse) -> None:
         self._actions.append(Respond(token=request.token, response=response))

@@ -16,6 +16,7 @@ from broker.controller.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     Endpoint,
     FeatureLevelRecord,
     MetadataRecord,
@@ -24,6 +25,7 @@ from broker.controller.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -32,6 +34,7 @@ from broker.controller.records import (
     replica_directory,
 )
 from broker.security.acls import AclBinding
+from broker.security.delegation import DelegationToken
 from broker.security.scram import ScramCredential
 
 NO_LEADER = -1
@@ -101,6 +104,7 @@ class MetadataImage:
     acls: Mapping[UUID, AclBinding] = field(default_factory=dict)  # no binding twice
     # By user, then by mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
     scram_credentials: Mapping[str, Mapping[int, ScramCredential]] = field(default_factory=dict)
+    delegation_tokens: Mapping[str, DelegationToken] = field(default_factory=dict)  # by id
 
     def live_broker_ids(self) -> tuple[int, ...]:
         """Unfenced brokers, ascending: those that Metadata shows to clients."""
@@ -137,6 +141,9 @@ class MetadataImage:
         assert set(self.topic_configs) <= set(self.topics)
         assert len(set(self.acls.values())) == len(self.acls), "the same binding under two ids"
         assert all(self.scram_credentials.values()), "a user without a credential is none"
+        for token_id, token in self.delegation_tokens.items():
+            assert token.token_id == token_id
+            assert token.expires_ms <= token.ends_ms
         for topic in self.topics.values():
             assert topic.partitions
             for partition in topic.partitions:
@@ -180,6 +187,7 @@ class _Draft:
         # Shared with the image until they change: there may be very many, and few entries touch them.
         self._acls: dict[UUID, AclBinding] | None = None
         self._scram_credentials: dict[str, Mapping[int, ScramCredential]] | None = None
+        self._delegation_tokens: dict[str, DelegationToken] | None = None
 
     def finish(self, *, offset: int, epoch: int) -> MetadataImage:
         for name, partitions in self._partitions.items():
@@ -200,6 +208,9 @@ class _Draft:
             acls=self._image.acls if self._acls is None else self._acls,
             scram_credentials=(
                 self._image.scram_credentials if self._scram_credentials is None else self._scram_credentials
+            ),
+            delegation_tokens=(
+                self._image.delegation_tokens if self._delegation_tokens is None else self._delegation_tokens
             ),
         )
 
@@ -233,6 +244,8 @@ class _Draft:
                 self._change_acls(record)
             case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
                 self._change_credential(record)
+            case DelegationTokenRecord() | RemoveDelegationTokenRecord():
+                self._change_token(record)
 
     def _register(self, record: RegisterBrokerRecord) -> None:
         self._brokers[record.broker_id] = BrokerRegistration(
@@ -387,6 +400,22 @@ class _Draft:
             users[record.name] = found
         else:
             del users[record.name]
+
+    def _change_token(self, record: DelegationTokenRecord | RemoveDelegationTokenRecord) -> None:
+        if self._delegation_tokens is None:
+            self._delegation_tokens = dict(self._image.delegation_tokens)
+        if isinstance(record, DelegationTokenRecord):
+            self._delegation_tokens[record.token_id] = DelegationToken(
+                token_id=record.token_id,
+                owner=record.owner,
+                requester=record.requester,
+                renewers=record.renewers,
+                issued_ms=record.issued_ms,
+                expires_ms=record.expires_ms,
+                ends_ms=record.ends_ms,
+            )
+        elif self._delegation_tokens.pop(record.token_id, None) is None:
+            raise ValueError(f"no delegation token with id {record.token_id}")
 
 
 def apply_change(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:

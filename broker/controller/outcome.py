@@ -20,6 +20,15 @@ from broker.controller.security_types import (
     DeleteAcls,
     DeleteAclsResponse,
 )
+from broker.controller.token_types import (
+    ChangedDelegationTokenResponse,
+    CreateDelegationToken,
+    CreateDelegationTokenResponse,
+    ExpireDelegationToken,
+    RemoveExpiredTokens,
+    RemoveExpiredTokensResponse,
+    RenewDelegationToken,
+)
 from broker.controller.types import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
@@ -89,3 +98,9 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return UnregisterBrokerResponse(error_code=error_code, error_message=None)
         case UpdateFeatures():
             return UpdateFeaturesResponse(error_code=error_code, error_message=None)
+        case CreateDelegationToken():
+            return CreateDelegationTokenResponse(error_code=error_code)
+        case RenewDelegationToken() | ExpireDelegationToken():
+            return ChangedDelegationTokenResponse(error_code=error_code)
+        case RemoveExpiredTokens():
+            return RemoveExpiredTokensResponse(error_code=error_code)

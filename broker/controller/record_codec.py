@@ -63,7 +63,7 @@ def _from_json(name: str, value: JsonValue) -> object:
             return tuple(_endpoint(item) for item in value)
         case "offline_directories", list():
             return tuple(UUID(hex=str(item)) for item in value)
-        case (("replicas" | "isr" | "adding" | "removing" | "elr" | "last_known_elr"), list()):
+        case (("replicas" | "isr" | "adding" | "removing" | "elr" | "last_known_elr" | "renewers"), list()):
             return tuple(value)
         case _:
             return value

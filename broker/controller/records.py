@@ -167,6 +167,24 @@ class RemoveUserScramCredentialRecord:
     mechanism: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationTokenRecord:
+    """A new token, or one whose time of expiry has changed. Its secret is not in it."""
+
+    token_id: str
+    owner: str  # as in User:alice
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int  # wall clock
+    expires_ms: int
+    ends_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveDelegationTokenRecord:
+    token_id: str
+
+
 MetadataRecord = (
     FeatureLevelRecord
     | RegisterBrokerRecord
@@ -184,4 +202,6 @@ MetadataRecord = (
     | RemoveAccessControlEntryRecord
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
 )

@@ -20,6 +20,7 @@ from broker.controller.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -28,6 +29,7 @@ from broker.controller.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
+from broker.security.delegation import DelegationToken
 
 
 def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
@@ -40,6 +42,7 @@ def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
         *_quotas(image),
         *_acls(image),
         *_scram_credentials(image),
+        *map(token_record, image.delegation_tokens.values()),
         # The owner of the last block mattered only when it was given out.
         ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id),
     )
@@ -121,3 +124,15 @@ def _scram_credentials(image: MetadataImage) -> Iterator[MetadataRecord]:
                 server_key=credential.server_key,
                 iterations=credential.iterations,
             )
+
+
+def token_record(token: DelegationToken) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        token_id=token.token_id,
+        owner=token.owner,
+        requester=token.requester,
+        renewers=token.renewers,
+        issued_ms=token.issued_ms,
+        expires_ms=token.expires_ms,
+        ends_ms=token.ends_ms,
+    )

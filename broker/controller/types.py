@@ -26,6 +26,7 @@ from broker.controller.security_types import (
     DeleteAcls,
     DeleteAclsResponse,
 )
+from broker.controller.token_types import TokenRequest, TokenResponse
 from broker.quorum.types import LogEntry
 
 # -- events from the quorum -------------------------------------------------------------------------------------------
@@ -327,6 +328,7 @@ ControllerRequest = (
     | AlterPartitionReassignments
     | UnregisterBroker
     | UpdateFeatures
+    | TokenRequest
 )
 ControllerResponse = (
     RegisterBrokerResponse
@@ -345,6 +347,7 @@ ControllerResponse = (
     | AlterPartitionReassignmentsResponse
     | UnregisterBrokerResponse
     | UpdateFeaturesResponse
+    | TokenResponse
 )
 ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest
 

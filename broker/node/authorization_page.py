@@ -54,7 +54,7 @@ def _lines() -> Iterator[str]:
 def _rows(key: ApiKey, rule: Rule) -> Iterator[str]:
     name = "".join(part.capitalize() for part in key.name.split("_"))
     if not rule.needs:
-        yield f"| {name} | - | - | everybody may |"
+        yield f"| {name} | - | - | {rule.note or 'everybody may'} |"
     for position, need in enumerate(rule.needs):
         note = f" {rule.note}" if rule.note and not position else ""
         yield (

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 from typing import Any
 
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
+from broker.controller.token_types import RemoveExpiredTokens
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.cluster.access_lists import authorizer_of, follow
 from broker.node.cluster.controller_client import ControllerClient
@@ -35,7 +37,7 @@ from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
 from broker.node.net.dialling import internal_dialler
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
-from broker.node.process.clock import monotonic_ms
+from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.process.tasks import Tasks
@@ -50,7 +52,8 @@ from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
 from broker.node.telemetry.service import Telemetry
-from broker.security.scram import MECHANISM_NUMBERS, ScramCredential
+from broker.security.delegation import SALT_BYTES, TokenKeys
+from broker.security.scram import MECHANISM_NUMBERS, ScramCredential, TokenLogin
 from broker.wire.apis import ApiKey, Listener
 
 RECOVERY_POLL_MS = 10
@@ -208,6 +211,7 @@ class Broker:
         denials = None
         if self._authorizer is not None:
             denials = DenialLog(logger=self.logger, authorizer=self._authorizer, now_ms=monotonic_ms)
+        self._token_keys = TokenKeys(config.delegation_token_secret_key)
         services = Services(
             config=config,
             logger=self.logger,
@@ -229,6 +233,7 @@ class Broker:
             producer_ids=self._producer_ids,
             verifier=self._verifier,
             telemetry=self._telemetry,
+            token_keys=self._token_keys,
             spawn=self._tasks.spawn,
             offered=frozenset(HANDLERS) - (frozenset() if self._telemetry.is_on else _TELEMETRY_APIS),
         )
@@ -241,10 +246,25 @@ class Broker:
             spawn=self._tasks.spawn,
             quotas=self._quotas,
             find_credential=self._find_credential,
+            find_token=self._find_token,
         )
 
     def _find_credential(self, mechanism: str, user: str) -> ScramCredential | None:
         return self._image().scram_credentials.get(user, {}).get(MECHANISM_NUMBERS[mechanism])
+
+    def _find_token(self, mechanism: str, token_id: str) -> TokenLogin | None:
+        if not self._token_keys.is_enabled:
+            return None
+        tokens, salt = self._image().delegation_tokens, secrets.token_bytes(SALT_BYTES)
+        return self._token_keys.login(tokens, mechanism, token_id, wall_ms=wall_ms(), salt=salt)
+
+    async def _run_token_sweeps(self) -> None:
+        """Until cancelled: tokens that have expired are removed, if this node leads the quorum."""
+        while True:
+            await asyncio.sleep(self.config.delegation_token_expiry_check_interval_ms / 1000)
+            self.metadata.controller_request(
+                lambda token: RemoveExpiredTokens(token=token, wall_ms=wall_ms()), lambda answer: None
+            )
 
     def _image(self) -> MetadataImage:
         return self.metadata.image
@@ -272,6 +292,8 @@ class Broker:
         spawn(self._replicas.cleaner.run())
         spawn(self._server.run_idle_sweeps())
         spawn(self._groups.run_retention())
+        if self._token_keys.is_enabled:
+            spawn(self._run_token_sweeps())
         self.journal.write("started")
         self.logger.info("started", log_dirs=self.config.log_dirs)
         if self.config.harness_discard:

@@ -21,9 +21,6 @@ KAFKA_APIS_FILE = Path(__file__).with_name("kafka_apis.tsv")
 
 # Why an API of Kafka 4.3 is not here. A key that is missing in both tables fails a test.
 NOT_IMPLEMENTED: dict[str, str] = {
-    "there are no delegation tokens": (
-        "CREATE_DELEGATION_TOKEN RENEW_DELEGATION_TOKEN EXPIRE_DELEGATION_TOKEN DESCRIBE_DELEGATION_TOKEN"
-    ),
     "share groups (KIP-932)": (
         "SHARE_GROUP_HEARTBEAT SHARE_GROUP_DESCRIBE SHARE_FETCH SHARE_ACKNOWLEDGE INITIALIZE_SHARE_GROUP_STATE "
         "READ_SHARE_GROUP_STATE WRITE_SHARE_GROUP_STATE DELETE_SHARE_GROUP_STATE READ_SHARE_GROUP_STATE_SUMMARY "
@@ -47,12 +44,6 @@ zstd; older message formats are refused, as by Kafka since 4.0 (KIP-724). A requ
 connection, but for ApiVersions, which is answered with UNSUPPORTED_VERSION (KIP-511).
 """
 _LISTENERS = {Listener.CLIENT: "clients", Listener.INTER_BROKER: "brokers", Listener.CONTROLLER: "controllers"}
-_ELSEWHERE = {
-    ApiKey.ENVELOPE: (
-        "broker/node/handlers/forwarding.py",
-        "A request that a broker passes on to the controller (KIP-590).",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +93,6 @@ def _row(key: ApiKey, theirs: KafkaApi | None) -> str:
 
 def _remarks(key: ApiKey) -> tuple[str, str]:
     """The handler's file and its docstring, without the name and versions that the row has already."""
-    if key in _ELSEWHERE:
-        return _ELSEWHERE[key]
     module = importlib.import_module(TABLE[key].module)
     text = " ".join((module.__doc__ or "").split())
     head, _, rest = text.partition(":")

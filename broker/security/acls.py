@@ -90,6 +90,8 @@ SUPPORTED: Mapping[ResourceType, frozenset[Operation]] = {
             Operation.DESCRIBE,
         }
     ),
+    ResourceType.DELEGATION_TOKEN: frozenset({Operation.DESCRIBE}),
+    ResourceType.USER: frozenset({Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS}),
 }
 
 

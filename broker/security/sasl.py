@@ -16,6 +16,7 @@ class Outcome:
 
     token: bytes
     user: str | None = None
+    is_by_token: bool = False  # a delegation token proved who it is
     expires_ms: int | None = None  # wall clock: when what the user showed is no longer valid; None: it does not end
 
 

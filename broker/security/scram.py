@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from broker.security.sasl import Outcome, SaslRefusedError
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+TOKEN_EXTENSION: Final = "tokenauth"  # in the client's first message: the name is that of a delegation token
 MECHANISM_NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # in Kafka's requests and records
 # Kafka's bounds. Fewer iterations would give the password away cheaply, more would keep clients busy for seconds.
 ITERATIONS_MIN: Final = 4096
@@ -36,6 +37,19 @@ class ScramCredential:
 
 # (mechanism, user) -> its credential; None: there is no such user.
 FindCredential: TypeAlias = Callable[[str, str], ScramCredential | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogin:
+    """A delegation token (KIP-48), as far as a SCRAM server needs it to let its holder in."""
+
+    credential: ScramCredential = field(repr=False)
+    user: str  # its owner
+    expires_ms: int  # wall clock
+
+
+# (mechanism, token id) -> what lets its holder in; None: there is no such token, or it has expired.
+FindToken: TypeAlias = Callable[[str, str], TokenLogin | None]
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
@@ -58,9 +72,14 @@ def credential_of(mechanism: str, salted: bytes, *, salt: bytes, iterations: int
 class ScramServer:
     """One exchange: `client-first`, our challenge, `client-final`, our proof. Channel binding is not offered."""
 
-    def __init__(self, mechanism: str, find: FindCredential, *, nonce: str) -> None:
-        """`nonce`: fresh and secret for each exchange, printable ASCII without a comma."""
-        self._mechanism, self._find, self._nonce = mechanism, find, nonce
+    def __init__(
+        self, mechanism: str, find: FindCredential, *, nonce: str, find_token: FindToken | None = None
+    ) -> None:
+        """`nonce`: fresh and secret for each exchange, printable ASCII without a comma. `find_token`: of delegation
+        tokens; None: nobody logs in by one."""
+        self._mechanism, self._find, self._find_token, self._nonce = mechanism, find, find_token, nonce
+        self._is_by_token = False
+        self._expires_ms: int | None = None  # of the delegation token
         self._hash = HASHES[mechanism]
         self._credential: ScramCredential | None = None
         self._user = self._gs2 = ""
@@ -72,8 +91,6 @@ class ScramServer:
 
     def _first(self, token: bytes) -> Outcome:
         flag, authorization, bare = _client_first(token)
-        if "tokenauth=true" in bare.split(",")[2:]:
-            raise SaslRefusedError(REFUSED.format(self._mechanism))  # by a delegation token: there are none
         fields = _fields(bare)
         names = [name for name, _ in fields[:2]]
         if names != ["n", "r"]:
@@ -83,14 +100,27 @@ class ScramServer:
             raise SaslRefusedError("Authentication failed: Client requested an authorization id that is different")
         if not nonce:
             raise SaslRefusedError("Invalid SCRAM client first message format")
-        credential = self._find(self._mechanism, user)
-        if credential is None:
-            raise SaslRefusedError(REFUSED.format(self._mechanism))
-        self._credential, self._user, self._gs2, self._nonce = credential, user, flag, nonce + self._nonce
+        self._is_by_token = dict(fields[2:]).get(TOKEN_EXTENSION, "").lower() == "true"
+        credential = self._credential_of(user)
+        self._credential, self._gs2, self._nonce = credential, flag, nonce + self._nonce
         salt = base64.b64encode(credential.salt).decode()
         challenge = f"r={self._nonce},s={salt},i={credential.iterations}".encode()
         self._so_far = bare.encode() + b"," + challenge
         return Outcome(token=challenge)
+
+    def _credential_of(self, name: str) -> ScramCredential:
+        """Of a user, or of a delegation token with this id: then the user is its owner."""
+        if self._is_by_token:
+            login = None if self._find_token is None else self._find_token(self._mechanism, name)
+            if login is None:
+                raise SaslRefusedError(REFUSED.format(self._mechanism))
+            self._user, self._expires_ms = login.user, login.expires_ms
+            return login.credential
+        credential = self._find(self._mechanism, name)
+        if credential is None:
+            raise SaslRefusedError(REFUSED.format(self._mechanism))
+        self._user = name
+        return credential
 
     def _final(self, credential: ScramCredential, token: bytes) -> Outcome:
         message = _text(token)
@@ -109,7 +139,12 @@ class ScramServer:
         if not hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key):
             raise SaslRefusedError(REFUSED.format(self._mechanism))
         ours = hmac.digest(credential.server_key, signed, self._hash)
-        return Outcome(token=b"v=" + base64.b64encode(ours), user=self._user)
+        return Outcome(
+            token=b"v=" + base64.b64encode(ours),
+            user=self._user,
+            is_by_token=self._is_by_token,
+            expires_ms=self._expires_ms,
+        )
 
 
 def _client_first(token: bytes) -> tuple[str, str, str]:
@@ -122,10 +157,11 @@ def _client_first(token: bytes) -> tuple[str, str, str]:
 
 
 def _fields(message: str) -> list[tuple[str, str]]:
-    fields = [(part[:1], part[2:]) for part in message.split(",") if part[1:2] == "="]
-    if len(fields) != message.count(",") + 1:
+    """Names are letters. One of several letters is an extension of Kafka's."""
+    parts = [part.partition("=") for part in message.split(",")]
+    if not all(separator and name.isascii() and name.isalpha() for name, separator, _ in parts):
         raise SaslRefusedError("Invalid SCRAM message format")
-    return fields
+    return [(name, value) for name, _, value in parts]
 
 
 def _unescaped(name: str) -> str:

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from broker.wire.encoder import FIXED_CODES, STRING_BYTES_MAX
 from broker.wire.errors import RemoteProtocolError, error_code
-from broker.wire.messages import ZERO_UUID, FieldShape, Message, MessageType, field_shapes
+from broker.wire.messages import ZERO_UUID, FieldShape, Message, MessageType, field_shapes, to_long_duration
 from broker.wire.varints import read_uvarint
 
 
@@ -142,7 +142,7 @@ def _to_time(value: int) -> datetime | None:
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "error_code": error_code,
     "timedelta_i32": _to_duration,
-    "timedelta_i64": _to_duration,
+    "timedelta_i64": to_long_duration,
     "uuid": _to_uuid,
     "datetime_i64": _to_time,
 }

@@ -133,6 +133,7 @@ def _is_optional_array(field: Field[Any]) -> bool:
     return type(None) in getattr(field.type, "__args__", ())
 
 
+_DURATION_MS_MAX = 86_400_000 * 999_999_999
 _ZERO: dict[str, Any] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), 0),
     "float64": 0.0,
@@ -175,7 +176,9 @@ def _converter(shape: FieldShape) -> Callable[[Any], Any] | None:
         return lambda values: None if values is None else tuple([convert(value) for value in values])
     if shape.is_array:
         return lambda values: None if values is None else tuple(values)
-    if shape.kafka_type.startswith("timedelta"):
+    if shape.kafka_type == "timedelta_i64":
+        return lambda value: to_long_duration(value) if isinstance(value, int) else value
+    if shape.kafka_type == "timedelta_i32":
         return lambda value: timedelta(milliseconds=value) if isinstance(value, int) else value
     if shape.kafka_type == "error_code":
         return lambda value: value if isinstance(value, ErrorCode) else ErrorCode(value)
@@ -223,6 +226,11 @@ def _names_of_all_versions(message_type: MessageType) -> frozenset[str]:
 
 def _entities(values: Iterable[Any], module_name: str) -> Iterable[MessageType]:
     return [value for value in values if isinstance(value, type) and value.__module__ == module_name]
+
+
+def to_long_duration(value: int) -> timedelta:
+    """Some write the largest number of milliseconds for "as long as possible": more than Python's durations hold."""
+    return timedelta(milliseconds=min(max(value, -_DURATION_MS_MAX), _DURATION_MS_MAX))
 
 
 def to_ms(value: timedelta | datetime | int | None) -> int:

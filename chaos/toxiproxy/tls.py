@@ -14,7 +14,7 @@ from typing import Final
 from chaos.toxiproxy.errors import ApiError
 
 _UPSTREAM: Final = {"ca_file": str, "certificate_file": str, "server_name": str, "is_hostname_checked": bool}
-_LISTEN: Final = {"certificate_file": str}
+_LISTEN: Final = {"certificate_file": str, "client_ca_file": str}
 
 
 def _check_fields(name: str, fields: Mapping[str, object], known: Mapping[str, type]) -> None:
@@ -27,9 +27,11 @@ def _check_fields(name: str, fields: Mapping[str, object], known: Mapping[str, t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenTls:
-    """`certificate_file`: key and chain that the proxy shows to its clients. It asks for no certificate of theirs."""
+    """`certificate_file`: key and chain that the proxy shows to its clients. `client_ca_file`: whose certificates
+    clients must have; empty: they need none."""
 
     certificate_file: str
+    client_ca_file: str = ""
 
     @classmethod
     def from_json(cls, fields: Mapping[str, object]) -> ListenTls:
@@ -45,12 +47,16 @@ class ListenTls:
         return made
 
     def to_json(self) -> dict[str, object]:
-        return {"certificate_file": self.certificate_file}
+        shown: dict[str, object] = {"certificate_file": self.certificate_file}
+        return shown | ({"client_ca_file": self.client_ca_file} if self.client_ca_file else {})
 
     def context(self) -> ssl.SSLContext:
         """OSError (ssl.SSLError is one) when the file is missing or holds something else."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate_file, password="")  # a key with a password is an error, not a question
+        if self.client_ca_file:
+            context.load_verify_locations(cafile=self.client_ca_file)
+            context.verify_mode = ssl.CERT_REQUIRED
         return context
 
 

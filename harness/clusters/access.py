@@ -43,6 +43,7 @@ _AUTHORIZER: Final = {
     # Brokers and controllers meet on listeners in plain text, on loopback, where everybody is ANONYMOUS.
     "super.users": f"User:{HARNESS};User:ANONYMOUS",
 }
+_NAME_OF_CERTIFICATE: Final = "RULE:^CN=([^,]+)$/$1/,DEFAULT"  # User:load rather than User:CN=load
 _JAVA_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 _JAVA_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
@@ -89,6 +90,9 @@ class MadeUpAccess:
             self.next_authority = Authority(self.directory / "next", "kafka-harness-next")
             trusted = self.authority.certificate.read_text() + self.next_authority.certificate.read_text()
             _write(self.trusted, trusted)
+        self._certificates: dict[str, Path] = {}  # by user
+        if self.authority is not None and wanted.is_mutual:
+            self._certificates = {user: self.authority.issue(user).store for user in (HARNESS, LOAD)}
         self.tokens = TokenEndpoint(self.directory, self.passwords) if wanted.mechanism == BEARER else None
         self.security = self._security_of(HARNESS)
         self.load_security = self._security_of(LOAD)
@@ -148,6 +152,8 @@ class MadeUpAccess:
         found = {"security.protocol": self.wanted.protocol.upper()}
         if self.authority is not None:
             found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.trusted)}
+        if user in self._certificates:
+            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._certificates[user])}
         if self.wanted.is_sasl:
             found["sasl.mechanism"] = self.wanted.mechanism
         if self.tokens is not None:
@@ -168,10 +174,17 @@ class MadeUpAccess:
         return self.authority.issue("proxies", hosts).store
 
     def _link(self, link: Link, store: Path | None) -> Link:
-        """Clients meet TLS at the proxy, and the proxy speaks TLS to the broker: what passes can be read in between."""
+        """Clients meet TLS at the proxy, and the proxy speaks TLS to the broker: what passes can be read in between.
+
+        Where clients must have certificates, the proxy asks for one of the same authority, and shows the load's to the
+        broker.
+        """
         if store is None or link.kind != "client":
             return link
-        return replace(link, listen_tls={"certificate_file": str(store)}, upstream_tls=self.security.proxy_tls())
+        listen_tls = {"certificate_file": str(store)}
+        if self.wanted.is_mutual:
+            listen_tls["client_ca_file"] = str(self.trusted)
+        return replace(link, listen_tls=listen_tls, upstream_tls=self.load_security.proxy_tls())
 
     def _node(self, node: NodeLayout) -> NodeLayout:
         own, hidden = self._broker_properties(node), self._logins()
@@ -208,6 +221,11 @@ class MadeUpAccess:
         if self.authority is not None:
             issued = self.authority.issue(f"broker-{node.broker_id}", [node.direct.host])
             own |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(issued.store)}
+        if self.wanted.is_mutual:
+            own |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.trusted)}
+            for name in SECURED:
+                own[f"listener.name.{name.lower()}.ssl.client.auth"] = "required"
+                own[f"listener.name.{name.lower()}.ssl.principal.mapping.rules"] = _NAME_OF_CERTIFICATE
         if self.wanted.is_sasl:
             own["sasl.enabled.mechanisms"] = self.wanted.mechanism
         if self.wanted.is_authorized:

@@ -101,9 +101,8 @@ class SecurityChanges:
         assert self._proxies is not None
         client, name = self._proxies.kafka(self._links[broker].name)
         upstream = {**(self._links[broker].upstream_tls or {}), "server_name": self._links[broker].upstream.host}
-        client.secure(
-            name, listen_tls={"certificate_file": str(store)}, upstream_tls={**upstream, "ca_file": str(trusted)}
-        )
+        listen = {**(self._links[broker].listen_tls or {}), "certificate_file": str(store)}
+        client.secure(name, listen_tls=listen, upstream_tls={**upstream, "ca_file": str(trusted)})
 
     def _tell(self, broker: int, store: Path) -> None:
         """The broker validates what it is told itself, so it is told itself. Ends when it shows the certificate."""
@@ -123,6 +122,8 @@ class SecurityChanges:
         """Two handshakes: one that takes any certificate and reads it, and one as a client of the load does it."""
         blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         blind.check_hostname, blind.verify_mode = False, ssl.CERT_NONE
+        if own := self._access.load_security.certificate_file:
+            blind.load_cert_chain(own)
         fingerprint, outcome = "", _NO_ANSWER
         try:
             with _handshake(address, blind) as opened:

@@ -35,6 +35,7 @@ from runlog.records.member_journal import (
     RecordsDelivered,
 )
 from workloads.clients import BUILTIN
+from workloads.clients.java.bearer import jvm_options, with_login
 from workloads.clients.java.build import PROGRAM
 from workloads.members import COPIERS, JAVA
 from workloads.members.spec import spec_text, to_properties
@@ -225,7 +226,13 @@ class MemberProcesses:
             write_json(Path(f"{stem}.json"), self._context.redactor.document(to_json(spec)))
             # The spec itself goes by stdin: it may hold passwords.
             if spec.client == JAVA:
-                command, told = _java_command("copier" if spec.is_copier else "member"), to_properties(spec)
+                login = replace(
+                    spec,
+                    properties=with_login(spec.properties),
+                    producer_properties=with_login(spec.producer_properties),
+                )
+                command = _java_command("copier" if spec.is_copier else "member", jvm_options(spec.properties))
+                told = to_properties(login)
             else:
                 command, told = (sys.executable, "-m", "workloads.members", STDIN), spec_text(spec)
             process = spawn(f"member {name}", command, stderr_path=self.stderr_path, stdin=told.encode())
@@ -362,8 +369,8 @@ def _spec(
     )
 
 
-def _java_command(mode: str) -> tuple[str, ...]:
-    """`mode`: of the Java program (workloads/clients/java/Client.java)."""
+def _java_command(mode: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    """`mode`: of the Java program (workloads/clients/java/Client.java). `options`: further ones of the JVM."""
     runtime = client_runtime(JAVA)
-    return (runtime["java.command"], "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+    return (runtime["java.command"], "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options, "-cp",
             runtime["java.classpath"], PROGRAM, mode, STDIN)  # fmt: skip

@@ -25,8 +25,11 @@ SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"
         ({**SASL, "sasl.jaas.config": f"{SCRAM} required username=a;"}, "has no password"),
         ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": "M required;"}, "a source of tokens"),
         ({**SASL, "sasl.login.callback.handler.class": "com.example.Handler"}, "a Python function"),
-        ({"security.protocol": "SSL", "ssl.truststore.location": "x"}, "ssl.truststore.type: is JKS"),
-        ({"security.protocol": "SSL", "ssl.keystore.location": "x", "ssl.keystore.type": "PKCS12"}, "reads PEM"),
+        ({"security.protocol": "SSL", "ssl.truststore.certificates": "x"}, "ssl.truststore.type: is JKS"),
+        (
+            {"security.protocol": "SSL", "ssl.keystore.key": "x", "ssl.keystore.type": "PKCS12"},
+            "settings is PEM",
+        ),
         ({"security.protocol": "SSL", "ssl.keystore.key": "k", "ssl.keystore.type": "PEM"}, "belong together"),
         ({"security.protocol": "SSL", "ssl.enabled.protocols": "TLSv1.1"}, "expected one of TLSv1.2, TLSv1.3"),
         ({"ssl.ca.location": "x"}, "unknown property 'ssl.ca.location'"),

@@ -116,6 +116,9 @@ def test_every_honoured_field_is_read_somewhere() -> None:
         assert uses, f"{field.name} is read nowhere: honoured?"
 
 
+_TLS = "listener.security.protocol.map=INTERNAL:SSL,CONTROLLER:PLAINTEXT\n"
+
+
 def test_what_has_no_effect_is_told_and_what_is_refused_fails(tmp_path: Path) -> None:
     _, warnings = loaded(tmp_path, "num.io.threads=8\ngroup.share.max.size=5\nnode.idd=3\n")
     assert [warning.partition("server.properties:")[2] for warning in warnings] == [
@@ -124,7 +127,7 @@ def test_what_has_no_effect_is_told_and_what_is_refused_fails(tmp_path: Path) ->
         "7: unknown key node.idd, ignored; did you mean node.id?",
     ]
     for line, part in (
-        ("ssl.keystore.password=x", "ssl.key.password is that of the key"),
+        (f"{_TLS}ssl.keystore.location=x\nssl.keystore.password=x", "ssl.key.password is that of the key"),
         ("authorizer.class.name=org.example.A", "other Java classes cannot be loaded"),
         ("super.users=admin", "expected TYPE:NAME"),
         ("remote.log.storage.system.enable=true", "tiered storage"),

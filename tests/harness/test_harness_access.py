@@ -18,6 +18,7 @@ from harness.clusters.ports import PortAllocator
 from harness.errors import UsageError
 from harness.plan import build_plan
 from harness.suite import Suite
+from harness.sweep_plan import security_of
 from runlog.files.redaction import secrets_in
 
 
@@ -88,6 +89,35 @@ def test_clients_meet_a_secured_listener_and_no_secret_leaves_its_directory(
     assert list(tmp_path.rglob("*.pem")) == []
 
 
+@pytest.mark.parametrize("make", [reference, kafka])
+@pytest.mark.parametrize(("protocol", "mechanism"), [("ssl", ""), ("sasl_ssl", "PLAIN")])
+def test_clients_have_certificates_of_their_own_where_they_must(
+    make, protocol: str, mechanism: str, tmp_path: Path
+) -> None:  # type: ignore[no-untyped-def]
+    wanted = ClusterSecurity(protocol=protocol, mechanism=mechanism, is_mutual=True)
+    access = MadeUpAccess(tmp_path, wanted)
+    layout = access.applied(make(tmp_path))
+    stores = [each.properties["ssl.keystore.location"] for each in (access.security, access.load_security)]
+    assert [Path(each).name for each in stores] == ["harness.store.pem", "load.store.pem"]
+    assert layout.client_properties["ssl.keystore.location"] == stores[1]
+    assert Path(stores[1]).parent == access.directory
+    for node in layout.nodes:
+        for name in ("external", "direct"):
+            assert node.properties[f"listener.name.{name}.ssl.client.auth"] == "required"
+        assert node.properties["ssl.truststore.location"] == str(access.trusted)
+        assert "PRIVATE KEY" not in "".join(node.files.values())
+    for link in layout.links:
+        if link.kind == "client":
+            assert link.listen_tls is not None
+            assert link.upstream_tls is not None
+            assert link.listen_tls["client_ca_file"] == str(access.trusted)
+            assert link.upstream_tls["certificate_file"] == stores[1]
+    assert wanted.label == f"{protocol} {mechanism}".strip() + " with client certificates"
+    assert security_of_client(layout.client_properties).label == wanted.label
+    access.remove()
+    assert list(tmp_path.rglob("*.pem")) == []
+
+
 @pytest.mark.parametrize(
     ("protocol", "mechanism", "engine", "words"),
     [("ssl", "", "external", "--client-config FILE"), ("sasl_ssl", "PLAIN", "docker", "not for docker"),
@@ -140,3 +170,19 @@ def test_security_is_a_setting_of_a_sweep_and_each_value_has_a_cluster_of_its_ow
 def test_other_values_and_other_parts_of_the_cluster_are_refused(vary: dict[str, list[str]], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         build_plan(suite(vary=vary), lambda entry: (), seed=1, client="reference")
+
+
+def test_client_certificates_are_a_setting_of_a_suite_and_of_a_sweep() -> None:
+    ssl = {"client": {"auth": "required"}}
+    made = suite(vary={"cluster.ssl.client.auth": ["none", "required"], "cluster.security": ["ssl", "plaintext"]})
+    labels = {cell.security.label for cell in build_plan(made, lambda entry: (), seed=1, client="reference")}
+    assert labels == {"sasl_plaintext PLAIN", "ssl", "plaintext"}  # one at a time: the suite itself says sasl_plaintext
+    both = suite(vary={"cluster.ssl.client.auth": ["required"], "cluster.security": ["ssl"]}, design="grid")
+    assert "ssl with client certificates" in {
+        cell.security.label for cell in build_plan(both, lambda entry: (), seed=1, client="reference")
+    }
+    whole = made.model_copy(update={"cluster": made.cluster.model_validate({"security": "ssl", "ssl": ssl})})
+    assert security_of(whole).label == "ssl with client certificates"
+    nowhere = made.model_copy(update={"cluster": made.cluster.model_validate({"ssl": ssl})})
+    with pytest.raises(UsageError, match=r"cluster\.ssl\.client\.auth: required needs cluster\.security ssl"):
+        security_of(nowhere)

@@ -23,6 +23,7 @@ from workloads.clients.keywords import (
 )
 from workloads.clients.member_protocol import MemberSetup
 from workloads.clients.protocol import RECORDS_PER_POLL_MAX, ClientSetup, PropertyError
+from workloads.clients.security import TokenProvider
 from workloads.clients.values import check_consumer_together, check_producer_together
 
 RECORDS_PER_POLL_OF_A_MEMBER: Final = 500  # Kafka's own default of max.poll.records
@@ -48,6 +49,7 @@ class KeywordLibrary:
     refused: Mapping[str, str]
     consumer: Mapping[str, Keyword]
     package_for_codec: Callable[[str], str | None]  # the package that must be installed first; None: none is missing
+    token_provider: TokenProvider  # of OAUTHBEARER, in the library's own form
 
     def check_properties(self, properties: Mapping[str, str]) -> None:
         self.producer_arguments(properties)
@@ -59,7 +61,9 @@ class KeywordLibrary:
 
     def producer_arguments(self, properties: Mapping[str, str]) -> dict[str, object]:
         """PropertyError names the first property that the library lacks, or a codec whose package is missing."""
-        arguments = keyword_arguments(self.name, "producer", properties, self.producer, self.refused)
+        arguments = keyword_arguments(
+            self.name, "producer", properties, self.producer, self.refused, self.token_provider
+        )
         codec = arguments.get("compression_type")
         if codec is not None and (package := self.package_for_codec(str(codec))):
             raise PropertyError(self.name, "compression.type", f"{codec} needs the package {package}; gzip needs none")
@@ -95,7 +99,9 @@ class KeywordLibrary:
         }
 
     def _consumer_arguments(self, properties: Mapping[str, str]) -> dict[str, object]:
-        return keyword_arguments(self.name, "consumer", properties, self.consumer, _CONSUMER_REFUSED)
+        return keyword_arguments(
+            self.name, "consumer", properties, self.consumer, _CONSUMER_REFUSED, self.token_provider
+        )
 
 
 def _where(bootstrap_servers: str, group_id: str | None, start: Literal["earliest", "latest"]) -> Mapping[str, object]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from workloads.clients.protocol import PropertyError, is_true, no_such_property
-from workloads.clients.security import is_security, python_security
+from workloads.clients.security import TokenProvider, is_security, python_security
 from workloads.clients.values import Scope, check_values
 
 Convert = Callable[[str], object]
@@ -67,12 +67,14 @@ def keyword_arguments(
     properties: Mapping[str, str],
     table: Mapping[str, Keyword],
     refused: Mapping[str, str],
+    provider: TokenProvider,
 ) -> dict[str, object]:
     """PropertyError for the first property that is refused, unknown, or has a value that cannot be read.
 
     `refused` says for each property why this client does not have it and what to do instead.
     """
-    arguments = python_security(client, {name: value for name, value in properties.items() if is_security(name)})
+    security = {name: value for name, value in properties.items() if is_security(name)}
+    arguments = python_security(client, security, provider)
     for name, value in properties.items():
         if is_security(name):
             continue

@@ -7,16 +7,22 @@ tests/workloads/test_workloads_clients.py and, against a real cluster, tests/har
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from broker.client.core.security_config import is_security
+from broker.client.core.errors import ConfigurationError
+from broker.client.core.security_config import is_security, parse_security
+from broker.client.tokens import token_source
 from broker.security.jaas import parse_jaas
 from workloads.clients.protocol import PropertyError
 
-__all__ = ["is_security", "librdkafka_security", "python_security"]
+__all__ = ["TokenProvider", "is_security", "librdkafka_security", "python_security"]
 _PEM_HINT = "this client reads PEM: convert the store (keytool -list -rfc, openssl pkcs12) and say type=PEM"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_PYTHON_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_BEARER = "OAUTHBEARER"
+_PYTHON_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", _BEARER)
+# A function that gives a valid token -> what the library wants in its place.
+TokenProvider: TypeAlias = Callable[[Callable[[], str]], object]
 # The client credentials grant. librdkafka's names are those that Kafka had before 4.1.
 _OF_TOKENS = {
     "sasl.oauthbearer.token.endpoint.url": "sasl.oauthbearer.token.endpoint.url",
@@ -59,8 +65,11 @@ def librdkafka_security(client: str, properties: Mapping[str, str]) -> dict[str,
     return settings
 
 
-def python_security(client: str, properties: Mapping[str, str]) -> dict[str, object]:
-    """Keyword arguments that aiokafka and kafka-python share. PropertyError names what cannot be set or read."""
+def python_security(client: str, properties: Mapping[str, str], provider: TokenProvider) -> dict[str, object]:
+    """Keyword arguments that aiokafka and kafka-python share. PropertyError names what cannot be set or read.
+
+    Both libraries leave it to the program to get tokens. They get them as the client `reference` does.
+    """
     protocol = properties.get("security.protocol", "PLAINTEXT")
     if protocol not in _PROTOCOLS:
         raise PropertyError(client, "security.protocol", f"got {protocol!r}, expected one of {', '.join(_PROTOCOLS)}")
@@ -71,7 +80,7 @@ def python_security(client: str, properties: Mapping[str, str]) -> dict[str, obj
             raise PropertyError(client, name, f"has no effect with security.protocol={protocol}")
         if name == "ssl.truststore.password":
             raise PropertyError(client, name, f"a PEM file has none; {_PEM_HINT}")
-        if name not in ("security.protocol", "sasl.mechanism", "sasl.jaas.config", *_TLS):
+        if name not in ("security.protocol", "sasl.mechanism", "sasl.jaas.config", *_OF_TOKENS, *_TLS):
             raise PropertyError(client, name, "the library has no equivalent")
     arguments: dict[str, object] = {"security_protocol": protocol} if "security.protocol" in properties else {}
     if protocol.startswith("SASL"):
@@ -79,12 +88,25 @@ def python_security(client: str, properties: Mapping[str, str]) -> dict[str, obj
         if mechanism not in _PYTHON_MECHANISMS:
             expected = ", ".join(_PYTHON_MECHANISMS)
             raise PropertyError(client, "sasl.mechanism", f"is {mechanism}, expected one of {expected}")
-        found = _credentials(client, properties.get("sasl.jaas.config", ""))
-        arguments |= {"sasl_mechanism": mechanism, "sasl_plain_username": found["sasl.username"],
-                      "sasl_plain_password": found["sasl.password"]}  # fmt: skip
+        arguments["sasl_mechanism"] = mechanism
+        if mechanism == _BEARER:
+            arguments["sasl_oauth_token_provider"] = provider(_tokens(client, properties))
+        else:
+            found = _credentials(client, properties.get("sasl.jaas.config", ""))
+            arguments |= {"sasl_plain_username": found["sasl.username"], "sasl_plain_password": found["sasl.password"]}
     if protocol.endswith("SSL"):
         arguments["ssl_context"] = _tls_context(client, properties)
     return arguments
+
+
+def _tokens(client: str, properties: Mapping[str, str]) -> Callable[[], str]:
+    """Asks the token endpoint, and again before the token ends."""
+    wanted = {name: value for name, value in properties.items() if name.startswith(("security.", "sasl."))}
+    try:
+        return token_source(parse_security(wanted))
+    except ConfigurationError as error:
+        name, _, reason = str(error).partition(": ")
+        raise PropertyError(client, name, reason) from error
 
 
 def _tls_context(client: str, properties: Mapping[str, str]) -> ssl.SSLContext:

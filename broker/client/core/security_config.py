@@ -1,7 +1,7 @@
 """Settings of a client's security: security.protocol, ssl.* and sasl.*, by Kafka's names, with Kafka's defaults.
 
-Pure: no file is read here (`tls.py`, `tokens.py` do). Stores are PEM, in a file or in the setting itself. Java's own
-formats are refused by name. Shown by tests/broker_client/test_client_security_config.py.
+Pure: no file is read here (`tls.py`, `tokens.py` do). Stores are PEM, in a file or in the setting itself, or a file of
+PKCS12. Shown by tests/broker_client/test_client_security_config.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from broker.client.core.oauth import CLAIM_PREFIX
 from broker.client.core.sasl import BEARER, MECHANISMS
 from broker.client.core.settings import INT32_MAX, parse_properties, setting
 from broker.security.jaas import JaasEntry, parse_jaas
+from broker.security.keystores import STORE_TYPES
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PEM: Final = "PEM"
-# Kafka's defaults of these are Java's formats, which cannot be read here. Only a store that is given must be PEM.
-JAVA_STORES: Final = ("JKS", "PKCS12")
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 TOKEN_HANDLER: Final = "sasl.login.callback.handler.class"
 TokenProvider: TypeAlias = Callable[[], str]
@@ -38,10 +37,12 @@ class SecurityConfig:
     ssl_keystore_certificate_chain: str = setting("", is_secret=True)
     ssl_keystore_key: str = setting("", is_secret=True)
     ssl_keystore_location: str = setting("")
-    ssl_keystore_type: str = setting("JKS", choices=(PEM, *JAVA_STORES))
+    ssl_keystore_password: str = setting("", is_secret=True)
+    ssl_keystore_type: str = setting("JKS", choices=STORE_TYPES)
     ssl_truststore_certificates: str = setting("", is_secret=True)
     ssl_truststore_location: str = setting("")
-    ssl_truststore_type: str = setting("JKS", choices=(PEM, *JAVA_STORES))
+    ssl_truststore_password: str = setting("", is_secret=True)
+    ssl_truststore_type: str = setting("JKS", choices=STORE_TYPES)
     sasl_jaas_config: str = setting("", is_secret=True)
     sasl_login_connect_timeout_ms: int = setting(0, low=0, high=INT32_MAX)
     sasl_login_read_timeout_ms: int = setting(0, low=0, high=INT32_MAX)
@@ -106,10 +107,9 @@ def _check_stores(config: SecurityConfig) -> None:
         ("keystore", config.ssl_keystore_location, config.ssl_keystore_key or config.ssl_keystore_certificate_chain),
     ):
         store_type = config.ssl_truststore_type if kind == "truststore" else config.ssl_keystore_type
-        if (location or inline) and store_type != PEM:
+        if inline and store_type != PEM:
             raise ConfigurationError(
-                f"ssl.{kind}.type: is {store_type}, this client reads PEM: convert the store "
-                f"(keytool -list -rfc, openssl pkcs12) and set ssl.{kind}.type=PEM"
+                f"ssl.{kind}.type: is {store_type}, and what stands in the settings is PEM: set ssl.{kind}.type=PEM"
             )
         if location and inline:
             raise ConfigurationError(f"ssl.{kind}.location: the store is given twice, as a file and in the settings")

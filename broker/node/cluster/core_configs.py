@@ -44,6 +44,9 @@ def controller_config(config: NodeConfig) -> ControllerConfig:
             "group.consumer.min.heartbeat.interval.ms": config.group_consumer_min_heartbeat_interval_ms,
             "group.consumer.max.heartbeat.interval.ms": config.group_consumer_max_heartbeat_interval_ms,
         },
+        delegation_token_secret_key=config.delegation_token_secret_key,
+        delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+        delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
         topic_defaults=topic_defaults(config),
         partitions_max=partitions_with_descriptors(),
     )

@@ -48,6 +48,10 @@ class LocalRequest:
         return ANONYMOUS  # nobody asks: what a broker asks of itself is neither authorized nor limited
 
     @property
+    def peer_host(self) -> str:
+        return ""  # it comes from no address
+
+    @property
     def is_open(self) -> bool:
         return not self.future.done()
 

@@ -6,9 +6,10 @@ broker next finds it. `request_as` and `response_as` carry a message over to ano
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ipaddress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from broker.controller.image import MetadataImage
 from broker.node.handlers.services import Services
@@ -17,8 +18,11 @@ from broker.node.net.requests import AnyRequest, Asked
 from broker.node.process.clock import monotonic_ms
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
+from broker.wire.codec import decode_response, encode_request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message, build, request_type, response_type, to_ms
+from broker.wire.messages import request as make_request
+from broker.wire.principals import encode_principal
 
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
@@ -28,6 +32,7 @@ TIMEOUT_MS_MIN = 1_000
 TIMEOUT_MS_MAX = 60_000
 DEFAULT_TIMEOUT_MS = 10_000
 VISIBLE_WITHIN_MS = 2_000
+_LENGTH_BYTES: Final = 4  # before a frame: an envelope holds it without
 
 
 def _always(image: MetadataImage, message: object, answer: object) -> bool:
@@ -53,6 +58,7 @@ class Forward(Generic[Asked, Answered]):
     )
     # The answer of a controller that was asked more than once.
     repeated: Callable[[Answered], Answered] | None = None
+    is_enveloped: bool = False  # the controller must know who asks
 
 
 def plain(message: object) -> object:
@@ -90,7 +96,8 @@ async def forward(
             message = how.sent(asked, timeout_ms)
         elif asked.version != how.version:
             message = request_as(api_key, how.version, message)
-        answer = await services.control.call(
+        ask = _ask_enveloped(services, asked) if how.is_enveloped else services.control.call
+        answer = await ask(
             api_key, how.version, message, timeout_ms=timeout_ms, on_repeat=lambda: repetitions.append(None)
         )
     except ChannelError as error:
@@ -103,3 +110,33 @@ async def forward(
     if repetitions and how.repeated is not None:
         answer = how.repeated(answer)
     asked.respond(response_as(api_key, asked.version, answer))
+
+
+def _ask_enveloped(services: Services, asked: AnyRequest[Any]) -> Callable[..., Awaitable[Any]]:
+    """As `ControllerClient.call`, for a request that goes in an Envelope with who asks (KIP-590). Any: of any API."""
+
+    async def ask(
+        api_key: ApiKey, version: int, message: Any, *, timeout_ms: int, on_repeat: Callable[[], object]
+    ) -> Any:
+        principal, host = asked.principal, asked.peer_host.removeprefix("/")
+        frame = b"".join(encode_request(api_key, version, 0, asked.client_id, message))
+        envelope = make_request(
+            ApiKey.ENVELOPE,
+            0,
+            request_data=frame[_LENGTH_BYTES:],
+            request_principal=encode_principal(principal.kind, principal.name, is_by_token=principal.is_by_token),
+            client_host_address=_address_bytes(host),
+        )
+        answer = await services.control.call(ApiKey.ENVELOPE, 0, envelope, timeout_ms=timeout_ms, on_repeat=on_repeat)
+        if answer.error_code is not ErrorCode.none or answer.response_data is None:
+            raise ChannelError(f"{api_key.name} in an envelope: {answer.error_code.name}")
+        return decode_response(api_key, version, bytes(answer.response_data))[1]
+
+    return ask
+
+
+def _address_bytes(host: str) -> bytes:
+    try:
+        return ipaddress.ip_address(host).packed
+    except ValueError:
+        return ipaddress.ip_address("0.0.0.0").packed  # of no socket with an address

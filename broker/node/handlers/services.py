@@ -30,6 +30,7 @@ from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.node.telemetry.service import Telemetry
 from broker.security.authorizer import Authorizer
+from broker.security.delegation import TokenKeys
 from broker.wire.errors import ErrorCode
 
 
@@ -55,6 +56,7 @@ class Services:
     producer_ids: ProducerIds
     verifier: TransactionVerifier
     telemetry: Telemetry
+    token_keys: TokenKeys
     spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
     offered: frozenset[int]  # API keys that have a handler
 

@@ -42,6 +42,10 @@ from broker.node.handlers import (
     api_35_describe_log_dirs,
     api_36_sasl_authenticate,
     api_37_create_partitions,
+    api_38_create_delegation_token,
+    api_39_renew_delegation_token,
+    api_40_expire_delegation_token,
+    api_41_describe_delegation_token,
     api_42_delete_groups,
     api_43_elect_leaders,
     api_44_incremental_alter_configs,
@@ -55,6 +59,7 @@ from broker.node.handlers import (
     api_55_describe_quorum,
     api_56_alter_partition,
     api_57_update_features,
+    api_58_envelope,
     api_60_describe_cluster,
     api_61_describe_producers,
     api_62_broker_registration,
@@ -123,6 +128,23 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.CREATE_PARTITIONS: Row(
         controller=api_37_create_partitions.CONTROLLER, forward=api_37_create_partitions.FORWARD
     ),
+    ApiKey.CREATE_DELEGATION_TOKEN: Row(
+        controller=api_38_create_delegation_token.CONTROLLER,
+        forward=api_38_create_delegation_token.FORWARD,
+        refusal=api_38_create_delegation_token.refusal,
+        refusal_of_entitled=api_38_create_delegation_token.refusal_of_entitled,
+    ),
+    ApiKey.RENEW_DELEGATION_TOKEN: Row(
+        controller=api_39_renew_delegation_token.CONTROLLER,
+        forward=api_39_renew_delegation_token.FORWARD,
+        refusal=api_39_renew_delegation_token.refusal,
+    ),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: Row(
+        controller=api_40_expire_delegation_token.CONTROLLER,
+        forward=api_40_expire_delegation_token.FORWARD,
+        refusal=api_40_expire_delegation_token.refusal,
+    ),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: Row(handle=api_41_describe_delegation_token.handle),
     ApiKey.DELETE_GROUPS: Row(handle=api_42_delete_groups.handle),
     ApiKey.ELECT_LEADERS: Row(
         controller=api_43_elect_leaders.CONTROLLER,
@@ -156,6 +178,7 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.DESCRIBE_QUORUM: Row(handle=api_55_describe_quorum.handle, forward=api_55_describe_quorum.FORWARD),
     ApiKey.ALTER_PARTITION: Row(controller=api_56_alter_partition.CONTROLLER),
     ApiKey.UPDATE_FEATURES: Row(controller=api_57_update_features.CONTROLLER, forward=api_57_update_features.FORWARD),
+    ApiKey.ENVELOPE: Row(handle=api_58_envelope.handle),
     ApiKey.FETCH_SNAPSHOT: Row(handle=voters.handle),
     ApiKey.DESCRIBE_CLUSTER: Row(handle=api_60_describe_cluster.handle),
     ApiKey.DESCRIBE_PRODUCERS: Row(handle=api_61_describe_producers.handle),

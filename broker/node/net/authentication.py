@@ -29,7 +29,7 @@ from broker.node.settings.security import SaslSettings
 from broker.security.oauthbearer import OAuthBearerServer
 from broker.security.plain import PlainServer
 from broker.security.sasl import Outcome, SaslRefusedError, SaslServer
-from broker.security.scram import FindCredential, ScramServer
+from broker.security.scram import FindCredential, FindToken, ScramServer
 from broker.security.tokens import Accepted, Rules, UnknownKeyError, accept
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode, RemoteProtocolError
@@ -56,20 +56,27 @@ class Authenticated(Protocol):
 
 
 class Authenticator:
-    """`find` tells the SCRAM credentials; `keys` those of signed tokens, None: tokens are not signed."""
+    """`find` tells the SCRAM credentials, `find_token` those of delegation tokens. `keys` are those of signed tokens,
+    None: tokens are not signed."""
 
     def __init__(
-        self, *, settings: SaslSettings, find: FindCredential, keys: SigningKeys | None, warnings: SparseWarnings
+        self,
+        *,
+        settings: SaslSettings,
+        find: FindCredential,
+        find_token: FindToken,
+        keys: SigningKeys | None,
+        warnings: SparseWarnings,
     ) -> None:
         self.settings, self.warnings = settings, warnings
-        self._find, self._keys = find, keys
+        self._find, self._find_token, self._keys = find, find_token, keys
 
     def server(self, mechanism: str) -> SaslServer:
         if mechanism == "PLAIN":
             return PlainServer(lambda: self.settings.entries["PLAIN"].users)
         if mechanism == "OAUTHBEARER":
             return OAuthBearerServer(self._accept)
-        return ScramServer(mechanism, self._find, nonce=secrets.token_hex(16))
+        return ScramServer(mechanism, self._find, nonce=secrets.token_hex(16), find_token=self._find_token)
 
     def lifetime_ms(self, mechanism: str, expires_ms: int | None) -> int | None:
         """Of a session that begins now; None: it does not end."""
@@ -244,8 +251,7 @@ class Authentication:
         self.closed()  # the time limit
         self._server, self._state = None, _State.DONE
         self._connection.limit_frames(None)
-        if not self._is_again:
-            self._connection.principal = Principal("User", outcome.user)
+        self._connection.principal = Principal("User", outcome.user, is_by_token=outcome.is_by_token)
         lifetime_ms = self._authenticator.lifetime_ms(self._mechanism, outcome.expires_ms)
         self._ends_ms = None if lifetime_ms is None else monotonic_ms() + lifetime_ms
         return lifetime_ms or 0

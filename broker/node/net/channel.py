@@ -5,6 +5,10 @@ and the next request dials again (not sooner than the backoff after a failure). 
 request's time, as in Kafka's NetworkClient. A request that may take less time than it would be over before the dial,
 and its end would begin the next backoff, for ever. Versions are the highest that both sides of this project speak, so
 there is no ApiVersions exchange between brokers.
+
+Where the peer ends sessions, the channel proves again who it is before that, on the same connection (KIP-368). The peer
+takes nothing else meanwhile: requests wait for the end of the exchange.
+Shown by tests/broker_node/test_node_channel.py.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from broker.node.net.dialling import Dialler, plain_dialler
+from broker.client.core.sasl import SaslError
+from broker.node.net.dialling import Asked, Dialler, Proof, plain_dialler
 from broker.node.process.logs import Logger
 from broker.node.settings.config import Address
 from broker.wire.codec import decode_response, decode_response_correlation_id, encode_request
@@ -34,6 +39,7 @@ Decode: TypeAlias = Callable[[memoryview], Message]
 BACKOFF_MS = 50
 BACKOFF_MS_MAX = 500
 WAITING_REQUESTS_MAX = 1_000
+PROOF_TIMEOUT_S = 10.0  # of proving again who we are, with what the peer answers before it
 
 
 class ChannelError(Exception):
@@ -55,6 +61,7 @@ class Channel(asyncio.BufferedProtocol):
         self._name = name
         self._dialler = dialler or plain_dialler(logger)
         self._renew_s: float | None = None  # loop time when the session nears its end
+        self._is_proving = False  # again: requests wait in `_unsent`
         self._address = address
         self._client_id = client_id
         self._logger = logger
@@ -91,24 +98,29 @@ class Channel(asyncio.BufferedProtocol):
     def exchange(self, encode: Encode, decode: Decode, *, timeout_ms: int, answer: Answer) -> None:
         """As `send`, for those who make and read the frames themselves: `encode(correlation id, client id)`."""
         loop = asyncio.get_running_loop()
-        if self._renew_s is not None and loop.time() >= self._renew_s and not self._waiting:
+        if self._renew_s is not None and loop.time() >= self._renew_s:
             self._renew_s = None
-            self._drop("the session ends", is_failure=False)  # and dial again: a new one begins
+            self._prove_again()
         if self._is_closed or len(self._waiting) >= WAITING_REQUESTS_MAX:
             loop.call_soon(answer, None)
             return
-        self._next_correlation_id = correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
-        buffers = encode(correlation_id, self._client_id)
         deadline_s = max(loop.time(), self._not_before_s) + timeout_ms / 1000
-        self._waiting[correlation_id] = _Waiting(decode, answer, deadline_s)
-        if self._timer is None or deadline_s < self._timer_s:
-            self._set_timer(deadline_s)
-        if self._transport is not None:
+        correlation_id, buffers = self._note(encode, _Waiting(decode, answer, deadline_s))
+        if self._transport is not None and not self._is_proving:
             self._transport.writelines(buffers)
             return
         self._unsent.append((correlation_id, buffers))
-        if self._connecting is None:
+        if self._transport is None and self._connecting is None:
             self._connecting = loop.create_task(self._connect())
+
+    def _note(self, encode: Encode, waiting: _Waiting) -> tuple[int, list[Buffer]]:
+        """(correlation id, frame) of a request that waits for its answer from now on."""
+        self._next_correlation_id = correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
+        buffers = encode(correlation_id, self._client_id)
+        self._waiting[correlation_id] = waiting
+        if self._timer is None or waiting.deadline_s < self._timer_s:
+            self._set_timer(waiting.deadline_s)
+        return correlation_id, buffers
 
     async def request(self, api_key: int, version: int, message: Asks[Reply], *, timeout_ms: int) -> Reply:
         """Raises ChannelError. Records of a Fetch answer are valid until the next request on this channel."""
@@ -158,10 +170,54 @@ class Channel(asyncio.BufferedProtocol):
             return
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
         self._reader = FrameReader()
+        self._send_unsent()
+
+    def _send_unsent(self) -> None:
+        assert self._transport is not None
         unsent, self._unsent = self._unsent, []
         for correlation_id, buffers in unsent:
             if correlation_id in self._waiting:
                 self._transport.writelines(buffers)
+
+    # -- who we are, again -------------------------------------------------------------------------------------------
+
+    def _prove_again(self) -> None:
+        """What was asked before is answered before: the peer answers in the order of the requests."""
+        proof = self._dialler.proof()
+        if proof is None or self._transport is None:
+            return
+        self._is_proving = True
+        self._ask_for(proof, proof.begin(), asyncio.get_running_loop().time() + PROOF_TIMEOUT_S)
+
+    def _ask_for(self, proof: Proof, asked: Asked, deadline_s: float) -> None:
+        key, version, message = asked
+
+        def encode(correlation_id: int, client_id: str) -> list[Buffer]:
+            return encode_request(key, version, correlation_id, client_id, message)
+
+        def decode(frame: memoryview) -> Message:
+            return decode_response(key, version, frame)[1]
+
+        def answer(reply: Message | None) -> None:
+            if reply is not None:  # else the connection is gone, and the next one begins with a proof
+                self._take_proof(proof, reply, deadline_s)
+
+        assert self._transport is not None
+        self._transport.writelines(self._note(encode, _Waiting(decode, answer, deadline_s))[1])
+
+    def _take_proof(self, proof: Proof, reply: Message, deadline_s: float) -> None:
+        try:
+            following = proof.take(reply)
+        except (SaslError, ValueError) as error:
+            self._drop(f"{proof.mechanism}, again: {error}", is_failure=True)
+            return
+        if following is not None:
+            self._ask_for(proof, following, deadline_s)
+            return
+        self._is_proving = False
+        if proof.lifetime_s is not None:
+            self._renew_s = asyncio.get_running_loop().time() + proof.lifetime_s
+        self._send_unsent()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is not None:
@@ -177,10 +233,12 @@ class Channel(asyncio.BufferedProtocol):
         self._reader.written(nbytes)
         try:
             while (frame := self._reader.next_frame()) is not None:
-                waiting = self._waiting.pop(decode_response_correlation_id(frame), None)
+                correlation_id = decode_response_correlation_id(frame)
+                waiting = self._waiting.get(correlation_id)
                 if waiting is None:
                     continue  # it timed out; the connection is about to close
-                message = waiting.decode(frame)
+                message = waiting.decode(frame)  # if it is no answer, the request fails with the others
+                del self._waiting[correlation_id]
                 self._backoff_ms, self._is_failing = BACKOFF_MS, False
                 waiting.answer(message)
         except ProtocolError as error:
@@ -206,6 +264,7 @@ class Channel(asyncio.BufferedProtocol):
     def _drop(self, cause: str, *, is_failure: bool) -> None:
         """Give up this connection and everything on it."""
         transport, self._transport = self._transport, None
+        self._is_proving, self._renew_s = False, None
         if transport is not None:
             transport.abort()
         waiting, self._waiting = self._waiting, {}

@@ -1,7 +1,8 @@
 """How this broker reaches another one: plain, with TLS, with SASL, as the listener over there demands it.
 
 Both brokers have the same settings for the listener. What this broker says of itself is the username and password of
-the listener's jaas entry for the mechanism, and for OAUTHBEARER the subject of a token that it makes itself.
+the listener's jaas entry for the mechanism, and for OAUTHBEARER the subject of a token that it makes itself. It says so
+at the beginning of a connection and again before its session ends (KIP-368; channel.py).
 Shown by tests/broker_node/test_node_secured_cluster.py.
 """
 
@@ -12,7 +13,7 @@ import base64
 import json
 import secrets
 import struct
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from broker.client.core.sasl import HASHES, Plain, SaslClient, SaslError, Scram
 from broker.node.net.tls import Contexts, client_context
@@ -69,7 +70,8 @@ class Dialler:
                 await loop.create_connection(lambda: channel, address.host, address.port)
             return None
         async with asyncio.timeout(SECURED_TIMEOUT_S):
-            first = channel if self._entry is None else _Proving(self._mechanism, self._client())
+            proof = self.proof()
+            first = channel if proof is None else _Proving(proof)
             transport, _ = await loop.create_connection(
                 lambda: first,
                 address.host,
@@ -87,6 +89,10 @@ class Dialler:
         transport.set_protocol(channel)
         channel.connection_made(transport)
         return lifetime_s
+
+    def proof(self) -> Proof | None:
+        """A fresh exchange; None: nobody asks who we are, or a certificate tells."""
+        return None if self._entry is None else Proof(self._mechanism, self._client())
 
     def _client(self) -> SaslClient:
         assert self._entry is not None
@@ -146,19 +152,56 @@ def _part(fields: dict[str, object]) -> str:
     return base64.urlsafe_b64encode(json.dumps(fields).encode()).rstrip(b"=").decode()
 
 
-class _Proving(asyncio.BufferedProtocol):
-    """SASL on a fresh connection, before the channel has it. `done`: the lifetime of the session, or OSError."""
+class Asked(NamedTuple):
+    """The next request of an exchange."""
+
+    key: ApiKey
+    version: int
+    message: Message
+
+
+class Proof:
+    """SASL with another broker, as messages: `begin`, then `take` each answer until it gives none back."""
 
     def __init__(self, mechanism: str, client: SaslClient) -> None:
-        self._mechanism, self._client = mechanism, client
+        self.mechanism, self._client = mechanism, client
+        self._has_begun = False
+        self.lifetime_s: float | None = None  # how long requests may go from the end on; None: for ever
+
+    def begin(self) -> Asked:
+        return Asked(ApiKey.SASL_HANDSHAKE, 1, make_request(ApiKey.SASL_HANDSHAKE, 1, mechanism=self.mechanism))
+
+    def take(self, answer: Message) -> Asked | None:
+        """None: it has ended well. Raises SaslError, and ValueError for what is no answer of this mechanism."""
+        if answer.error_code != ErrorCode.none:
+            message = getattr(answer, "error_message", None) or answer.error_code.name
+            raise SaslError(f"refused: {message}")
+        if not self._has_begun:
+            self._has_begun = True
+            token: bytes | None = self._client.first()
+        else:
+            token = self._client.answer(bytes(answer.auth_bytes))
+        if token is not None:
+            message = make_request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
+            return Asked(ApiKey.SASL_AUTHENTICATE, 2, message)
+        lifetime_s = answer.session_lifetime.total_seconds()
+        self.lifetime_s = RENEW_AT * lifetime_s if lifetime_s else None
+        return None
+
+
+class _Proving(asyncio.BufferedProtocol):
+    """A proof on a fresh connection, before the channel has it. `done`: its `lifetime_s`, or OSError."""
+
+    def __init__(self, proof: Proof) -> None:
+        self._proof = proof
         self._reader = FrameReader(frame_bytes_max=ANSWER_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
-        self._asked: tuple[ApiKey, int] | None = None
+        self._asked: Asked | None = None
         self.done: asyncio.Future[float | None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._ask(ApiKey.SASL_HANDSHAKE, 1, make_request(ApiKey.SASL_HANDSHAKE, 1, mechanism=self._mechanism))
+        self._ask(self._proof.begin())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(f"closed by the peer: {exc or 'authentication failed, perhaps'}")
@@ -173,32 +216,23 @@ class _Proving(asyncio.BufferedProtocol):
         self._reader.written(nbytes)
         try:
             frame = self._reader.next_frame()
-            if frame is not None:
+            if frame is not None and not self.done.done():
                 self._take(frame)
         except (ProtocolError, SaslError, struct.error, ValueError) as error:
-            self._fail(f"{self._mechanism}: {error}")
+            self._fail(f"{self._proof.mechanism}: {error}")
 
     def _take(self, frame: memoryview) -> None:
         assert self._asked is not None
-        key, version = self._asked
-        answer = decode_response(key, version, frame)[1]
-        if answer.error_code != ErrorCode.none:
-            message = getattr(answer, "error_message", None) or answer.error_code.name
-            raise SaslError(f"refused: {message}")
-        if key is ApiKey.SASL_HANDSHAKE:
-            token: bytes | None = self._client.first()
+        following = self._proof.take(decode_response(self._asked.key, self._asked.version, frame)[1])
+        if following is not None:
+            self._ask(following)
         else:
-            token = self._client.answer(bytes(answer.auth_bytes))
-        if token is not None:
-            self._ask(ApiKey.SASL_AUTHENTICATE, 2, make_request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token))
-        elif not self.done.done():
-            lifetime_s = answer.session_lifetime.total_seconds()
-            self.done.set_result(RENEW_AT * lifetime_s if lifetime_s else None)
+            self.done.set_result(self._proof.lifetime_s)
 
-    def _ask(self, key: ApiKey, version: int, message: Message) -> None:
+    def _ask(self, asked: Asked) -> None:
         assert self._transport is not None
-        self._asked = key, version
-        self._transport.write(b"".join(encode_request(key, version, 0, "broker", message)))
+        self._asked = asked
+        self._transport.write(b"".join(encode_request(asked.key, asked.version, 0, "broker", asked.message)))
 
     def _fail(self, cause: str) -> None:
         if not self.done.done():

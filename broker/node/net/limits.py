@@ -36,6 +36,8 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.CREATE_ACLS: 1_000,
     ApiKey.DELETE_ACLS: 100,  # one filter without a name looks at every binding: 6 ms for 10,000 of them
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 1_000,
+    ApiKey.CREATE_DELEGATION_TOKEN: 1_000,  # renewers, which each renewal writes again
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: 1_000,
     ApiKey.DELETE_GROUPS: 1_000,
     ApiKey.DESCRIBE_GROUPS: 1_000,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 1_000,

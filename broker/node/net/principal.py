@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     kind: str
     name: str
+    # A delegation token proved it. Who is let in by a token may ask for no further one.
+    is_by_token: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"

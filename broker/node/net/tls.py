@@ -1,6 +1,6 @@
 """Contexts of TLS from a listener's settings, and their renewal when the files or the settings change.
 
-Only PEM is read (docs/guide/broker-security.md says how to convert other stores). No key is written to a disk.
+PEM and PKCS12 are read (docs/guide/broker-security.md says how to convert JKS). No key is written to a disk.
 Shown by tests/broker_node/test_node_tls.py.
 """
 
@@ -14,11 +14,11 @@ from typing import Final
 
 from broker.client.tls import unnamed_file
 from broker.node.process.logs import Logger
-from broker.node.settings.security import SecurityError, TlsSettings, conversion
+from broker.node.settings.security import SecurityError, TlsSettings
+from broker.security.keystores import StoreError, conversion, kind_of, read_pkcs12
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-_JKS_MAGIC, _DER_SEQUENCE = b"\xfe\xed\xfe\xed", b"\x30"
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -63,7 +63,7 @@ def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
     key = "ssl.keystore.location" if settings.keystore_location else "ssl.keystore.key"
     text = settings.key + "\n" + settings.certificate_chain
     if settings.keystore_location:
-        text = _pem(Path(settings.keystore_location), key, "keystore")
+        text = _pem(settings.keystore_location, settings.keystore_password, key, "keystore")
     if "PRIVATE KEY-----" not in text or "-----BEGIN CERTIFICATE-----" not in text:
         raise SecurityError(
             key, "expected a private key and its certificates, each between -----BEGIN and -----END lines"
@@ -83,7 +83,7 @@ def _load_trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
     key, text = "ssl.truststore.certificates", settings.truststore_certificates
     if settings.truststore_location:
         key = "ssl.truststore.location"
-        text = _pem(Path(settings.truststore_location), key, "truststore")
+        text = _pem(settings.truststore_location, settings.truststore_password, key, "truststore")
     if not text:
         return
     try:
@@ -92,16 +92,24 @@ def _load_trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
         raise SecurityError(key, f"expected certificates between -----BEGIN and -----END lines: {error}") from None
 
 
-def _pem(path: Path, key: str, store: str) -> str:
+def _pem(location: str, password: str, key: str, store: str) -> str:
+    """The store's content decides what it is, as with Java, whatever its type is called."""
+    path = Path(location)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise SecurityError(key, f"{path} cannot be read: {error.strerror}") from None
-    if b"-----BEGIN" in content:
+    kind = kind_of(content)
+    if kind == "PEM":
         return content.decode(errors="replace")
-    kind = "JKS" if content.startswith(_JKS_MAGIC) else "PKCS12" if content.startswith(_DER_SEQUENCE) else "no store"
-    hint = f"; {conversion(kind, store, str(path))}" if kind != "no store" else ""
-    raise SecurityError(key, f"{path}: expected PEM, got {kind}{hint}")
+    if kind == "PKCS12":
+        try:
+            found = read_pkcs12(content, password)
+        except StoreError as error:
+            raise SecurityError(key, f"{path}: {error}") from None
+        return found.trusted if store == "truststore" else f"{found.key}\n{found.chain}"
+    hint = f"; {conversion(kind, store, location)}" if kind == "JKS" else ""
+    raise SecurityError(key, f"{path}: expected PEM or PKCS12, got {kind}{hint}")
 
 
 class Contexts:

@@ -30,7 +30,6 @@ _NO_STREAMS = "there are no streams groups"
 _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
 _ONE_FILE = "the metadata log is one file"
 _NO_PURGATORY = "what waits is forgotten as soon as it is answered"
-_NO_TOKENS = "there are no delegation tokens"
 _NO_KERBEROS = "there is no GSSAPI"
 _OPENSSL = "TLS is OpenSSL's, with its own choices"
 _NO_TIERS = "there is no tiered storage"
@@ -59,9 +58,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "controller.quota.window.num": "there is no quota on changes of metadata",
     "controller.quota.window.size.seconds": "there is no quota on changes of metadata",
     "controller.socket.timeout.ms": "controller.quorum.request.timeout.ms limits each request",
-    "delegation.token.expiry.check.interval.ms": _NO_TOKENS,
-    "delegation.token.expiry.time.ms": _NO_TOKENS,
-    "delegation.token.max.lifetime.ms": _NO_TOKENS,
     "delete.records.purgatory.purge.interval.requests": _NO_PURGATORY,
     "early.start.listeners": "all listeners start together",
     "fetch.purgatory.purge.interval.requests": _NO_PURGATORY,
@@ -116,13 +112,10 @@ REFUSED: Mapping[str, str] = {
     "controller.quorum.auto.join.enable": "voters are those of controller.quorum.voters",
     "cordoned.log.dirs": "there is one log directory",
     "create.topic.policy.class.name": _NO_PLUGINS,
-    "delegation.token.secret.key": _NO_TOKENS,
     "max.connections.per.ip.overrides": "max.connections.per.ip holds for every address",
     "principal.builder.class": _NO_PLUGINS,
     "security.providers": _NO_PLUGINS,
     "sasl.jaas.config": "write listener.name.NAME.MECHANISM.sasl.jaas.config, as for Kafka's brokers",
-    "ssl.keystore.password": "a PEM store has no password; ssl.key.password is that of the key",
-    "ssl.truststore.password": "a PEM store has no password",
     "transaction.two.phase.commit.enable": "there is no two-phase commit with outside coordinators",
 }
 # The first prefix that fits counts. Refused: such a setting asks for something that would silently be absent.

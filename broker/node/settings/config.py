@@ -48,11 +48,13 @@ class NodeConfig:
     security_inter_broker_protocol: str = "PLAINTEXT"  # only to check that the inter-broker listener speaks it
     ssl_keystore_type: str = "PEM"  # Kafka: JKS
     ssl_keystore_location: str = ""
+    ssl_keystore_password: str = field(default="", repr=False)  # of a PKCS12 store
     ssl_keystore_key: str = field(default="", repr=False)
     ssl_keystore_certificate_chain: str = field(default="", repr=False)
     ssl_key_password: str = field(default="", repr=False)
     ssl_truststore_type: str = "PEM"  # Kafka: JKS
     ssl_truststore_location: str = ""
+    ssl_truststore_password: str = field(default="", repr=False)
     ssl_truststore_certificates: str = field(default="", repr=False)
     ssl_client_auth: str = "none"
     ssl_protocol: str = "TLSv1.3"  # the highest that is offered
@@ -203,6 +205,10 @@ class NodeConfig:
     max_incremental_fetch_session_cache_slots: int = 1_000
 
     authorizer_class_name: str = ""  # empty: everybody may do everything; else Kafka's StandardAuthorizer
+    delegation_token_secret_key: str = field(default="", repr=False)  # the same on all brokers; empty: no tokens
+    delegation_token_max_lifetime_ms: int = 604_800_000
+    delegation_token_expiry_time_ms: int = 86_400_000
+    delegation_token_expiry_check_interval_ms: int = 3_600_000  # an expired token lets nobody in before it is removed
     super_users: str = ""  # principals who may do everything, as in User:admin;User:broker
     allow_everyone_if_no_acl_found: bool = False
 
@@ -239,10 +245,13 @@ class NodeConfig:
 # Kafka's settings of type password: DescribeConfigs does not tell their values.
 _SENSITIVE = (
     "ssl.keystore.key",
+    "ssl.keystore.password",
+    "ssl.truststore.password",
     "ssl.keystore.certificate.chain",
     "ssl.key.password",
     "ssl.truststore.certificates",
     "sasl.jaas.config",
+    "delegation.token.secret.key",
 )
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from broker.node.settings.config import NodeConfig, key_of, setting_fields
 from broker.security.cipher_suites import choose_suites
 from broker.security.jaas import MODULES, JaasEntry, parse_jaas
+from broker.security.keystores import STORE_TYPES
 from broker.security.mapping_rules import PrincipalMapper
 
 LISTENER: Final = "listener.name."
@@ -60,10 +61,12 @@ class TlsSettings:
     """Keys and certificates are given in the file, or as text. An empty text means: not given."""
 
     keystore_location: str
+    keystore_password: str = field(repr=False)
     key: str = field(repr=False)
     certificate_chain: str
     key_password: str = field(repr=False)
     truststore_location: str
+    truststore_password: str = field(repr=False)
     truststore_certificates: str
     client_auth: str
     versions: tuple[str, ...]  # of TLS_VERSIONS
@@ -155,6 +158,11 @@ class _Values:
         own = self.own(key)
         return (self._common.get(key, "") if own is None else own).strip()
 
+    def secret(self, key: str) -> str:
+        """As `text`, with the spaces around it: they may be a part of a password."""
+        own = self.own(key)
+        return self._common.get(key, "") if own is None else own
+
     def number(self, key: str) -> int:
         text = self.text(key)
         if not text.isdigit():
@@ -213,10 +221,12 @@ def _tls(values: _Values, protocol: Protocol) -> TlsSettings:
         client_auth = "none"  # as in Kafka (KIP-684): on such a listener only its own setting counts
     made = TlsSettings(
         keystore_location=values.text("ssl.keystore.location"),
+        keystore_password=values.secret("ssl.keystore.password"),
         key=values.text("ssl.keystore.key"),
         certificate_chain=values.text("ssl.keystore.certificate.chain"),
         key_password=values.text("ssl.key.password"),
         truststore_location=values.text("ssl.truststore.location"),
+        truststore_password=values.secret("ssl.truststore.password"),
         truststore_certificates=values.text("ssl.truststore.certificates"),
         client_auth=client_auth,
         versions=versions,
@@ -231,21 +241,11 @@ def _tls(values: _Values, protocol: Protocol) -> TlsSettings:
 
 def _check_store_type(values: _Values, store: str) -> None:
     key = f"ssl.{store}.type"
-    kind, location = values.text(key).upper(), values.text(f"ssl.{store}.location")
-    if kind != "PEM":
-        raise SecurityError(values.name_of(key), f"expected PEM, got {kind}; {conversion(kind, store, location)}")
-
-
-def conversion(kind: str, store: str, location: str) -> str:
-    """How an operator makes a PEM file of a store of Java's."""
-    place = location or f"{store}.{'jks' if kind == 'JKS' else 'p12'}"
-    steps = []
-    if kind == "JKS":
-        steps.append(f"keytool -importkeystore -srckeystore {place} -destkeystore {store}.p12 -deststoretype PKCS12")
-        place = f"{store}.p12"
-    what = "-nokeys " if store == "truststore" else "-nodes "
-    steps.append(f"openssl pkcs12 -in {place} {what}-out {store}.pem")
-    return f"convert it: {' && '.join(steps)}"
+    if values.text(key).upper() not in STORE_TYPES:
+        raise SecurityError(values.name_of(key), f"expected one of {', '.join(STORE_TYPES)}, got {values.text(key)!r}")
+    if values.text(key).upper() == "PEM" and values.secret(f"ssl.{store}.password"):
+        hint = "; ssl.key.password is that of the key" if store == "keystore" else ""
+        raise SecurityError(values.name_of(f"ssl.{store}.password"), f"a PEM store has no password{hint}")
 
 
 def _check_stores(values: _Values, made: TlsSettings) -> None:

@@ -26,6 +26,7 @@ from broker.wire.shapes import (
     consumer_group_describe,
     consumer_group_heartbeat,
     create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
@@ -36,6 +37,7 @@ from broker.wire.shapes import (
     describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_producers,
@@ -47,6 +49,7 @@ from broker.wire.shapes import (
     end_quorum_epoch,
     end_txn,
     envelope,
+    expire_delegation_token,
     fetch,
     fetch_snapshot,
     find_coordinator,
@@ -68,6 +71,7 @@ from broker.wire.shapes import (
     offset_for_leader_epoch,
     produce,
     push_telemetry,
+    renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
     sync_group,
@@ -254,6 +258,34 @@ def request(
     /,
     **values: Unpack[create_partitions.CreatePartitionsRequestFields],
 ) -> create_partitions.CreatePartitionsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.CREATE_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[create_delegation_token.CreateDelegationTokenRequestFields],
+) -> create_delegation_token.CreateDelegationTokenRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.RENEW_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[renew_delegation_token.RenewDelegationTokenRequestFields],
+) -> renew_delegation_token.RenewDelegationTokenRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.EXPIRE_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[expire_delegation_token.ExpireDelegationTokenRequestFields],
+) -> expire_delegation_token.ExpireDelegationTokenRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.DESCRIBE_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[describe_delegation_token.DescribeDelegationTokenRequestFields],
+) -> describe_delegation_token.DescribeDelegationTokenRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.ELECT_LEADERS], version: int, /, **values: Unpack[elect_leaders.ElectLeadersRequestFields]
@@ -637,6 +669,34 @@ def response(
     /,
     **values: Unpack[create_partitions.CreatePartitionsResponseFields],
 ) -> create_partitions.CreatePartitionsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.CREATE_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[create_delegation_token.CreateDelegationTokenResponseFields],
+) -> create_delegation_token.CreateDelegationTokenResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.RENEW_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[renew_delegation_token.RenewDelegationTokenResponseFields],
+) -> renew_delegation_token.RenewDelegationTokenResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.EXPIRE_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[expire_delegation_token.ExpireDelegationTokenResponseFields],
+) -> expire_delegation_token.ExpireDelegationTokenResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.DESCRIBE_DELEGATION_TOKEN],
+    version: int,
+    /,
+    **values: Unpack[describe_delegation_token.DescribeDelegationTokenResponseFields],
+) -> describe_delegation_token.DescribeDelegationTokenResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.ELECT_LEADERS], version: int, /, **values: Unpack[elect_leaders.ElectLeadersResponseFields]
@@ -1524,6 +1584,34 @@ def field_or(
 def field_or(
     message: describe_log_dirs.DescribeLogDirsResponse, name: Literal["error_code"], default: Default, /
 ) -> ErrorCode | Default: ...
+@overload
+def field_or(
+    message: create_delegation_token.CreateDelegationTokenRequest,
+    name: Literal["owner_principal_type", "owner_principal_name"],
+    default: None,
+    /,
+) -> str | None: ...
+@overload
+def field_or(
+    message: create_delegation_token.CreateDelegationTokenRequest,
+    name: Literal["owner_principal_type", "owner_principal_name"],
+    default: Default,
+    /,
+) -> str | Default | None: ...
+@overload
+def field_or(
+    message: create_delegation_token.CreateDelegationTokenResponse,
+    name: Literal["token_requester_principal_type", "token_requester_principal_name"],
+    default: Default,
+    /,
+) -> str | Default: ...
+@overload
+def field_or(
+    message: describe_delegation_token.DescribedDelegationToken,
+    name: Literal["token_requester_principal_type", "token_requester_principal_name"],
+    default: Default,
+    /,
+) -> str | Default: ...
 @overload
 def field_or(
     message: elect_leaders.ElectLeadersRequest, name: Literal["election_type"], default: Default, /

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import aiokafka
+import aiokafka.abc
 import aiokafka.codec
 import aiokafka.errors
 
@@ -60,12 +61,25 @@ def _package_for_codec(codec: str) -> str | None:
     return None if getattr(aiokafka.codec, f"has_{codec}")() else "cramjam"
 
 
+class _Tokens(aiokafka.abc.AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
+    """aiokafka asks at each login. It does not prove itself again on a connection (KIP-368): when its session ends, the
+    broker closes the connection, and aiokafka begins another one."""
+
+    def __init__(self, fetch: Callable[[], str]) -> None:
+        self._fetch = fetch
+
+    async def token(self) -> str:
+        """Keeps the loop while the endpoint answers, for ten seconds at most."""
+        return self._fetch()
+
+
 LIBRARY = KeywordLibrary(
     name=NAME,
     producer=_PRODUCER,
     refused=_PRODUCER_REFUSED,
     consumer={**CONSUMER, **same(_COMMON_NUMBERS, number)},
     package_for_codec=_package_for_codec,
+    token_provider=_Tokens,
 )
 check_properties = LIBRARY.check_properties
 check_consumer_properties = LIBRARY.check_consumer_properties

@@ -16,7 +16,10 @@ import tempfile
 from pathlib import Path
 
 PROGRAM = "Client"  # the class with the main method
-_JARS = ("kafka-clients-*", "slf4j-api-*", "slf4j-simple-*", "lz4-java-*", "snappy-java-*", "zstd-jni-*")
+_JARS = (
+    "kafka-clients-*", "slf4j-api-*", "slf4j-simple-*", "lz4-java-*", "snappy-java-*", "zstd-jni-*",
+    "jackson-annotations-*", "jackson-core-*", "jackson-databind-*", "jose4j-*",  # for tokens of OAUTHBEARER
+)  # fmt: skip
 _COMPILE_TIMEOUT_S = 120
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from workloads.clients.fates import failed_codes
+from workloads.clients.java.bearer import jvm_options, with_login
 from workloads.clients.java.build import PROGRAM
 from workloads.clients.protocol import START_TIMEOUT_S, ClientError, ClientSetup, PropertyError, no_such_property
 
@@ -46,6 +47,7 @@ class Jvm:
                 f"client {NAME}: the plan's runtime has no java.command and java.classpath; "
                 "the harness sets them (workloads/clients/java/build.py)"
             )
+        properties = with_login(properties)
         self._on_frame = on_frame
         self._pending: deque[memoryview] = deque()
         self.pending_bytes = 0
@@ -53,7 +55,7 @@ class Jvm:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
         try:
             self._process = subprocess.Popen(
-                [command, *_JVM_OPTIONS, "-cp", classpath, PROGRAM, "load"],
+                [command, *_JVM_OPTIONS, *jvm_options(properties), "-cp", classpath, PROGRAM, "load"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
             )  # fmt: skip
         except OSError as error:

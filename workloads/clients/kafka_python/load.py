@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import kafka
 import kafka.codec
 import kafka.errors
+import kafka.net.sasl.oauth
 
 from runlog.streams.schema import ABSENT, SendStatus
 from workloads.clients.fates import code_of, status_of
@@ -51,12 +52,24 @@ def _package_for_codec(codec: str) -> str | None:
     return None if getattr(kafka.codec, f"has_{codec}")() else _CODEC_PACKAGES[codec]
 
 
+class _Tokens(kafka.net.sasl.oauth.AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
+    """kafka-python asks at each login, and again before its session ends (KIP-368)."""
+
+    def __init__(self, fetch: Callable[[], str]) -> None:
+        super().__init__()
+        self._fetch = fetch
+
+    def token(self) -> str:
+        return self._fetch()
+
+
 LIBRARY = KeywordLibrary(
     name=NAME,
     producer=_PRODUCER,
     refused=_PRODUCER_REFUSED,
     consumer={**CONSUMER, **same(_COMMON_NUMBERS, number)},
     package_for_codec=_package_for_codec,
+    token_provider=_Tokens,
 )
 check_properties = LIBRARY.check_properties
 check_consumer_properties = LIBRARY.check_consumer_properties

@@ -9,7 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from broker.controller.image import BROKER_RESOURCE
-from broker.node.handlers import api_33_alter_configs, api_44_incremental_alter_configs
+from broker.node.handlers import (
+    api_33_alter_configs,
+    api_38_create_delegation_token,
+    api_44_incremental_alter_configs,
+)
 from broker.node.handlers.authorization.rules import (
     AnyApi,
     Entry,
@@ -30,6 +34,7 @@ from broker.security.authorizer import Access
 from broker.wire.errors import ErrorCode
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+USER = ResourceType.USER
 _DENIED = "Authorization failed."
 
 BETWEEN_BROKERS = rule(whole(Operation.CLUSTER_ACTION, CLUSTER))
@@ -397,5 +402,37 @@ DESCRIBE_CLUSTER = Rule(
             otherwise="no authorized operations of the cluster are told",
         ),
     )
+)
+# -- delegation tokens
+
+
+def _create_token(access: Access, services: Services, request: AnyApi) -> Any | None:
+    owner = api_38_create_delegation_token.owner_of(request)
+    if owner == request.principal or access.may(Operation.CREATE_TOKENS, USER, str(owner)):
+        return None
+    return api_38_create_delegation_token.refused(request, ErrorCode.delegation_token_authorization_failed)
+
+
+CREATE_DELEGATION_TOKEN = Rule(
+    needs=(
+        Need(
+            operation=Operation.CREATE_TOKENS,
+            resource=USER,
+            otherwise="DELEGATION_TOKEN_AUTHORIZATION_FAILED, if the owner is not the client itself",
+        ),
+    ),
+    steps=(_create_token,),
+)
+OF_A_TOKEN = Rule(note="the owner of the token and its renewers may")
+DESCRIBE_DELEGATION_TOKEN = Rule(
+    needs=(
+        Need(operation=Operation.DESCRIBE, resource=ResourceType.DELEGATION_TOKEN, otherwise="the owner is looked at"),
+        Need(
+            operation=Operation.DESCRIBE_TOKENS,
+            resource=USER,
+            otherwise="it is not told, unless the client is its owner or a renewer",
+        ),
+    ),
+    note="The handler looks at each token.",
 )
 EVERYBODY = Rule()

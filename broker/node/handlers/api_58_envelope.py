@@ -1,0 +1,128 @@
+"""Envelope (key 58), version 0 (KIP-590): a request that a broker passes on to the controller, with who sent it.
+
+Only requests that are decided by who asks come in one: those about delegation tokens. The others that a broker passes
+on come as they are. The broker has judged whether the client may ask.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.node.handlers import (
+    api_38_create_delegation_token,
+    api_39_renew_delegation_token,
+    api_40_expire_delegation_token,
+)
+from broker.node.handlers.rows import ControllerApi
+from broker.node.handlers.services import Services
+from broker.node.net.limits import elements_max
+from broker.node.net.principal import Principal
+from broker.node.net.requests import AnyRequest
+from broker.security.authorizer import Access
+from broker.wire.apis import ApiKey, Listener
+from broker.wire.codec import (
+    RequestHeader,
+    UnsupportedVersionError,
+    decode_request_body,
+    decode_request_header,
+    encode_response,
+)
+from broker.wire.errors import ErrorCode, RemoteProtocolError
+from broker.wire.messages import response
+from broker.wire.principals import decode_principal
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.envelope import EnvelopeRequest, EnvelopeResponse
+
+# Any: each API has a request and an answer of its own.
+_CONTROLLERS: Mapping[int, ControllerApi[Any]] = {
+    ApiKey.CREATE_DELEGATION_TOKEN: api_38_create_delegation_token.CONTROLLER,
+    ApiKey.RENEW_DELEGATION_TOKEN: api_39_renew_delegation_token.CONTROLLER,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: api_40_expire_delegation_token.CONTROLLER,
+}
+_REFUSALS: Mapping[int, Callable[[Any, ErrorCode], Any]] = {
+    ApiKey.CREATE_DELEGATION_TOKEN: api_38_create_delegation_token.refused,
+    ApiKey.RENEW_DELEGATION_TOKEN: api_39_renew_delegation_token.refused,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: api_40_expire_delegation_token.refused,
+}
+
+
+def handle(services: Services, request: AnyRequest[EnvelopeRequest]) -> None:
+    try:
+        inner = _opened(request)
+    except UnsupportedVersionError:
+        request.respond(_closed(request, ErrorCode.unsupported_version))
+    except (RemoteProtocolError, struct.error, UnicodeDecodeError):
+        request.respond(_closed(request, ErrorCode.invalid_request))
+    else:
+        if inner is None:
+            request.respond(_closed(request, ErrorCode.principal_deserialization_failure))
+        elif inner.principal.is_by_token:
+            refuse = _REFUSALS[inner.header.api_key]
+            inner.respond(refuse(inner, ErrorCode.delegation_token_request_not_allowed))
+        else:
+            _CONTROLLERS[inner.header.api_key].ask(services, inner)
+
+
+def _opened(request: AnyRequest[EnvelopeRequest]) -> _Enveloped | None:
+    """None: nobody can tell who sent it. Raises RemoteProtocolError for what is no request, or none of these APIs."""
+    message = request.message
+    frame = bytes(message.request_data)
+    header = decode_request_header(frame)
+    if header.api_key not in _CONTROLLERS:
+        raise RemoteProtocolError(f"api key {header.api_key} does not come in an envelope")
+    principal = None if message.request_principal is None else decode_principal(bytes(message.request_principal))
+    if principal is None:
+        return None
+    body = decode_request_body(header, frame, elements_max=elements_max(header.api_key, Listener.CLIENT))
+    kind, name, is_by_token = principal
+    return _Enveloped(request, header, body, Principal(kind, name, is_by_token=is_by_token))
+
+
+def _closed(request: AnyRequest[EnvelopeRequest], error: ErrorCode, data: bytes | None = None) -> EnvelopeResponse:
+    return response(ApiKey.ENVELOPE, request.version, error_code=error, response_data=data)
+
+
+class _Enveloped:
+    """The request inside. Its answer goes back in an envelope."""
+
+    def __init__(
+        self, outer: AnyRequest[EnvelopeRequest], header: RequestHeader, message: Any, principal: Principal
+    ) -> None:
+        """`message`: Any, of one of the APIs above."""
+        self._outer, self.header, self.message, self.principal = outer, header, message, principal
+        self.listener, self.listener_name = outer.listener, outer.listener_name
+        self.access: Access | None = None
+
+    @property
+    def version(self) -> int:
+        return self.header.api_version
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    @property
+    def peer_host(self) -> str:
+        return self._outer.peer_host
+
+    @property
+    def is_open(self) -> bool:
+        return self._outer.is_open
+
+    def respond(self, message: Any) -> None:
+        """NOT_CONTROLLER is told outside, where the broker that asks looks for it (as in Kafka)."""
+        header = self.header
+        if message.error_code is ErrorCode.not_controller:
+            self._outer.respond(_closed(self._outer, ErrorCode.not_controller))
+            return
+        frame = b"".join(encode_response(header.api_key, header.api_version, header.correlation_id, message))
+        self._outer.respond(_closed(self._outer, ErrorCode.none, frame[4:]))  # without its length
+
+    def take_alone(self) -> None:
+        self._outer.take_alone()
+
+    def fail(self, cause: str) -> None:
+        self._outer.fail(cause)

@@ -1,0 +1,44 @@
+"""Principals in bytes, as Kafka's brokers pass them on in an Envelope (DefaultPrincipalData, KIP-590).
+
+A version comes first, then a message of that version. Shown by tests/broker_wire/test_wire_principals.py.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from broker.wire.errors import RemoteProtocolError
+from broker.wire.varints import read_uvarint, uvarint
+
+VERSION: Final = 0
+_VERSION = struct.Struct(">h")
+
+
+def encode_principal(kind: str, name: str, *, is_by_token: bool) -> bytes:
+    encoded = (kind.encode(), name.encode())
+    strings = b"".join(uvarint(len(each) + 1) + each for each in encoded)
+    return _VERSION.pack(VERSION) + strings + bytes((is_by_token,)) + b"\x00"  # no tagged fields
+
+
+def decode_principal(data: bytes) -> tuple[str, str, bool] | None:
+    """(type, name, whether a delegation token proved it). None: it is no such principal."""
+    try:
+        (version,) = _VERSION.unpack_from(data)
+        kind, position = _string(data, _VERSION.size)
+        name, position = _string(data, position)
+        tags = data[position + 1]
+    except (ValueError, IndexError, struct.error, RemoteProtocolError):
+        return None
+    if version != VERSION or not kind or not name or data[position] > 1 or tags or len(data) != position + 2:
+        return None
+    return kind, name, bool(data[position])
+
+
+def _string(data: bytes, position: int) -> tuple[str, int]:
+    """Raises ValueError, or IndexError at the end."""
+    size, position = read_uvarint(memoryview(data), position)
+    end = position + size - 1
+    if size < 1 or end > len(data):
+        raise ValueError(f"a text of {size - 1} bytes ends after its {len(data)} bytes")
+    return data[position:end].decode(), end

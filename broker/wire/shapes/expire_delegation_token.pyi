@@ -1,0 +1,33 @@
+"""ExpireDelegationTokenRequest (key 40) and its answer, versions 1-2.
+
+Written by `python -m broker.wire.shape_writer`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypedDict, final
+
+from broker.wire.errors import ErrorCode
+from broker.wire.shapes.kinds import Answers, Asks
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ExpireDelegationTokenRequest(Asks[ExpireDelegationTokenResponse]):
+    hmac: bytes
+    expiry_time_period: timedelta
+
+class ExpireDelegationTokenRequestFields(TypedDict, total=False):
+    hmac: bytes
+    expiry_time_period: timedelta | int
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ExpireDelegationTokenResponse(Answers[ExpireDelegationTokenRequest]):
+    error_code: ErrorCode
+    expiry_timestamp: datetime | None
+    throttle_time: timedelta
+
+class ExpireDelegationTokenResponseFields(TypedDict, total=False):
+    error_code: int
+    expiry_timestamp: datetime | int | None
+    throttle_time: timedelta | int
