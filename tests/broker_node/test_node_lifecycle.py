@@ -142,6 +142,7 @@ def test_a_broker_that_was_unregistered_stays_out_and_goes_on_to_ask(
             logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: warned.append(a))),
             rng=random.Random(1),
             offline_directories=list,
+            previous_broker_epoch=lambda: -1,
         )
         lifecycle.may_join.set()
         running = asyncio.create_task(lifecycle.run())
