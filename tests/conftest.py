@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -88,6 +89,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tests = Path(__file__).parent
     items.sort(key=lambda item: rank.get(os.path.relpath(item.path, tests), len(rank)))
     _check_that_one_worker_has_the_session(items)
+    if "locust" in sys.modules:
+        raise pytest.UsageError(
+            "a test imports Locust, whose gevent replaces this process's threads, and pytest's own"
+        )
 
 
 @pytest.hookimpl(hookwrapper=True)

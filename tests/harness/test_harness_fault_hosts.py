@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 import zmq
-from locust.rpc import protocol
 
 from harness.cli.main import execute
 from harness.clusters.broker_hosts import HostFaultCluster, HostFaultError
@@ -218,7 +218,8 @@ def test_what_an_operator_does_not_allow_is_refused_before_the_load(tmp_path: Pa
 
 
 class HostileMaster:
-    """It has the key, and speaks Locust's protocol: it can ask for whatever it likes."""
+    """It has the key, and speaks Locust's protocol: it can ask for whatever it likes. Locust itself is not imported,
+    because its gevent would take the place of this process's threads."""
 
     def __init__(self, workers: FaultWorkers) -> None:
         key = read_key(workers.master_key, "master")
@@ -232,21 +233,22 @@ class HostileMaster:
         self.answers: dict[int, dict[str, Any]] = {}
 
     def tell(self, name: str, kind: str, data: Any) -> None:
-        identity = self._ids[name]
-        self._socket.send_multipart([identity, protocol.Message(kind, data, identity.decode()).serialize()])
+        self._send(self._ids[name], kind, data)
+
+    def _send(self, identity: bytes, kind: str, data: Any) -> None:
+        self._socket.send_multipart([identity, msgpack.dumps((kind, data, identity.decode()))])
 
     def step(self) -> None:
         while self._socket.poll(50):
             identity, body = self._socket.recv_multipart()
-            message = protocol.Message.unserialize(body)
-            if message.type == "client_ready":
-                ack = protocol.Message("ack", {"index": 0}, identity.decode())
-                self._socket.send_multipart([identity, ack.serialize()])
-            elif message.type == "fault_hello":
-                self._ids[message.data["name"]] = identity
-                self.tell(message.data["name"], "host_welcome", {"run_id": "evil", "version": message.data["version"]})
-            elif message.type == "fault_answer":
-                self.answers[message.data["number"]] = message.data
+            kind, data, _ = msgpack.loads(body, strict_map_key=False)
+            if kind == "client_ready":
+                self._send(identity, "ack", {"index": 0})
+            elif kind == "fault_hello":
+                self._ids[data["name"]] = identity
+                self.tell(data["name"], "host_welcome", {"run_id": "evil", "version": data["version"]})
+            elif kind == "fault_answer":
+                self.answers[data["number"]] = data
 
     def await_(self, is_so: Any, what: str) -> None:
         def after_a_step() -> bool:
