@@ -22,7 +22,7 @@ from chaos.step import Step
 from chaos.swarm import Swarm, draw
 from chaos.targets import TargetError, check_link_target
 
-# What `harness worker --allow-faults` does on the hosts of somebody else's brokers, and what each fault needs there.
+# What `harness worker … --allow-faults` does on the hosts of somebody else's brokers, and what each fault needs there.
 HOST_ACTIONS: Final[Mapping[str, str]] = {
     "kill": "kill", "terminate": "terminate", "pause": "pause", "restart": "terminate",
 }  # fmt: skip

@@ -90,9 +90,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(os.path.relpath(item.path, tests), len(rank)))
     _check_that_one_worker_has_the_session(items)
     if "locust" in sys.modules:
-        raise pytest.UsageError(
-            "a test imports Locust, whose gevent replaces this process's threads, and pytest's own"
-        )
+        raise pytest.UsageError("a test imports Locust, whose gevent replaces this process's threads, and pytest's own")
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -3,7 +3,7 @@
 A subscription says which metrics are wanted (prefixes of their names), how often, and of which clients. What clients
 are is matched by regular expressions. They are RE2's, whose time is linear in the text, so that no pattern can stall a
 broker. RE2 lacks a little of Java's (looking ahead, back references): such a pattern is refused.
-Shown by tests/broker_controller/test_controller_client_metrics.py.
+Shown by tests/broker_controller/test_controller_group_configs.py.
 """
 
 from __future__ import annotations

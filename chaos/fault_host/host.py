@@ -1,5 +1,5 @@
-"""Does to the brokers of this host what its permits allow, and undoes it: when asked, when a bound has passed, when the
-harness is lost, when this worker ends, and when it starts again after it was killed.
+"""Does to the brokers of this host what its permits allow, and undoes it: when asked, when a bound has passed, when its
+master is lost, when this worker ends, and when it starts again after it was killed.
 
 Each broker has a lock of its own, so a broker that starts slowly keeps no other one paused. Whatever is asked, the
 answer says whether it was done, and when, by this host's monotonic clock. Shown by

@@ -1,4 +1,4 @@
-"""`harness worker --allow-faults FILE`: faults on a broker's host, as far as its operator permits them.
+"""`harness worker … --allow-faults FILE`: faults on a broker's host, as far as its operator permits them.
 
 This process acts and has no socket. Its agent (workloads/hosts/fault_agent.py) has the link, and hands over asks that
 were checked. If the agent ends or says nothing any more, everything is healed, as if the harness were lost. Shown by

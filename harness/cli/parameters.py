@@ -61,7 +61,7 @@ FaultHosts = Annotated[
         "--fault-hosts",
         min=1,
         max=64,
-        help="break brokers of an external cluster through so many hosts with `harness worker --allow-faults`",
+        help="break brokers of an external cluster through so many hosts with `harness worker … --allow-faults`",
     ),
 ]
 FaultListen = Annotated[

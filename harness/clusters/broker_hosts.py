@@ -1,7 +1,7 @@
 """Somebody else's cluster whose operator lets us break its brokers: an ExternalCluster that can kill, pause and start.
 
-What is done is done on the brokers' own hosts, by `harness worker --allow-faults` there. This class knows what the
-harness itself has paused or ended, and mends nothing else. Shown by tests/harness/test_harness_fault_hosts.py.
+What is done is done on the brokers' own hosts, by `harness worker … --allow-faults` there. This class knows what
+this run has paused or ended, and mends nothing else. Shown by tests/harness/test_harness_fault_hosts.py.
 """
 
 from __future__ import annotations

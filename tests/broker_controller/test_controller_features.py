@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.controller import eligible
 from broker.controller.feature_types import (
     SAFE_DOWNGRADE,
     UNSAFE_DOWNGRADE,
@@ -56,12 +57,15 @@ def test_a_new_cluster_begins_with_the_highest_levels() -> None:
     assert levels(world()) == HIGHEST
 
 
-def test_a_cluster_of_before_features_could_change_begins_with_them_too() -> None:
+def test_a_cluster_of_before_features_could_change_begins_with_all_but_eligible_replicas() -> None:
     payload = encode_records((FeatureLevelRecord(name=METADATA_VERSION, level=1),))
     old = ControllerWorld(log=[LogEntry(offset=0, epoch=0, is_control=False, payload=payload)])
     old.commit()
     old.lead()
+    assert levels(old) == {name: level for name, level in HIGHEST.items() if name != eligible.FEATURE}
+    assert update(old, (eligible.FEATURE, 1, UPGRADE)).error_code is ErrorCode.none
     assert levels(old) == HIGHEST
+    assert old.controller.image.broker_configs[""] == {"min.insync.replicas": "1"}, "one value for all"
 
 
 def test_levels_last_over_the_next_controller_and_a_snapshot() -> None:
@@ -69,7 +73,7 @@ def test_levels_last_over_the_next_controller_and_a_snapshot() -> None:
     assert update(first, (GROUP_VERSION, 0, SAFE_DOWNGRADE), (TRANSACTION_VERSION, 1, SAFE_DOWNGRADE)) == (
         UpdateFeaturesResponse(error_code=ErrorCode.none, error_message=None)
     )
-    kept = {METADATA_VERSION: 30, TRANSACTION_VERSION: 1}
+    kept = {METADATA_VERSION: 30, TRANSACTION_VERSION: 1, eligible.FEATURE: 1}
     assert levels(first) == kept
     after = ControllerWorld(log=first.log)
     after.commit()

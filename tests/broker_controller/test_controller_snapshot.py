@@ -13,6 +13,7 @@ from broker.controller.records import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     Endpoint,
     FeatureLevelRecord,
     MetadataRecord,
@@ -21,6 +22,7 @@ from broker.controller.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
     TopicRecord,
@@ -112,6 +114,19 @@ RECORDS: tuple[MetadataRecord, ...] = (
     ),
     RemoveUserScramCredentialRecord(name="gone", mechanism=2),
     RemoveUserScramCredentialRecord(name="u", mechanism=1),
+    *(
+        DelegationTokenRecord(
+            token_id=name,
+            owner="User:alice",
+            requester="User:bob",
+            renewers=("User:carol", "User:dave"),
+            issued_ms=1,
+            expires_ms=2,
+            ends_ms=3,
+        )
+        for name in ("token", "gone")
+    ),
+    RemoveDelegationTokenRecord(token_id="gone"),
 )
 
 

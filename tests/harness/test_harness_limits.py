@@ -116,7 +116,7 @@ def test_the_tries_of_a_search_have_limits_only_if_they_are_named(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (SWEEP + "limits: [p99 <= 50]\n", "limits.0.limit: p99 is no figure; did you mean 'p99_ms'?"),
+        (SWEEP + "limits: [p99 <= 50]\n", "limits.0.limit: p99 is no figure, got 'p99 <= 50'; did you mean 'p99_ms'?"),
         (SWEEP + "limits: [{limit: lost == 0, cells: sweep-baselin}]\n", "did you mean 'sweep-baseline-r"),
         (SWEEP + "limits: [{limit: lost == 0, cell: sweep-*}]\n", "no such key; did you mean 'cells'?"),
         (CHAOS + "limits: [throughput >= 0.9 * baseline]\n", "there is no baseline to compare with"),

@@ -1,4 +1,4 @@
-"""`python -m workloads --fault-agent`: a fault host's end of the link. Started by `harness worker --allow-faults`.
+"""`python -m workloads --fault-agent`: a fault host's end of the link. Started by `harness worker … --allow-faults`.
 
 It only carries messages, and checks them. What is done with a broker is decided and done by the process that started
 it, which has no socket. It tells that process each half second whether the master was heard of: when it says nothing

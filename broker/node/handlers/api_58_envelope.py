@@ -34,7 +34,7 @@ from broker.wire.messages import response
 from broker.wire.principals import decode_principal
 
 if TYPE_CHECKING:
-    from broker.wire.shapes.envelope import EnvelopeRequest, EnvelopeResponse
+    from broker.wire.shapes import envelope as shapes
 
 # Any: each API has a request and an answer of its own.
 _CONTROLLERS: Mapping[int, ControllerApi[Any]] = {
@@ -49,7 +49,7 @@ _REFUSALS: Mapping[int, Callable[[Any, ErrorCode], Any]] = {
 }
 
 
-def handle(services: Services, request: AnyRequest[EnvelopeRequest]) -> None:
+def handle(services: Services, request: AnyRequest[shapes.EnvelopeRequest]) -> None:
     try:
         inner = _opened(request)
     except UnsupportedVersionError:
@@ -66,7 +66,7 @@ def handle(services: Services, request: AnyRequest[EnvelopeRequest]) -> None:
             _CONTROLLERS[inner.header.api_key].ask(services, inner)
 
 
-def _opened(request: AnyRequest[EnvelopeRequest]) -> _Enveloped | None:
+def _opened(request: AnyRequest[shapes.EnvelopeRequest]) -> _Enveloped | None:
     """None: nobody can tell who sent it. Raises RemoteProtocolError for what is no request, or none of these APIs."""
     message = request.message
     frame = bytes(message.request_data)
@@ -81,7 +81,9 @@ def _opened(request: AnyRequest[EnvelopeRequest]) -> _Enveloped | None:
     return _Enveloped(request, header, body, Principal(kind, name, is_by_token=is_by_token))
 
 
-def _closed(request: AnyRequest[EnvelopeRequest], error: ErrorCode, data: bytes | None = None) -> EnvelopeResponse:
+def _closed(
+    request: AnyRequest[shapes.EnvelopeRequest], error: ErrorCode, data: bytes | None = None
+) -> shapes.EnvelopeResponse:
     return response(ApiKey.ENVELOPE, request.version, error_code=error, response_data=data)
 
 
@@ -89,7 +91,7 @@ class _Enveloped:
     """The request inside. Its answer goes back in an envelope."""
 
     def __init__(
-        self, outer: AnyRequest[EnvelopeRequest], header: RequestHeader, message: Any, principal: Principal
+        self, outer: AnyRequest[shapes.EnvelopeRequest], header: RequestHeader, message: Any, principal: Principal
     ) -> None:
         """`message`: Any, of one of the APIs above."""
         self._outer, self.header, self.message, self.principal = outer, header, message, principal
