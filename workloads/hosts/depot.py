@@ -5,8 +5,8 @@ segments are put; the rest follows when the share has ended. The list of them is
 whole when its worker ended is stored when the next one begins, because a file in the spool says what is due. A cell
 that the store keeps as a whole is removed from the spool.
 
-The master says *that* a run log goes into the store, never where that is: the URL is the operator's. A token, which the
-harness has put there, shows that both mean the same store.
+The master says *that* a run log goes into the store, never where that is: the URL is the operator's. A token that the
+master's side has put there shows that both mean the same store.
 Shown by tests/workloads/test_workloads_hosts_depot.py.
 """
 

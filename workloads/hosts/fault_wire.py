@@ -1,8 +1,8 @@
 """What a master and a fault host say to each other: typed, checked on receipt, bounded. No I/O, no Locust.
 
 A *fault host* is a machine with brokers of somebody else's cluster, on which `harness worker … --allow-faults` runs.
-The master names a broker id and an action. There is no field for a path, a command, a pid or a signal: what an action means
-on that host is in a file of its operator (chaos/fault_host/permits.py). Shown by
+The master names a broker id and an action. There is no field for a path, a command, a pid or a signal: what an action
+means on that host is in a file of its operator (chaos/fault_host/permits.py). Shown by
 tests/workloads/test_workloads_fault_hosts.py.
 """
 
