@@ -99,11 +99,16 @@ class HarnessProcess:
             return self._screen.decode(errors="replace")
 
     @property
+    def text(self) -> str:
+        """The screen without its line breaks: sentences are broken where the terminal ends."""
+        return " ".join(self.screen.split())
+
+    @property
     def stdout(self) -> str:
         return self.stdout_path.read_text()
 
     def await_text(self, text: str, timeout_s: float = 120.0) -> None:
-        self.await_that(lambda: text in self.screen, f"{text!r} on the screen", timeout_s)
+        self.await_that(lambda: text in self.text, f"{text!r} on the screen", timeout_s)
 
     def await_that(self, condition: Callable[[], bool], what: str, timeout_s: float = 120.0) -> None:
         deadline = time.monotonic() + timeout_s

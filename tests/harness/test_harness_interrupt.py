@@ -67,7 +67,7 @@ def test_ctrl_c_leaves_nothing_and_exits_130(start: Start, tmp_path: Path, momen
     else:
         process.send(signal.SIGINT)
     assert process.wait(EXIT_TIMEOUT_S) == ExitCode.INTERRUPTED, process.screen
-    assert "Traceback" not in process.screen
+    assert "Traceback" not in process.text
     assert_nothing_left(process, listeners)
     assert read_run_record(tmp_path / "run").status is RunStatus.INTERRUPTED
 
@@ -101,7 +101,7 @@ def test_sigkill_under_faults_leaves_nothing_after_clean_and_the_run_can_be_anal
     process.await_that(lambda: fault_applied(tmp_path), "both faults")
     too_early = start("report", "run")
     assert too_early.wait() == ExitCode.USAGE
-    assert "is still being written by process" in too_early.screen
+    assert "is still being written by process" in too_early.text
     listeners = listening_sockets(process.family())
     process.send(signal.SIGKILL)
     process.wait()
@@ -116,8 +116,8 @@ def test_sigkill_under_faults_leaves_nothing_after_clean_and_the_run_can_be_anal
     report.press_ctrl_c()
     assert report.wait(EXIT_TIMEOUT_S) == ExitCode.INTERRUPTED, report.screen
     assert family(report.state_home) == {}
-    assert f"{CELL}:" in report.screen
-    assert "recovered" in report.screen
+    assert f"{CELL}:" in report.text
+    assert "recovered" in report.text
     assert read_run_record(tmp_path / "run").status is RunStatus.KILLED
 
     again = start("report", "run")

@@ -105,8 +105,8 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(start: Start, tmp_path: Pa
     process = run_short(start, tmp_path, run_dir="disk/run")
     code = process.wait(BOUND_S)
     assert code in (ExitCode.ENVIRONMENT, ExitCode.INCONCLUSIVE), process.screen
-    assert "No space left on device" in process.screen
-    assert "--run-dir" in process.screen
-    assert "Traceback" not in process.screen
+    assert "No space left on device" in process.text
+    assert "--run-dir" in process.text
+    assert "Traceback" not in process.text
     assert read_run_record(small_disk / "run").status in (RunStatus.FAILED, RunStatus.FINISHED, RunStatus.RUNNING)
     assert_nothing_left(process)
