@@ -15,6 +15,7 @@ from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
 from wire_helper import ask
 
+from broker.controller import eligible
 from broker.controller.features import FEATURES
 from broker.wire.apis import ApiKey
 from harness.clusters.kafka.jars import has_jars, jar_directory
@@ -114,7 +115,8 @@ def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
     for version in (1, 2):
         compare(ports, [updates(version, *changes, validate_only=True) for changes in tried])
     compare(ports, [updates(0, (name, 1, UPGRADE)), updates(0, (name, 2, UPGRADE)), updates(0, (name, 9, UPGRADE))])
-    assert finalized(ports[0]) == finalized(ports[1]) == {name: 2, group: 1, metadata: 30}
+    first = {name: 2, group: 1, metadata: 30, eligible.FEATURE: 1}
+    assert finalized(ports[0]) == finalized(ports[1]) == first
     for level, kind in ((1, SAFE), (0, UNSAFE), (1, UPGRADE), (2, UPGRADE)):
         assert _answers_none(ports, updates(2, (name, level, kind)))
         assert finalized(ports[0]) == finalized(ports[1])
