@@ -32,7 +32,7 @@ _LEFT_OUT = frozenset({
     "usable_bytes", "transaction_start_time", "transaction_start_time_ms", "last_timestamp", "config_type",
     "documentation", "last_fetch_timestamp", "last_caught_up_timestamp",
 })  # fmt: skip
-_MADE_UP = frozenset({"producer_id", "session_id", "member_id", "leader", "leader_id", "rack"})
+_MADE_UP = frozenset({"producer_id", "session_id", "member_id", "leader", "leader_id", "rack", "subscription_id"})
 _IDENTITIES = (
     "entity", "topic_name", "topic", "name", "topic_id", "resource_type", "resource_name", "group_id",
     "transactional_id", "user", "key", "partition_index", "partition", "index", "api_key", "producer_id",

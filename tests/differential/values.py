@@ -214,6 +214,24 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "iterations": (4096, 4096, 8192, 4095, 16385),
         "salt": (b"salt", b"salt", b""),
         "salted_password": (b"salted", b"salted", b""),
+        # Features: levels that nobody has, so that nothing changes for the requests that follow.
+        "feature": ("nope", "group.version", "metadata.version"),
+        "max_version_level": (99, -1),
+        "upgrade_type": (1, 1, 2, 3, 9),
+        "client_instance_id": (UUID(int=0), UUID(int=5)),
+        "subscription_id": (0, 7),
+        "compression_type": (0, 9),
+        "metrics": (b"", b"no metrics"),
+        # Delegation tokens: nobody is known on the listeners of the comparison, so that all is refused.
+        "principal_type": ("User", "User", "Group", ""),
+        "principal_name": (f"{names.chapter}-p", f"{names.chapter}-q", ""),
+        # Never one of the two alone: Apache Kafka fails at that (UNKNOWN_SERVER_ERROR).
+        "owner_principal_type": ("User", "Group", ""),
+        "owner_principal_name": (f"{names.chapter}-p", ""),
+        "max_lifetime": (-1, 0, 60_000),
+        "hmac": (b"hmac", b""),
+        "renew_period": (-1, 60_000),
+        "expiry_time_period": (-1, 60_000),
     }
 
 

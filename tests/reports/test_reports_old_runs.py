@@ -34,7 +34,7 @@ from runlog.streams.schema import SCHEMA_VERSION
 
 OLD = Path(__file__).parent / "old_runs"
 IN_WORDS = ("reasons", "notes", "checks")
-GROWN = ("anomalies", "observed_sets")  # what a later version looks for is there beside the rest
+GROWN = ("anomalies", "observed_sets", "latency_us")  # what a later version looks for is there beside the rest
 
 
 @pytest.mark.long

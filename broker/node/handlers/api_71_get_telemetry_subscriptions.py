@@ -1,7 +1,7 @@
 """GetTelemetrySubscriptions (key 71), version 0 (KIP-714): which metrics of the client are wanted, and how often.
 
-It is offered with the setting `harness.telemetry.path` only; without, it is answered with UNSUPPORTED_VERSION, as by
-Apache Kafka without a plug-in that takes metrics. A client without an id gets one.
+It is told in ApiVersions with the setting `harness.telemetry.path` only, as by Apache Kafka with a plug-in that takes
+metrics, and answered in any case. A client without an id gets one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 def handle(services: Services, request: Request[shapes.GetTelemetrySubscriptionsRequest]) -> None:
     telemetry = services.telemetry
-    if not telemetry.is_on:
-        request.respond(_failed(request, ErrorCode.unsupported_version))
-        return
-    instance_id = request.message.client_instance_id or uuid4()
+    asked = request.message.client_instance_id
+    instance_id = asked if asked is not None and asked.int else uuid4()
     error, instance = telemetry.asked(instance_id, request.client)
     if error is not ErrorCode.none:
         request.respond(_failed(request, error))

@@ -26,9 +26,7 @@ RESERVED = frozenset({1})  # with the zero id, the ids that Kafka gives to nobod
 def handle(services: Services, request: Request[shapes.PushTelemetryRequest]) -> None:
     message, telemetry = request.message, services.telemetry
     instance_id: UUID | None = message.client_instance_id
-    if not telemetry.is_on:
-        error = ErrorCode.unsupported_version
-    elif instance_id is None or instance_id.int in RESERVED:
+    if instance_id is None or instance_id.int in RESERVED:
         error = ErrorCode.invalid_request
     else:
         error = telemetry.pushed(

@@ -19,9 +19,11 @@ UNPACKED_BYTES_MAX = 4 << 20  # of one push: unpacked, written and read in some 
 
 
 class Receiver:
-    def __init__(self, path: Path, *, size_bytes_max: int) -> None:
+    def __init__(self, path: Path | None, *, size_bytes_max: int) -> None:
+        """`path`: None throws away what is taken, as Apache Kafka does without a plug-in."""
         self._path, self._size_bytes_max = path, size_bytes_max
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
 
     def take(self, codec: CodecId, metrics: bytes, **facts: object) -> ErrorCode:
         """NONE, or why it is not taken. Raises OSError if the line cannot be written."""
@@ -33,18 +35,19 @@ class Receiver:
             return ErrorCode.invalid_record
         if len(unpacked) > UNPACKED_BYTES_MAX:
             return ErrorCode.telemetry_too_large
-        event = {**facts, "metrics": base64.b64encode(unpacked).decode()}
-        self._write(json.dumps(event, separators=(",", ":")).encode() + b"\n")
+        if self._path is not None:
+            event = {**facts, "metrics": base64.b64encode(unpacked).decode()}
+            self._write(self._path, json.dumps(event, separators=(",", ":")).encode() + b"\n")
         return ErrorCode.none
 
-    def _write(self, line: bytes) -> None:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    def _write(self, path: Path, line: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             size_bytes = os.fstat(descriptor).st_size
             if size_bytes and size_bytes + len(line) > self._size_bytes_max:
                 os.close(descriptor)
-                self._path.replace(older(self._path))
-                descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                path.replace(older(path))
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             os.write(descriptor, line)
         finally:
             os.close(descriptor)

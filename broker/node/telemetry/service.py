@@ -17,20 +17,15 @@ from broker.wire.errors import ErrorCode
 
 
 class Telemetry:
-    """Without `harness.telemetry.path` there is nobody who takes metrics, and clients are not told that they may push.
-    Apache Kafka does the same without a plug-in."""
+    """Without `harness.telemetry.path` clients are not told that they may push. Who asks all the same is answered, and
+    what he pushes is thrown away. Apache Kafka does the same without a plug-in."""
 
     def __init__(self, config: NodeConfig, logger: Logger) -> None:
         self._logger = logger
         self.telemetry_max_bytes = config.telemetry_max_bytes
         self._instances = Instances()
-        self._receiver: Receiver | None = None
-        if config.harness_telemetry_path is not None:
-            self._receiver = Receiver(config.harness_telemetry_path, size_bytes_max=config.harness_telemetry_bytes)
-
-    @property
-    def is_on(self) -> bool:
-        return self._receiver is not None
+        self.is_on = config.harness_telemetry_path is not None
+        self._receiver = Receiver(config.harness_telemetry_path, size_bytes_max=config.harness_telemetry_bytes)
 
     def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         if old.client_metrics_configs != new.client_metrics_configs:
@@ -49,7 +44,6 @@ class Telemetry:
         compression: int,
         metrics: bytes,
     ) -> ErrorCode:
-        assert self._receiver is not None
         known = {**client, **_named(instance_id)}
         error = self._instances.pushed(
             instance_id,
@@ -72,7 +66,6 @@ class Telemetry:
         return error
 
     def _take(self, codec: CodecId, metrics: bytes, facts: Mapping[str, object]) -> ErrorCode:
-        assert self._receiver is not None
         try:
             return self._receiver.take(codec, metrics, **facts)
         except OSError as error:
