@@ -1,9 +1,13 @@
 """The 32-byte header at the start of every record value, and ready-made bodies to follow it.
 
-Layout, little endian: magic u16, producer u16, incarnation u32, seq u64, intended_ns u64, crc32c u32, flags u32.
+Layout, little endian: magic u16, producer u16, incarnation u32, seq u64, intended_ns u64, check u32, flags u32.
 `intended_ns` is absolute CLOCK_MONOTONIC of the host. The CRC covers the whole value except its own four bytes, first
 `value[28:]` and then `value[:24]`. So the CRC of a prepared body is computed once, and each record continues it over 24
 bytes only. `tests/runlog/test_runlog_payload.py` flips every byte and sees each flip.
+
+The check is the CRC multiplied by an odd number (modulo 2^32), and not the CRC itself. A CRC is linear. Right behind
+the bytes that it covers, it takes their whole difference out of any CRC-32C over both. The batches of two producers
+with equal bodies then had one CRC, whatever their headers held, and predictions know a batch by its CRC.
 """
 
 from __future__ import annotations
@@ -20,10 +24,10 @@ from numpy.typing import NDArray
 MAGIC = 0x4B48
 HEADER_BYTES = 32
 _HEAD = struct.Struct("<HHIQQ")
-_CRC = struct.Struct("<I")
+_CHECK = struct.Struct("<I")
 _WHOLE = struct.Struct("<HHIQQII")
 _HEAD_BYTES = _HEAD.size
-_TAIL_START = _HEAD_BYTES + _CRC.size
+_TAIL_START = _HEAD_BYTES + _CHECK.size
 
 # A codec finds repetitions within one batch. The pool holds more than the largest usual batch. So a body does not occur
 # twice within a batch, and the achieved ratio is that of the bodies.
@@ -34,6 +38,7 @@ POOL_BODIES_MIN = 8
 _HEADER_ENTROPY_BYTES = 9
 _FILLER = b"kafka-harness filler "
 _NO_FLAGS = b"\0\0\0\0"
+_ODD, _32_BITS = 0x9E3779B1, 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +55,17 @@ def make(*, producer: int, incarnation: int, seq: int, intended_ns: int, body: b
     """Build one value of `32 + len(body)` bytes. `PayloadPool.value` is the fast way."""
     tail = flags.to_bytes(4, "little") + body
     head = _HEAD.pack(MAGIC, producer, incarnation, seq, intended_ns)
-    return head + _CRC.pack(crc32c(head, crc32c(tail))) + tail
+    return head + _CHECK.pack(crc32c(head, crc32c(tail)) * _ODD & _32_BITS) + tail
 
 
 def parse(value: bytes) -> PayloadHeader | None:
     """Read the header; None when the value is not one of ours. A wrong CRC is told by `crc_ok`."""
     if len(value) < HEADER_BYTES:
         return None
-    magic, producer, incarnation, seq, intended_ns, crc, flags = _WHOLE.unpack_from(value)
+    magic, producer, incarnation, seq, intended_ns, check, flags = _WHOLE.unpack_from(value)
     if magic != MAGIC:
         return None
-    crc_ok = crc32c(value[:_HEAD_BYTES], crc32c(value[_TAIL_START:])) == crc
+    crc_ok = _check_of(value) == check
     return PayloadHeader(
         producer=producer, incarnation=incarnation, seq=seq, intended_ns=intended_ns, flags=flags, crc_ok=crc_ok
     )
@@ -70,10 +75,14 @@ def parse_fast(value: bytes) -> tuple[int, int, int, int, bool] | None:
     """(producer, incarnation, seq, intended_ns, crc_ok), or None when the value is not ours."""
     if len(value) < HEADER_BYTES:
         return None
-    magic, producer, incarnation, seq, intended_ns, crc, _flags = _WHOLE.unpack_from(value)
+    magic, producer, incarnation, seq, intended_ns, check, _flags = _WHOLE.unpack_from(value)
     if magic != MAGIC:
         return None
-    return producer, incarnation, seq, intended_ns, crc32c(value[:_HEAD_BYTES], crc32c(value[_TAIL_START:])) == crc
+    return producer, incarnation, seq, intended_ns, _check_of(value) == check
+
+
+def _check_of(value: bytes) -> int:
+    return crc32c(value[:_HEAD_BYTES], crc32c(value[_TAIL_START:])) * _ODD & _32_BITS
 
 
 def identity_of(value: bytes) -> tuple[int, int, int] | None:
@@ -131,7 +140,7 @@ class PayloadPool:
         """The value of record `seq`; the same arguments always give the same bytes."""
         tail_crc, tail = self._tails[seq % self._count]
         head = _HEAD.pack(MAGIC, producer, incarnation, seq, intended_ns)
-        return head + _CRC.pack(crc32c(head, tail_crc)) + tail
+        return head + _CHECK.pack(crc32c(head, tail_crc) * _ODD & _32_BITS) + tail
 
     def achieved_ratio(
         self, compress: Callable[[bytes], bytes] = zlib.compress, batch_bytes: int = 128 * 1024

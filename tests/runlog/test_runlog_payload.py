@@ -6,6 +6,7 @@ import zlib
 
 import cramjam
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,3 +75,14 @@ def test_impossible_sizes_and_shares_are_refused() -> None:
         payload.PayloadPool(record_size_bytes=31, compressibility=0.0, seed=1)
     with pytest.raises(ValueError, match="compressibility"):
         payload.PayloadPool(record_size_bytes=100, compressibility=1.0, seed=1)
+
+
+def test_what_the_header_holds_reaches_the_crc_of_a_batch() -> None:
+    """Producers take the same bodies in the same order. Their batches of one millisecond differ by the headers alone,
+    and predictions know a batch by its CRC-32C."""
+    pool = payload.PayloadPool(record_size_bytes=200, compressibility=0.5, seed=1)
+    crcs = {
+        crc32c(b"".join(pool.value(producer, 0, seq, 1_000_000 + 10 * producer + seq) for seq in range(4)))
+        for producer in range(50)
+    }
+    assert len(crcs) == 50
