@@ -52,6 +52,7 @@ _ONE_SPARK_SESSION: Final = frozenset(
         "damage",
         "exactness",
         "examples",
+        "interval_clocks",
         "old_runs",
         "page",
         "partial",

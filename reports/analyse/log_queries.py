@@ -123,7 +123,7 @@ JOIN (SELECT /*+ BROADCAST(b) */ log.* FROM log LEFT SEMI JOIN offset_blocks b
 WHERE NOT (s.producer = l.producer AND s.incarnation = l.incarnation AND s.seq = l.seq)
 """
 
-# `clock_errors` (cell, producer, host, error_us): only of cells with producers on several load hosts. Times of one host
+# `clock_errors` (cell, producer, host, error_us): only of cells with producers on load hosts. Times of one host
 # are compared as they are (a clock for each host), and those of all hosts (clock -2) as far as the bounds allow. A host
 # without a bound is compared with no other.
 _TIMED = """(

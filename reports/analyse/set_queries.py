@@ -1,7 +1,8 @@
 """Spark SQL for predicted and observed sets. Predictions are made from intervals of offsets. Sets come out as ranges.
 
 The statements need the views send and log (runlog.streams.schema plus `cell`), the small tables of
-`record_sets.register_intervals`, and `marks`. `mark_queries.py` says which statement finds which anomaly.
+`record_sets.register_intervals`, `clock_errors`, and `marks`. `mark_queries.py` says which statement finds which
+anomaly.
 """
 
 from __future__ import annotations
@@ -13,23 +14,29 @@ LATERAL VIEW explode(sequence(shiftright(from_offset, CAST(shift AS INT)),
                               shiftright(end_offset - 1, CAST(shift AS INT)))) blocks AS block
 """
 
+# Times of a load host are as exact as its bound in `clock_errors` beside those of brokers and faults. What is observed
+# must lie in the interval for certain, and what is predicted only possibly: intervals end seconds apart. A host without
+# a bound makes its cell inconclusive.
 FROM_INTERVALS = """
-SELECT /*+ BROADCAST(i) */ DISTINCT s.cell, i.kind, s.producer, s.incarnation, s.seq
+SELECT /*+ BROADCAST(i), BROADCAST(c) */ DISTINCT s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
 JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
+LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
 WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind IN ('acked_below_min_isr', 'two_leaders_ack')
-  AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
+  AND s.acked_us - CASE WHEN c.producer IS NULL THEN 0 ELSE c.error_us END >= i.after_us
+  AND s.acked_us + CASE WHEN c.producer IS NULL THEN 0 ELSE c.error_us END < i.before_us
 """
 
 # Of every width that intervals have (`interval_shifts`).
 PREDICTED_LOST = """
-SELECT /*+ BROADCAST(i) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
+SELECT /*+ BROADCAST(i), BROADCAST(c) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
 JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
+LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
 WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind = 'lost'
-  AND s.acked_us >= i.after_us AND s.acked_us < i.before_us
+  AND s.acked_us + coalesce(c.error_us, 0) >= i.after_us AND s.acked_us - coalesce(c.error_us, 0) < i.before_us
 """
 
 PREDICTED_IN_LOG = """

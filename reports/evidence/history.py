@@ -76,13 +76,11 @@ def early_readers(cell: Cell) -> list[tuple[int, int]]:
 
 
 def clock_errors(cell: Cell) -> list[tuple[int, int, int | None]]:
-    """(producer, its load host, how far that host's clock may be off, us), if producers ran on several load hosts.
+    """(producer, its load host, how far that host's clock may be off, us), if producers ran on load hosts.
 
     None: no bound is known.
     """
     hosts = [host for host in cell.record.outcome.load_hosts if host.producers]
-    if len(hosts) < 2:
-        return []
     return [
         (producer, number, None if host.clock is None or host.clock.problem else math.ceil(host.clock.error_us))
         for number, host in enumerate(hosts)
