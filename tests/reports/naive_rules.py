@@ -366,6 +366,17 @@ def _ranges(history: History) -> dict[str, set[Identity]]:
             if send.has_offset
             and send.partition == item.partition
             and item.first <= send.offset < item.end
-            and item.after_us <= send.acked_us < item.before_us
+            and _is_within(history, send, item)
         }
     return found
+
+
+def _is_within(history: History, send: Send, item: Range) -> bool:
+    """Was it acknowledged in that time? What is predicted may have been, what is observed must have been."""
+    error_us = history.clocks.get(send.identity[0], (-1, 0))[1]
+    if item.kind == "lost":
+        possibly_us = error_us or 0
+        return item.after_us <= send.acked_us + possibly_us and send.acked_us - possibly_us < item.before_us
+    if error_us is None:
+        return False
+    return item.after_us <= send.acked_us - error_us and send.acked_us + error_us < item.before_us
