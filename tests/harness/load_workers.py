@@ -76,6 +76,11 @@ def harness(
     )  # fmt: skip
 
 
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """What a failing test must show: the table of verdicts is in stdout, problems are in stderr."""
+    return f"exit code {done.returncode}\n{done.stderr[-3000:]}\n{done.stdout[-5000:]}"
+
+
 def started_harness(
     directory: Path, arguments: Sequence[str], more: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:

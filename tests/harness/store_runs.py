@@ -16,7 +16,7 @@ from runlog.files.store import open_store
 from runlog.files.stored import kept_name, read_list
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import SEND
-from tests.harness.load_workers import Workers, harness
+from tests.harness.load_workers import Workers, harness, said
 from tests.harness.test_harness_gather import has_share, identities, killed_run, outcome_of, spooled
 from tests.workloads.load_hosts import wait_until
 
@@ -43,7 +43,7 @@ def run(
 def check_run(directory: Path, workers: Workers, url: str, more: Mapping[str, str] | None = None) -> Path:
     """All of it came by way of the store, nothing is left at the load hosts, and nothing is missing."""
     done, run_dir = run(directory, workers, url, more)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, said(done)
     for host in outcome_of(run_dir)["load_hosts"]:
         assert host["state"] == "done", host
         assert host["is_gathered"]
@@ -80,7 +80,7 @@ def check_kept(directory: Path, run_dir: Path, url: str, more: Mapping[str, str]
     lost = run_dir.with_name("lost")
     run_dir.rename(lost)
     found = harness(directory, ["gather", str(run_dir), "--load-store", url], more)
-    assert found.returncode == 0, found.stderr
+    assert found.returncode == 0, said(found)
     for name in listed.files:
         assert (run_dir / name).read_bytes() == (lost / name).read_bytes(), name
     manifest, before = (json.loads((path / "manifest.json").read_text()) for path in (run_dir, lost))
@@ -100,7 +100,7 @@ def check_lost_directory(directory: Path, workers: Workers, url: str, more: Mapp
 
     def is_here() -> bool:
         found.append(harness(directory, ["gather", str(run_dir), "--load-store", url], more))
-        assert found[-1].returncode in (0, 3), found[-1].stderr
+        assert found[-1].returncode in (0, 3), said(found[-1])
         return found[-1].returncode == 0
 
     at_hosts: dict[str, Any] = {}

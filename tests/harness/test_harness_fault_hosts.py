@@ -20,7 +20,7 @@ from harness.cli.main import execute
 from harness.clusters.broker_hosts import HostFaultCluster, HostFaultError
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
-from tests.harness.load_workers import harness
+from tests.harness.load_workers import harness, said
 from tests.harness.strangers import WAIT_S, FaultWorkers, Strangers, wait_until
 from tests.workloads.load_hosts import Link, free_port
 from tests.workloads.namespace import skewed, why_not
@@ -204,11 +204,11 @@ def test_what_an_operator_does_not_allow_is_refused_before_the_load(tmp_path: Pa
                 "--no-report", "--run-dir", str(tmp_path / "run"), *workers.options,
             ],
         )  # fmt: skip
-        assert done.returncode == 2, done.stderr[-3000:]
+        assert done.returncode == 2, said(done)
         for broker in (1, 2, 3):
             assert f"fault host host-{broker} does not list kill for broker {broker}" in done.stderr
         seen = harness(tmp_path, ["doctor", *workers.options])
-        assert seen.returncode == 0, seen.stderr[-3000:]
+        assert seen.returncode == 0, said(seen)
         assert [line.split(",")[1] for line in seen.stdout.splitlines()] == [
             f" broker {broker}: pause" for broker in (1, 2, 3)
         ]
@@ -339,7 +339,7 @@ def check_leader_loss(tmp_path: Path, strangers: Strangers) -> None:
                 strangers.bootstrap_servers, "--run-dir", str(run_dir), *workers.options,
             ],
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-5000:]
+        assert done.returncode == 0, said(done)
     finally:
         workers.close()
     cells = {cell["case"]: cell for cell in json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]}

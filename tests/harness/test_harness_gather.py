@@ -18,7 +18,7 @@ from runlog.streams import segment
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import RECV, SEND
 from tests.harness.harness_process import family
-from tests.harness.load_workers import END_S, Workers, harness, started_harness
+from tests.harness.load_workers import END_S, Workers, harness, said, started_harness
 from tests.workloads.load_hosts import wait_until
 from workloads.hosts.gather import PART
 
@@ -108,7 +108,7 @@ def test_what_load_hosts_have_is_gathered_later_in_several_goes_and_also_after_a
     ]  # fmt: skip
     # Somebody who does not know better looks at the run first: part of the run log is compacted.
     done = harness(tmp_path, ["report", str(run_dir)])
-    assert done.returncode == 4, done.stderr[-3000:]
+    assert done.returncode == 4, said(done)
     assert "load hosts still have run logs of this run (left, right)" in done.stderr
     assert "the harness ended before it was known" in done.stdout + (run_dir / "summary.md").read_text()
     # One of the hosts is away at first, and loses its processes too.
@@ -118,7 +118,7 @@ def test_what_load_hosts_have_is_gathered_later_in_several_goes_and_also_after_a
     workers.start_again("right")
     (cell,) = cells_to_gather(run_dir)
     found = gather(tmp_path, workers, run_dir)
-    assert found.returncode == 0, found.stderr
+    assert found.returncode == 0, said(found)
     for name in workers.names:
         assert f"{cell.cell_id}: load host {name}: " in found.stderr
     sent, received = (read_stream(run_dir, stream, cell.cell_id) for stream in ("send", "recv"))
@@ -137,7 +137,7 @@ def test_what_load_hosts_have_is_gathered_later_in_several_goes_and_also_after_a
     assert again.returncode == 0
     assert "no load host has anything of this run" in again.stderr
     done = harness(tmp_path, ["report", str(run_dir)])
-    assert done.returncode == 4, done.stdout[-3000:] + done.stderr[-3000:]  # whole, and of an interrupted cell
+    assert done.returncode == 4, said(done)  # whole, and of an interrupted cell
 
 
 def has_share(directory: Path, name: str) -> bool:

@@ -15,7 +15,7 @@ from harness.run.load_hosts import added_up, load_hosts_request, problems_of
 from runlog.records.hosts import ClockRecord, HostState, LoadHostRecord, clock_error_between_us
 from runlog.records.load import HostCeiling
 from runlog.streams.parquet import read_stream
-from tests.harness.load_workers import Workers, harness
+from tests.harness.load_workers import Workers, harness, said
 from workloads.hosts.keys import write_keys
 
 SUITE = """
@@ -95,7 +95,7 @@ def test_a_run_over_two_load_hosts(tmp_path: Path, workers: Workers) -> None:
     """The commands of docs/guide/load-hosts.md, on one machine: doctor, then run."""
     (tmp_path / "suite.yaml").write_text(SUITE)
     seen = harness(tmp_path, ["doctor", *workers.options])
-    assert seen.returncode == 0, seen.stdout + seen.stderr
+    assert seen.returncode == 0, said(seen)
     assert [line.split(":")[0] for line in seen.stdout.splitlines()] == [
         "ok       load host left", "ok       load host right",
     ]  # fmt: skip
@@ -104,7 +104,7 @@ def test_a_run_over_two_load_hosts(tmp_path: Path, workers: Workers) -> None:
         tmp_path,
         ["run", str(tmp_path / "suite.yaml"), "--no-report", "--run-dir", str(run_dir), *workers.options],
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, said(done)
     manifest = json.loads((run_dir / "manifest.json").read_text())
     certification = manifest["certification"]
     for certificate in certification["certificates"]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import store_runs
-from tests.harness.load_workers import Workers, harness
+from tests.harness.load_workers import Workers, harness, said
 from tests.workloads.load_hosts import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -44,7 +44,7 @@ def test_a_worker_with_another_store_sends_its_run_log_over_the_link(tmp_path: P
     workers = Workers(tmp_path, "left", "right", store=(tmp_path / "elsewhere").as_uri())
     try:
         done, run_dir = store_runs.run(tmp_path, workers, url)
-        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.returncode == 0, said(done)
         hosts = store_runs.outcome(run_dir)["load_hosts"]
         assert [(host["is_gathered"], host["files_stored"]) for host in hosts] == [(True, 0), (True, 0)]
         assert "is not the store of this run's master" in (tmp_path / "left.log").read_text()
