@@ -15,8 +15,7 @@ LATERAL VIEW explode(sequence(shiftright(from_offset, CAST(shift AS INT)),
 """
 
 # Times of a load host are as exact as its bound in `clock_errors` beside those of brokers and faults. What is observed
-# must lie in the interval for certain, and what is predicted only possibly: intervals end seconds apart. A host without
-# a bound makes its cell inconclusive.
+# must lie in the interval for certain. A host without a bound makes its cell inconclusive.
 FROM_INTERVALS = """
 SELECT /*+ BROADCAST(i), BROADCAST(c) */ DISTINCT s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
@@ -28,7 +27,10 @@ WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind IN ('acke
   AND s.acked_us + CASE WHEN c.producer IS NULL THEN 0 ELSE c.error_us END < i.before_us
 """
 
-# Of every width that intervals have (`interval_shifts`).
+# Of every width that intervals have (`interval_shifts`). An interval ends with the append of a later leader at its
+# offsets, and that append may be acknowledged within the clock's bound. So the latest possible time of an
+# acknowledgement counts: it is never before the append that was acknowledged. The last answers of a leader that was
+# replaced come long before.
 PREDICTED_LOST = """
 SELECT /*+ BROADCAST(i), BROADCAST(c) */ s.cell, i.kind, s.producer, s.incarnation, s.seq
 FROM (SELECT /*+ BROADCAST(w) */ * FROM send CROSS JOIN interval_shifts w WHERE status = 0 AND offset >= 0) s
@@ -36,7 +38,7 @@ JOIN interval_blocks i
   ON s.cell = i.cell AND s.partition = i.partition AND s.width = i.shift AND shiftright(s.offset, s.width) = i.block
 LEFT JOIN clock_errors c ON s.cell = c.cell AND s.producer = c.producer
 WHERE s.offset >= i.from_offset AND s.offset < i.end_offset AND i.kind = 'lost'
-  AND s.acked_us + coalesce(c.error_us, 0) >= i.after_us AND s.acked_us - coalesce(c.error_us, 0) < i.before_us
+  AND s.acked_us + coalesce(c.error_us, 0) >= i.after_us AND s.acked_us + coalesce(c.error_us, 0) < i.before_us
 """
 
 PREDICTED_IN_LOG = """

@@ -372,11 +372,10 @@ def _ranges(history: History) -> dict[str, set[Identity]]:
 
 
 def _is_within(history: History, send: Send, item: Range) -> bool:
-    """Was it acknowledged in that time? What is predicted may have been, what is observed must have been."""
+    """Was it acknowledged in that time? Predictions take the latest possible time. What is observed must have been."""
     error_us = history.clocks.get(send.identity[0], (-1, 0))[1]
     if item.kind == "lost":
-        possibly_us = error_us or 0
-        return item.after_us <= send.acked_us + possibly_us and send.acked_us - possibly_us < item.before_us
+        return item.after_us <= send.acked_us + (error_us or 0) < item.before_us
     if error_us is None:
         return False
     return item.after_us <= send.acked_us - error_us and send.acked_us + error_us < item.before_us
