@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from reports.evidence.configuration import is_idempotent
@@ -60,16 +60,14 @@ def predict(cell: Cell) -> Prediction:
 
 
 def _lost(cell: Cell) -> tuple[list[Interval], str]:
-    truncations = events_of(cell, Truncated)
     leader_changes = events_of(cell, BecameLeader, LeaderSeen)
+    truncations = [_beyond_the_next_leader(event, leader_changes) for event in events_of(cell, Truncated)]
     journal = appended(cell)
     saved = _saved_elsewhere(journal, truncations)
     intervals: list[Interval] = []
     without_cause = 0
     for event in truncations:
         first, end = event.to_offset, event.from_offset
-        if event.source is Source.DISK:
-            first = max(first, _taken_up_from(leader_changes, event))
         if first >= end:
             continue
         if event.source is Source.WIRE:
@@ -152,27 +150,29 @@ def _by_appends(
 
 def _saved_elsewhere(journal: list[Appended], truncations: list[Truncated]) -> set[tuple[str, int, int]]:
     """Batches that were appended twice, because the client had sent them twice, and stayed once."""
-    removed = [event for event in truncations if event.source is not Source.DISK]
     return {
         batch_key(item)
         for item in journal
         if not any(
             item.leader_epoch == event.leader_epoch
             and _touches(item, event.partition, event.to_offset, event.from_offset)
-            for event in removed
+            for event in truncations
         )
     }
 
 
-def _taken_up_from(leader_changes: Iterable[BecameLeader | LeaderSeen], event: Truncated) -> int:
+def _beyond_the_next_leader(event: Truncated, leader_changes: Iterable[BecameLeader | LeaderSeen]) -> Truncated:
     """If a disk loses data, records are lost only beyond the log end of the next leader, which has all others."""
+    if event.source is not Source.DISK:
+        return event
     later = [
         change
         for change in leader_changes
         if isinstance(change, BecameLeader) and change.partition == event.partition and change.t_us > event.t_us
     ]
     first = min(later, key=lambda change: change.t_us, default=None)
-    return NEVER_US if first is None else first.log_end_offset or 0
+    taken_up_from = event.from_offset if first is None else first.log_end_offset or 0
+    return replace(event, to_offset=min(max(event.to_offset, taken_up_from), event.from_offset))
 
 
 def _between_death_and_change(cell: Cell, event: Truncated, change_us: int) -> int:

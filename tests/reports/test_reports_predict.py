@@ -165,6 +165,17 @@ def test_a_disk_that_forgot_loses_only_what_the_next_leader_has_not() -> None:
     assert predict(cell(events=(forgot, complete))).intervals == ()
 
 
+def test_a_disk_that_forgot_takes_what_only_its_leader_had() -> None:
+    """40-44 was on a follower too, which truncated it for the next leader. 45-49 was nowhere else."""
+    journal = (append(100, 40, 3, 1), append(110, 45, 3, 2))
+    forgot = {**TRUNCATED, "source": "disk"}
+    leader = event("became_leader", 950, broker=1, leader_epoch=5, log_end_offset=40)
+    follower = event("truncated", 960, broker=2, leader_epoch=3, from_offset=45, to_offset=40)
+    assert set(windows(cell(events=(*journal, forgot, leader, follower)))) == {
+        (40, 45, 100, NEVER_US), (45, 50, 110, NEVER_US),
+    }  # fmt: skip
+
+
 def test_the_probe_stands_in_for_a_missing_journal() -> None:
     probe = event("leader", 620, leader_epoch=4, source="probe")
     dump = {**TRUNCATED, "source": "log_dump"}
