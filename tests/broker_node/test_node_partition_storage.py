@@ -30,8 +30,9 @@ from broker.wire.records import encode_batch, validate_batches
 TOPIC, TOPIC_ID = "t", UUID(int=7)
 
 
-def image(*, leader: int = 1, epoch: int = 0, topic_id: UUID = TOPIC_ID) -> MetadataImage:
-    state = PartitionState(replicas=(1,), isr=(1,), leader=leader, leader_epoch=epoch, partition_epoch=epoch)
+def image(*, leader: int = 1, epoch: int = 0, topic_id: UUID = TOPIC_ID, broker: int = 1) -> MetadataImage:
+    """All partitions are on one broker, ours is 1."""
+    state = PartitionState(replicas=(broker,), isr=(broker,), leader=leader, leader_epoch=epoch, partition_epoch=epoch)
     topic = TopicState(name=TOPIC, topic_id=topic_id, partitions=(state, state))
     return MetadataImage(offset=1 + epoch, topics={TOPIC: topic}, topic_names={topic_id: TOPIC})
 
@@ -178,6 +179,27 @@ def test_a_topic_made_anew_has_a_log_again() -> None:
         assert broker.partitions.offline() == []
         broker.apply(image(epoch=6, topic_id=UUID(int=8)))
         assert broker.append(0) is ErrorCode.none
+
+    asyncio.run(run())
+
+
+def test_a_partition_that_moved_away_and_back_stays_offline_until_a_restart() -> None:
+    """Its controller forgets a failed directory when the broker registers again, and not before: until then it would let
+    the replica into no ISR, however well it followed."""
+
+    async def run() -> None:
+        disk = new_disk()
+        broker = Broker(disk)
+        broker.apply(image())
+        disk.failures.append(Failure(call="write", where="/t-0/", error=errno.ENOSPC))
+        assert broker.append(0) is ErrorCode.kafka_storage_error
+        broker.apply(image(leader=2, epoch=1, broker=2))
+        assert (broker.partitions.get(TOPIC, 0), broker.partitions.get(TOPIC, 1)) == (None, None)
+        broker.apply(image(epoch=2))
+        broker.check_only_0_is_offline()
+        again = Broker(disk)
+        again.apply(image(epoch=3))
+        assert again.append(0) is ErrorCode.none
 
     asyncio.run(run())
 

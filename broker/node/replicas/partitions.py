@@ -87,9 +87,9 @@ class Partitions:
         """It is served no more; None if it was not."""
         return self._hosted.pop((topic, index), None)
 
-    def forget_offline(self, topic: str, index: int) -> bool:
-        """Its topic was deleted. Whether it was offline."""
-        return self._offline.pop((topic, index), None) is not None
+    def forget_offline(self, topic: str, index: int) -> None:
+        """Its topic was deleted."""
+        self._offline.pop((topic, index), None)
 
     def forget_followed(self, leader_id: int | None = None) -> None:
         """The partitions that follow this leader (or any) have changed, or the fetcher must compare them anew."""

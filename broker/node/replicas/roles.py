@@ -66,6 +66,11 @@ class Roles:
                 self._reconfigure(name, new)
         for removal in delta.removed:
             self._remove(removal.topic, removal.partition)
+            # A replica that moved away and comes back stays offline until a restart: so long the controller counts its
+            # directory as failed, and lets it into no ISR.
+            topic = new.topics.get(removal.topic)
+            if topic is None or topic.topic_id != self._partitions.offline_topic_id(removal.topic, removal.partition):
+                self._partitions.forget_offline(removal.topic, removal.partition)
         self._note_deleted(old, new)
         for name in delta.topic_configs:
             self._reconfigure(name, new)
@@ -215,8 +220,7 @@ class Roles:
 
     def _remove(self, topic: str, partition: int) -> None:
         hosted = self._partitions.drop(topic, partition)
-        was_offline = self._partitions.forget_offline(topic, partition)
-        if hosted is None and not was_offline:
+        if hosted is None and not self._partitions.is_offline(topic, partition):
             return
         if hosted is not None:
             self._cores.perform(hosted, StopReplica())
