@@ -129,3 +129,18 @@ def test_a_run_over_two_load_hosts(tmp_path: Path, workers: Workers) -> None:
     assert not list(workers.spool.glob("*/*/cells")), "what is here is forgotten there"
     secrets = json.loads(workers.master_key.read_text())["secret"]
     assert not any(secrets.encode() in path.read_bytes() for path in run_dir.rglob("*") if path.is_file())
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("client", ["confluent", "java", "aiokafka", "kafka_python"])
+def test_every_client_runs_on_two_load_hosts(tmp_path: Path, workers: Workers, client: str) -> None:
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    run_dir = tmp_path / "run"
+    options = ["--client", client, "--no-certify", "--no-report", "--run-dir", str(run_dir), *workers.options]
+    done = harness(tmp_path, ["run", str(tmp_path / "suite.yaml"), *options])
+    assert done.returncode == 0, said(done)
+    sent, log = read_stream(run_dir, "send", "sweep-baseline"), read_stream(run_dir, "log", "sweep-baseline")
+    assert sent.num_rows == log.num_rows == 1000 * 1.8
+    assert set(sent["producer"].to_pylist()) == {0, 1}
+    assert set(sent["status"].to_pylist()) == {0}
