@@ -16,6 +16,7 @@ from harness import VERSION
 from harness.cli.cluster_commands import cluster_app
 from harness.cli.java import require_some_java
 from harness.cli.parameters import (
+    FAULT_LISTEN_DEFAULT,
     LISTEN_DEFAULT,
     Allow,
     Artifacts,
@@ -83,7 +84,7 @@ def run(
     load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
-    fault_listen: FaultListen = "127.0.0.1:5558",
+    fault_listen: FaultListen = FAULT_LISTEN_DEFAULT,
     load_store: LoadStore = None,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
@@ -182,7 +183,7 @@ def chaos(
     load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
-    fault_listen: FaultListen = "127.0.0.1:5558",
+    fault_listen: FaultListen = FAULT_LISTEN_DEFAULT,
     load_store: LoadStore = None,
 ) -> None:
     """Run chaos scenarios: all their cases, or those named.
@@ -340,7 +341,7 @@ def doctor(
     load_listen: LoadListen = LISTEN_DEFAULT,
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
-    fault_listen: FaultListen = "127.0.0.1:5558",
+    fault_listen: FaultListen = FAULT_LISTEN_DEFAULT,
 ) -> None:
     """Try each part of the set-up for real, and name the fix for what does not work.
 

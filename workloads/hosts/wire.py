@@ -9,7 +9,7 @@ Shown by tests/workloads/test_workloads_hosts_wire.py.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -233,6 +233,3 @@ def version_problem(name: str, theirs: str, ours: str, *, kind: str = "load host
 def processes_here(workload: Workload, share: ShareOfHost) -> int:
     """Each load host runs the workload's `processes`, but none without a user."""
     return max(1, min(workload.processes, len(share.producers) + len(share.consumers)))
-
-
-Do = Literal["begin", "stop_sending", "stop_receiving", "report"]
