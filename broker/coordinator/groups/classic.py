@@ -22,7 +22,7 @@ from broker.coordinator.groups.events import (
     SyncGroup,
     SyncResult,
 )
-from broker.coordinator.groups.records import encode
+from broker.coordinator.groups.record_codec import encode
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 

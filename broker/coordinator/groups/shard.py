@@ -53,6 +53,7 @@ from broker.coordinator.groups.events import (
     TopicsChanged,
 )
 from broker.coordinator.groups.offsets import Offsets
+from broker.coordinator.groups.record_codec import decode, encode
 from broker.coordinator.groups.records import (
     ClassicGroupKey,
     ClassicGroupValue,
@@ -62,8 +63,6 @@ from broker.coordinator.groups.records import (
     OffsetValue,
     Record,
     Value,
-    decode,
-    encode,
 )
 from broker.coordinator.outbox import Outbox
 from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
