@@ -29,7 +29,7 @@ from runlog.records.load import CeilingsTold, HostCeiling, HostsTold, LoadError,
 from workloads.conductor import Conductor
 from workloads.fleet import FleetError
 from workloads.hosts import wire
-from workloads.hosts.fleet import HostsFleet
+from workloads.hosts.hosts_fleet import HostsFleet
 from workloads.hosts.keys import key_of
 from workloads.hosts.late import LateGathering
 from workloads.hosts.link import HubRunner, LinkError, use_curve
