@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.fault_host.host import FaultHost, NotDone, Refused
+from chaos.fault_host.host import FaultHost, Refused
 from chaos.fault_host.journal import Journal, JournalError
 from chaos.fault_host.permits import parse_permits
+from chaos.fault_host.site import NotDone
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 
 WAIT_S = 60.0
