@@ -163,11 +163,12 @@ def test_what_is_not_on_the_list_is_refused_by_name(operator: Operator, action: 
 
 
 def test_what_this_worker_has_not_done_it_does_not_undo(operator: Operator) -> None:
-    worker = operator.worker()
-    os.kill(operator.broker(1).pid, signal.SIGSTOP)
+    worker, stopped = operator.worker(), operator.broker(1)
+    os.kill(stopped.pid, signal.SIGSTOP)
+    wait_until(lambda: read_state(stopped.pid) == "T", "the signal has come")
     with pytest.raises(NotDone, match="broker 1 is not paused by this worker"):
         worker.act("resume", 1)
-    assert read_state(operator.broker(1).pid) == "T"
+    assert read_state(stopped.pid) == "T"
     with pytest.raises(NotDone, match="broker 2 is not down by this worker"):
         worker.act("start", 2)
 
