@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from reports.judge.allowances import Allowances, read_allowances
 from reports.read.cell import Cell, Run
 from reports.read.model import CellFacts
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from reports.read.spark_needs import SparkUnavailableError, require_what_it_takes
 from reports.render.publication import PAGE, Publication
 from runlog.files.redaction import hidden_text

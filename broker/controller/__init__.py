@@ -19,5 +19,5 @@ Broker life: send BrokerRegistration (new incarnation id per process start) unti
 BrokerHeartbeat every broker.heartbeat.interval.ms with current_metadata_offset = image.offset; it is unfenced once that
 is >= broker_epoch. STALE_BROKER_EPOCH (77): register again. BROKER_ID_NOT_REGISTERED (102): it was unregistered, and
 stays so until the next start. To stop cleanly send want_shut_down=True until should_shut_down.
-Names are imported from broker.controller.core, .types, .records, .image, .delta.
+Names are imported from broker.controller.core, .types and the other *_types, .records, .image, .delta.
 """

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from broker.controller.image import MetadataImage
 from broker.controller.outcome import Outcome
-from broker.controller.records import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from broker.controller.records import MetadataRecord, RemoveAccessControlEntryRecord
 from broker.controller.security_types import (
     CreateAcls,
     CreateAclsResponse,
@@ -17,6 +17,7 @@ from broker.controller.security_types import (
     DeletedAcls,
     Problem,
 )
+from broker.controller.snapshot import acl_record
 from broker.security.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -44,22 +45,9 @@ def create_acls(image: MetadataImage, request: CreateAcls, *, rng: random.Random
         results.append(_FINE)
         if binding not in present:
             present.add(binding)
-            records.append(_record(UUID(int=rng.getrandbits(128), version=4), binding))
+            records.append(acl_record(UUID(int=rng.getrandbits(128), version=4), binding))
     response = CreateAclsResponse(error_code=ErrorCode.none, results=tuple(results))
     return Outcome(response=response, records=tuple(records))
-
-
-def _record(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        acl_id=acl_id,
-        resource_type=binding.resource_type,
-        resource_name=binding.resource_name,
-        pattern_type=binding.pattern_type,
-        principal=binding.principal,
-        host=binding.host,
-        operation=binding.operation,
-        permission_type=binding.permission,
-    )
 
 
 def _binding_problem(binding: AclBinding) -> str | None:

@@ -21,13 +21,13 @@ from broker.controller.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     MetadataImage,
-    replay,
 )
 from broker.controller.outcome import Outcome
 from broker.controller.records import ConfigRecord, MetadataRecord
+from broker.controller.replay import replay
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.controller.topic_configs import TOPIC_SETTINGS, topic_config_problem
 from broker.controller.topics import is_legal_name
-from broker.controller.types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.wire.errors import ErrorCode
 
 

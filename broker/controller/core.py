@@ -22,7 +22,7 @@ from broker.controller.delegation_tokens import decide_token
 from broker.controller.elections import changes_to_preferred, elect_leaders, leaders_allowed
 from broker.controller.feature_types import UpdateFeatures
 from broker.controller.features import first_records, update_features
-from broker.controller.image import MetadataImage, replay
+from broker.controller.image import MetadataImage
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.partitions import alter_partitions
 from broker.controller.quotas import alter_client_quotas
@@ -30,20 +30,21 @@ from broker.controller.reassignment_types import AlterPartitionReassignments, Un
 from broker.controller.reassignments import alter_reassignments
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import MetadataRecord
+from broker.controller.replay import replay
 from broker.controller.scram import alter_user_scram_credentials
 from broker.controller.security_types import AlterUserScramCredentials, CreateAcls, DeleteAcls
 from broker.controller.sessions import BrokerSessions
+from broker.controller.setting_types import AlterClientQuotas, AlterConfigs
 from broker.controller.token_types import (
     CreateDelegationToken,
     ExpireDelegationToken,
     RemoveExpiredTokens,
     RenewDelegationToken,
 )
+from broker.controller.topic_types import CreatePartitions, CreateTopics, DeleteTopics
 from broker.controller.topics import create_partitions, create_topics, delete_topics
 from broker.controller.types import (
     AllocateProducerIds,
-    AlterClientQuotas,
-    AlterConfigs,
     AlterPartition,
     BrokerHeartbeat,
     ControllerAction,
@@ -52,10 +53,7 @@ from broker.controller.types import (
     ControllerEvent,
     ControllerRequest,
     ControllerResponse,
-    CreatePartitions,
-    CreateTopics,
     DecisionFailed,
-    DeleteTopics,
     ElectLeaders,
     ImagePublished,
     LeadershipGained,

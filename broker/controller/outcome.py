@@ -20,6 +20,12 @@ from broker.controller.security_types import (
     DeleteAcls,
     DeleteAclsResponse,
 )
+from broker.controller.setting_types import (
+    AlterClientQuotas,
+    AlterClientQuotasResponse,
+    AlterConfigs,
+    AlterConfigsResponse,
+)
 from broker.controller.token_types import (
     ChangedDelegationTokenResponse,
     CreateDelegationToken,
@@ -29,25 +35,23 @@ from broker.controller.token_types import (
     RemoveExpiredTokensResponse,
     RenewDelegationToken,
 )
-from broker.controller.types import (
-    AllocateProducerIds,
-    AllocateProducerIdsResponse,
-    AlterClientQuotas,
-    AlterClientQuotasResponse,
-    AlterConfigs,
-    AlterConfigsResponse,
-    AlterPartition,
-    AlterPartitionResponse,
-    BrokerHeartbeat,
-    BrokerHeartbeatResponse,
-    ControllerRequest,
-    ControllerResponse,
+from broker.controller.topic_types import (
     CreatePartitions,
     CreatePartitionsResponse,
     CreateTopics,
     CreateTopicsResponse,
     DeleteTopics,
     DeleteTopicsResponse,
+)
+from broker.controller.types import (
+    AllocateProducerIds,
+    AllocateProducerIdsResponse,
+    AlterPartition,
+    AlterPartitionResponse,
+    BrokerHeartbeat,
+    BrokerHeartbeatResponse,
+    ControllerRequest,
+    ControllerResponse,
     ElectLeaders,
     ElectLeadersResponse,
     RegisterBroker,

@@ -7,9 +7,10 @@ from uuid import UUID
 from broker.controller import eligible
 from broker.controller.brokers import check_epoch
 from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
-from broker.controller.image import MetadataImage, PartitionState, apply_change
+from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.records import PartitionChangeRecord
+from broker.controller.replay import apply_change
 from broker.controller.types import AlteredPartition, AlterPartition, AlterPartitionResponse, IsrChange
 from broker.wire.errors import ErrorCode
 

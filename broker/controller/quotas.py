@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from broker.controller.image import MetadataImage
 from broker.controller.outcome import Outcome
 from broker.controller.records import ClientQuotaRecord, MetadataRecord
-from broker.controller.types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange, QuotaOutcome
+from broker.controller.setting_types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange, QuotaOutcome
 from broker.wire.errors import ErrorCode
 
 USER = "user"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker.controller import eligible
 from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
-from broker.controller.image import MetadataImage, PartitionState, apply_change
+from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.outcome import Outcome
 from broker.controller.reassignment import Assignment, Reverted, reverted, towards
 from broker.controller.reassignment_types import (
@@ -17,6 +17,7 @@ from broker.controller.reassignment_types import (
     WantedReplicas,
 )
 from broker.controller.records import PartitionChangeRecord
+from broker.controller.replay import apply_change
 from broker.wire.errors import ErrorCode
 
 

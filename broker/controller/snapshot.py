@@ -6,7 +6,9 @@ Shown by tests/broker_controller/test_controller_snapshot.py.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from uuid import UUID
 
 from broker.controller.image import (
     BROKER_RESOURCE,
@@ -14,7 +16,6 @@ from broker.controller.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     MetadataImage,
-    replay,
 )
 from broker.controller.records import (
     AccessControlEntryRecord,
@@ -29,6 +30,8 @@ from broker.controller.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
+from broker.controller.replay import replay
+from broker.security.acls import AclBinding
 from broker.security.delegation import DelegationToken
 
 
@@ -40,7 +43,7 @@ def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
         *_topics(image),
         *_configs(image),
         *_quotas(image),
-        *_acls(image),
+        *itertools.starmap(acl_record, image.acls.items()),
         *_scram_credentials(image),
         *map(token_record, image.delegation_tokens.values()),
         # The owner of the last block mattered only when it was given out.
@@ -99,20 +102,6 @@ def _quotas(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield ClientQuotaRecord(entity=entity, key=key, value=value)
 
 
-def _acls(image: MetadataImage) -> Iterator[MetadataRecord]:
-    for acl_id, binding in image.acls.items():
-        yield AccessControlEntryRecord(
-            acl_id=acl_id,
-            resource_type=binding.resource_type,
-            resource_name=binding.resource_name,
-            pattern_type=binding.pattern_type,
-            principal=binding.principal,
-            host=binding.host,
-            operation=binding.operation,
-            permission_type=binding.permission,
-        )
-
-
 def _scram_credentials(image: MetadataImage) -> Iterator[MetadataRecord]:
     for name, credentials in image.scram_credentials.items():
         for mechanism, credential in credentials.items():
@@ -124,6 +113,19 @@ def _scram_credentials(image: MetadataImage) -> Iterator[MetadataRecord]:
                 server_key=credential.server_key,
                 iterations=credential.iterations,
             )
+
+
+def acl_record(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        acl_id=acl_id,
+        resource_type=binding.resource_type,
+        resource_name=binding.resource_name,
+        pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )
 
 
 def token_record(token: DelegationToken) -> DelegationTokenRecord:

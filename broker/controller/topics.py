@@ -9,12 +9,13 @@ from uuid import UUID
 
 from broker.controller.config import ControllerConfig
 from broker.controller.elections import leaders_allowed
-from broker.controller.image import NO_LEADER, TOPIC_RESOURCE, MetadataImage, TopicState, replay
+from broker.controller.image import NO_LEADER, TOPIC_RESOURCE, MetadataImage, TopicState
 from broker.controller.outcome import Outcome
 from broker.controller.placement import place_replicas
 from broker.controller.records import ConfigRecord, MetadataRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from broker.controller.replay import replay
 from broker.controller.topic_configs import topic_config_problem
-from broker.controller.types import (
+from broker.controller.topic_types import (
     CreatedTopic,
     CreatePartitions,
     CreatePartitionsResponse,

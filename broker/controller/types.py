@@ -6,7 +6,7 @@ Error codes are Kafka's integers. Requests carry what the Kafka request of that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from broker.controller.feature_types import UpdateFeatures, UpdateFeaturesResponse
@@ -26,7 +26,21 @@ from broker.controller.security_types import (
     DeleteAcls,
     DeleteAclsResponse,
 )
+from broker.controller.setting_types import (
+    AlterClientQuotas,
+    AlterClientQuotasResponse,
+    AlterConfigs,
+    AlterConfigsResponse,
+)
 from broker.controller.token_types import TokenRequest, TokenResponse
+from broker.controller.topic_types import (
+    CreatePartitions,
+    CreatePartitionsResponse,
+    CreateTopics,
+    CreateTopicsResponse,
+    DeleteTopics,
+    DeleteTopicsResponse,
+)
 from broker.quorum.types import LogEntry
 
 # -- events from the quorum -------------------------------------------------------------------------------------------
@@ -100,59 +114,6 @@ class BrokerHeartbeatResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
-    name: str
-    partitions: int = -1  # -1: num.partitions
-    replication_factor: int = -1  # -1: default.replication.factor
-    assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # manual; then the two above are -1
-    configs: Mapping[str, str | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopics:
-    token: int
-    topics: tuple[NewTopic, ...]
-    validate_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedTopic:
-    name: str
-    error_code: int
-    error_message: str | None
-    topic_id: UUID | None
-    partitions: int  # -1 on error
-    replication_factor: int  # -1 on error
-    configs: Mapping[str, str]  # overrides
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopicsResponse:
-    error_code: int  # NOT_CONTROLLER: then topics is empty
-    topics: tuple[CreatedTopic, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopics:
-    token: int
-    names: tuple[str, ...]
-    topic_ids: tuple[UUID, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletedTopic:
-    name: str | None
-    topic_id: UUID | None
-    error_code: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopicsResponse:
-    error_code: int
-    topics: tuple[DeletedTopic, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChange:
     topic_id: UUID | None  # None: the zero id, which no topic has
     partition: int
@@ -198,69 +159,6 @@ class AllocateProducerIdsResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigChange:
-    resource_type: int  # 2 topic, 4 broker
-    resource_name: str
-    changes: Mapping[str, str | None]  # SET; None removes the override (DELETE)
-    appends: Mapping[str, str] = field(default_factory=dict)  # APPEND to a list setting
-    subtracts: Mapping[str, str] = field(default_factory=dict)  # SUBTRACT from a list setting
-    replaces_all: bool = False  # AlterConfigs: overrides that are not named go
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigs:
-    """IncrementalAlterConfigs (KIP-339), and the older AlterConfigs by `replaces_all`."""
-
-    token: int
-    resources: tuple[ConfigChange, ...]
-    validate_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlteredConfig:
-    resource_type: int
-    resource_name: str
-    error_code: int
-    error_message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfigsResponse:
-    error_code: int
-    resources: tuple[AlteredConfig, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPartitions:
-    """The topic gets `count` partitions in total. `assignments` are those of the new ones; None: the controller places
-    them."""
-
-    topic: str
-    count: int
-    assignments: tuple[tuple[int, ...], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitions:
-    token: int
-    topics: tuple[NewPartitions, ...]
-    validate_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicOutcome:
-    topic: str
-    error_code: int
-    error_message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatePartitionsResponse:
-    error_code: int  # NOT_CONTROLLER: then topics is empty
-    topics: tuple[TopicOutcome, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ElectLeaders:
     """KIP-460. `unclean`: also a replica that is out of sync, for partitions without a leader."""
 
@@ -281,34 +179,6 @@ class ElectionOutcome:
 class ElectLeadersResponse:
     error_code: int
     partitions: tuple[ElectionOutcome, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaChange:
-    """AlterClientQuotas (KIP-546) for one entity, such as (("client-id", "a"),); a name of None is the default."""
-
-    entity: tuple[tuple[str, str | None], ...]
-    values: Mapping[str, float | None]  # None removes it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotas:
-    token: int
-    changes: tuple[QuotaChange, ...]
-    validate_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaOutcome:
-    entity: tuple[tuple[str, str | None], ...]
-    error_code: int
-    error_message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterClientQuotasResponse:
-    error_code: int
-    entries: tuple[QuotaOutcome, ...]
 
 
 ControllerRequest = (

@@ -83,10 +83,6 @@ class PartitionReplica:
     def effective_min_insync_replicas(self) -> int:
         return min(self.min_insync_replicas, max(1, len(self.replicas)))
 
-    @property
-    def is_proposal_in_flight(self) -> bool:
-        return isinstance(self._role, Leader) and self._role.proposal.is_open
-
     def check_append(self, *, acks: int) -> ErrorCode:
         """Asked before an append. If the result is not `none`, the append certainly has not happened."""
         if not self.is_leader:

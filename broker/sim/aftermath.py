@@ -17,7 +17,7 @@ import random
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from broker.controller.types import DeleteTopics
+from broker.controller.topic_types import DeleteTopics
 from broker.log.errors import LogError
 from broker.node.cluster.metadata_store import FIRST_OF_APPEND, METADATA_DIRECTORY
 from broker.sim.clients import create_topic

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.controller.reassignment_types import AlterPartitionReassignments, WantedReplicas
-from broker.controller.types import AlterConfigs, ConfigChange, ElectLeaders
+from broker.controller.setting_types import AlterConfigs, ConfigChange
+from broker.controller.types import ElectLeaders
 from broker.sim.cluster import Life, host_of
 from broker.sim.plan import TOPIC
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
 from broker.controller.elections import is_unclean_allowed
-from broker.controller.image import NO_LEADER, BrokerRegistration, MetadataImage, PartitionState, replay
+from broker.controller.image import NO_LEADER, BrokerRegistration, MetadataImage, PartitionState
 from broker.controller.reassignment import is_completion
 from broker.controller.record_codec import decode_records
+from broker.controller.replay import replay
 from broker.quorum.state_file import decode_quorum_state
 from broker.quorum.types import LogEntry
 from broker.sim.coverage import Coverage

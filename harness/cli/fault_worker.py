@@ -17,9 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.fault_host.host import Done, Epochs, FaultHost, NotDone, Refused
+from chaos.fault_host.host import Done, Epochs, FaultHost, Refused
 from chaos.fault_host.journal import Journal, JournalError
 from chaos.fault_host.permits import Permits, PermitsError, read_permits
+from chaos.fault_host.site import NotDone
 from chaos.process_identity import ProcessIdentity
 from harness import VERSION
 from harness.errors import EnvironmentFault, ExitCode, UsageError

@@ -31,7 +31,6 @@ from harness.scenarios import load_scenario
 from runlog.records.cell import Expectation
 from workloads.hosts.fault_wire import Answer, HostsThere, HostThere, ProcessSeen, Told
 
-DEFAULT_LISTEN: Final = "127.0.0.1:5558"
 WAIT_S: Final = 300.0  # for fault hosts to come
 READY_S: Final = 60.0
 LOOK_S: Final = 30.0

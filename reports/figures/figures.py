@@ -20,10 +20,10 @@ from reports.figures.price import Price, PricePoint, price_of_safety
 from reports.figures.search import SearchFigures, search_figures
 from reports.figures.settings import Settings, settings_of
 from reports.figures.suites import SuiteFigures, suite_figures
-from reports.figures.sweep.analysis import analyse_sweep
 from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import RatioLimits, SweepFigures, ratio_limits, sweep_figures
 from reports.figures.sweep.observations import observe
+from reports.figures.sweep.sweep_analysis import analyse_sweep
 from reports.figures.sweep.telling import throughput_tells
 from reports.figures.waterfall import WaterfallFigures, waterfall_figures
 from reports.judge.judged import Judged, exit_code, overall

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from reports.evidence.configuration import configuration_of
 from reports.figures.knobs import settings_text
 from reports.figures.latencies import P99, p99_of
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.capacity import is_measured
 from reports.figures.sweep.front import Point
 from reports.figures.sweep.observations import CAPACITY, THROUGHPUT
 from reports.figures.sweep.observations import P99 as P99_MEASURE
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.judged import Judged
 from reports.judge.lawful import IMPOSSIBLE, LAWFUL, rule
 from reports.read.model import CellFacts

@@ -11,7 +11,6 @@ from typing import Final
 
 from runlog.files.documents import read_json, write_json
 from runlog.records.codec import from_document, to_json
-from runlog.records.comparison import ComparisonRecord
 from runlog.records.confirmation import ConfirmationRecord
 from runlog.records.measurements import MEASUREMENTS_VERSION, Measurement, MeasurementsRecord
 from runlog.records.sweep import SweepRecord
@@ -46,18 +45,8 @@ def read_sweep(run_dir: Path) -> SweepRecord:
     return from_document(SweepRecord, read_json(results_directory(run_dir) / SWEEP_FILE))
 
 
-def read_comparison(run_dir: Path, base: str) -> ComparisonRecord:
-    """As read_verdicts. `base`: name of the run that it was compared with."""
-    return from_document(ComparisonRecord, read_json(results_directory(run_dir) / f"{comparison_stem(base)}.json"))
-
-
 def write_confirmation(run_dir: Path, record: ConfirmationRecord) -> None:
     write_json(results_directory(run_dir) / CONFIRMATION_FILE, to_json(record))
-
-
-def read_confirmation(run_dir: Path) -> ConfirmationRecord:
-    """As read_verdicts."""
-    return from_document(ConfirmationRecord, read_json(results_directory(run_dir) / CONFIRMATION_FILE))
 
 
 def read_measurements(run_dir: Path) -> list[Measurement]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.load_hosts import Accounting, Planted, account, clocks_page, held, records_page, suite_of
+from benchmarks.load_host_clocks import Planted, clocks_page, held
+from benchmarks.load_host_records import Accounting, account, records_page, suite_of
 from harness.suite import load_suite
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import ABSENT, LOG, SEND, SendStatus

@@ -9,6 +9,7 @@ from uuid import UUID
 from broker.controller.core import Controller, ControllerConfig
 from broker.controller.image import PartitionState
 from broker.controller.records import Endpoint, replica_directory
+from broker.controller.topic_types import CreatedTopic, CreateTopics, CreateTopicsResponse, NewTopic
 from broker.controller.types import (
     AlteredPartition,
     AlterPartition,
@@ -18,15 +19,11 @@ from broker.controller.types import (
     ControllerAction,
     ControllerEvent,
     ControllerRequest,
-    CreatedTopic,
-    CreateTopics,
-    CreateTopicsResponse,
     ImagePublished,
     IsrChange,
     LeadershipGained,
     LeadershipLost,
     MetadataCommitted,
-    NewTopic,
     RegisterBroker,
     RegisterBrokerResponse,
     Respond,

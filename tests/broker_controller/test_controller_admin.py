@@ -9,23 +9,17 @@ import pytest
 
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import ClientQuotaRecord
-from broker.controller.types import (
+from broker.controller.setting_types import (
     AlterClientQuotas,
     AlterClientQuotasResponse,
     AlterConfigs,
     AlterConfigsResponse,
     AlteredConfig,
     ConfigChange,
-    CreatePartitions,
-    CreatePartitionsResponse,
-    ElectionOutcome,
-    ElectLeaders,
-    ElectLeadersResponse,
-    NewPartitions,
     QuotaChange,
-    Tick,
-    TopicOutcome,
 )
+from broker.controller.topic_types import CreatePartitions, CreatePartitionsResponse, NewPartitions, TopicOutcome
+from broker.controller.types import ElectionOutcome, ElectLeaders, ElectLeadersResponse, Tick
 from broker.wire.errors import ErrorCode
 
 sys.path.insert(0, str(Path(__file__).parent))

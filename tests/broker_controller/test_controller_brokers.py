@@ -8,15 +8,13 @@ from pathlib import Path
 from uuid import UUID
 
 from broker.controller.core import Controller, ControllerConfig
+from broker.controller.topic_types import CreateTopics, CreateTopicsResponse, NewTopic
 from broker.controller.types import (
     AllocateProducerIds,
     AllocateProducerIdsResponse,
     BrokerHeartbeat,
     ControllerActivated,
     ControllerDeactivated,
-    CreateTopics,
-    CreateTopicsResponse,
-    NewTopic,
     RegisterBroker,
     RegisterBrokerResponse,
     Respond,

@@ -9,7 +9,7 @@ import pytest
 
 from broker.controller.elections import elect
 from broker.controller.image import PartitionState
-from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
 
 sys.path.insert(0, str(Path(__file__).parent))
 from controller_world import cluster

@@ -9,16 +9,8 @@ import pytest
 
 from broker.controller.eligible import Elected, elect_eligible
 from broker.controller.image import PartitionState
-from broker.controller.types import (
-    AlterConfigs,
-    AlterConfigsResponse,
-    AlteredConfig,
-    ConfigChange,
-    ElectLeaders,
-    ElectLeadersResponse,
-    UnregisterBroker,
-    UnregisterBrokerResponse,
-)
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
+from broker.controller.types import ElectLeaders, ElectLeadersResponse, UnregisterBroker, UnregisterBrokerResponse
 from broker.wire.errors import ErrorCode
 
 sys.path.insert(0, str(Path(__file__).parent))

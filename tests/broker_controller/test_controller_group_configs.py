@@ -13,8 +13,8 @@ from broker.controller import configs
 from broker.controller.broker_configs import UNKNOWN_MAX
 from broker.controller.group_configs import GROUP_SETTINGS, HEARTBEAT_INTERVAL, KAFKA_BOUNDS, SESSION_TIMEOUT
 from broker.controller.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.controller.snapshot import image_of, image_records
-from broker.controller.types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.kafka_settings import kafka_settings
 from broker.wire.errors import ErrorCode
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.controller.delta import diff
-from broker.controller.image import MetadataImage, PartitionState, replay
+from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import (
     BrokerRegistrationChangeRecord,
@@ -27,7 +27,8 @@ from broker.controller.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from broker.controller.types import DeleteTopics, DeleteTopicsResponse
+from broker.controller.replay import replay
+from broker.controller.topic_types import DeleteTopics, DeleteTopicsResponse
 
 sys.path.insert(0, str(Path(__file__).parent))
 from controller_world import SESSION_MS, ControllerWorld, cluster

@@ -19,8 +19,9 @@ from broker.controller.reassignment_types import (
     UnregisterBrokerResponse,
     WantedReplicas,
 )
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
 from broker.controller.snapshot import image_of, image_records
-from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange, LeadershipGained
+from broker.controller.types import LeadershipGained
 from broker.sim.eligibility import is_unclean
 from broker.wire.errors import ErrorCode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 from uuid import UUID
 
-from broker.controller.image import MetadataImage, replay
+from broker.controller.image import MetadataImage
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import (
     AccessControlEntryRecord,
@@ -29,6 +29,7 @@ from broker.controller.records import (
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
+from broker.controller.replay import replay
 from broker.controller.snapshot import image_of, image_records
 
 TOPIC, GONE = UUID(int=7), UUID(int=8)

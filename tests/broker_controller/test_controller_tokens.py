@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from broker.controller import delegation_tokens
-from broker.controller.image import MetadataImage, replay
+from broker.controller.image import MetadataImage
 from broker.controller.records import RemoveDelegationTokenRecord
+from broker.controller.replay import replay
 from broker.controller.snapshot import image_of, image_records
 from broker.controller.token_types import (
     ChangedDelegationTokenResponse,

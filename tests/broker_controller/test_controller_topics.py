@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.controller.placement import place_replicas
-from broker.controller.types import (
-    AlterConfigs,
-    AlterConfigsResponse,
-    ConfigChange,
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
+from broker.controller.topic_types import (
     CreateTopics,
     CreateTopicsResponse,
     DeleteTopics,

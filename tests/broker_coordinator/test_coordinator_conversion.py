@@ -15,7 +15,8 @@ from broker.coordinator.groups.classic_group import ClassicGroup, State
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer_group import ConsumerGroup
 from broker.coordinator.groups.events import JoinResult, SyncResult
-from broker.coordinator.groups.records import ClassicGroupKey, GroupEpochKey, decode
+from broker.coordinator.groups.record_codec import decode
+from broker.coordinator.groups.records import ClassicGroupKey, GroupEpochKey
 from broker.coordinator.runtime import LoadedRecord
 from broker.wire.errors import ErrorCode
 from tests.amount import examples

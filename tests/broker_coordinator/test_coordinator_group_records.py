@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.coordinator.groups.record_codec import decode, encode
 from broker.coordinator.groups.records import (
     ClassicGroupKey,
     ClassicGroupValue,
@@ -30,8 +31,6 @@ from broker.coordinator.groups.records import (
     TargetEpochValue,
     TargetMemberKey,
     TargetMemberValue,
-    decode,
-    encode,
 )
 from broker.coordinator.schema import SchemaError, Writer
 from broker.wire.records import encode_batch

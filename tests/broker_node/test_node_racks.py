@@ -14,7 +14,7 @@ from wire_helper import ask
 
 from broker.client import Admin, NewTopic, Producer, TopicPartition
 from broker.client.core.metadata import PartitionState
-from broker.node.settings.properties import RACK_AWARE
+from broker.node.settings.values import RACK_AWARE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import iter_batches

@@ -277,14 +277,9 @@ def test_a_session_that_leaves_partitions_out_is_as_good_as_fetches_that_name_th
                 both(Tick())
             case _:
                 isr = named.maximal_isr if amount else (1,)
-                error = 0 if named.is_proposal_in_flight else int(ErrorCode.invalid_update_version)
                 epoch = named.partition_epoch + 1
                 attempt = named.proposal_attempt
-                both(
-                    IsrProposalAnswered(
-                        attempt=attempt, error_code=error, leader_epoch=1, partition_epoch=epoch, isr=isr
-                    )
-                )
+                both(IsrProposalAnswered(attempt=attempt, error_code=0, leader_epoch=1, partition_epoch=epoch, isr=isr))
         idle.check_invariants()
         assert (named.isr, named.high_watermark, named.maximal_isr) == (idle.isr, idle.high_watermark, idle.maximal_isr)
         assert named.next_deadline_ms() == idle.next_deadline_ms()

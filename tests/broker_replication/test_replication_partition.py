@@ -56,6 +56,16 @@ def fetched(replica: PartitionReplica, follower: int, offset: int, now_ms: int =
     return step(replica, FollowerFetched(replica_id=follower, fetch_offset=offset, broker_epoch=40 + follower), now_ms)
 
 
+def assert_no_proposal(replica: PartitionReplica) -> None:
+    """None is open: an answer that accepts the last one changes nothing."""
+    epoch = replica.partition_epoch
+    late = IsrProposalAnswered(
+        attempt=replica.proposal_attempt, error_code=0, leader_epoch=5, partition_epoch=epoch + 1, isr=(1, 3)
+    )
+    assert step(replica, late) == []
+    assert replica.partition_epoch == epoch
+
+
 def test_high_watermark_is_the_lowest_end_offset_of_the_isr() -> None:
     replica = leader()
     step(replica, Appended(log_end_offset=10))
@@ -181,8 +191,8 @@ def test_lost_answer_is_asked_again_and_refusal_reverts() -> None:
         attempt=2, error_code=int(ErrorCode.ineligible_replica), leader_epoch=5, partition_epoch=7
     )
     step(replica, refused)
-    assert not replica.is_proposal_in_flight
     assert replica.maximal_isr == (1, 2)
+    assert_no_proposal(replica)
 
 
 def test_image_with_a_newer_partition_epoch_ends_the_proposal() -> None:
@@ -197,7 +207,7 @@ def test_image_with_a_newer_partition_epoch_ends_the_proposal() -> None:
         min_insync_replicas=1,
     )
     assert step(replica, event) == [IsrChanged(leader_epoch=5, isr=(1, 2, 3))]
-    assert not replica.is_proposal_in_flight
+    assert_no_proposal(replica)
 
 
 def test_the_answer_to_an_older_proposal_does_not_void_a_newer_one() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client.core.config import parse_producer
-from broker.node.settings.properties import parse_address as broker_address
+from broker.node.settings.values import parse_address as broker_address
 from broker.wire.addresses import AddressError, format_address, parse_address
 from chaos.toxiproxy.inputs import split_address
 from harness.clusters.base import Address

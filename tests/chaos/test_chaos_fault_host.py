@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.fault_host.host import FaultHost, NotDone, Refused
+from chaos.fault_host.host import FaultHost, Refused
 from chaos.fault_host.journal import Journal, JournalError
 from chaos.fault_host.permits import parse_permits
+from chaos.fault_host.site import NotDone
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 
 WAIT_S = 60.0
@@ -162,11 +163,12 @@ def test_what_is_not_on_the_list_is_refused_by_name(operator: Operator, action: 
 
 
 def test_what_this_worker_has_not_done_it_does_not_undo(operator: Operator) -> None:
-    worker = operator.worker()
-    os.kill(operator.broker(1).pid, signal.SIGSTOP)
+    worker, stopped = operator.worker(), operator.broker(1)
+    os.kill(stopped.pid, signal.SIGSTOP)
+    wait_until(lambda: read_state(stopped.pid) == "T", "the signal has come")
     with pytest.raises(NotDone, match="broker 1 is not paused by this worker"):
         worker.act("resume", 1)
-    assert read_state(operator.broker(1).pid) == "T"
+    assert read_state(stopped.pid) == "T"
     with pytest.raises(NotDone, match="broker 2 is not down by this worker"):
         worker.act("start", 2)
 

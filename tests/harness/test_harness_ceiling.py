@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ExitCode
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from tests.harness.harness_process import REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]

@@ -21,7 +21,7 @@ from harness.errors import ExitCode
 from harness.run.recover import recover_run
 from reports.analyse.analysis import analyse
 from reports.judge.verdict import judge
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from reports.read.session import Session
 from runlog.files.paths import manifest_path
 from runlog.records.cell import CellStatus

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from reports.analyse.analysis import analyse
 from reports.read.cell import Run
 from reports.read.model import CellFacts
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from reports.read.session import Session
 from reports.read.spark_needs import JavaMissingError, require_java
 from tests.reports.synthetic_run import Damage, SyntheticCell, write_run

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reports.figures.measurements import measure
-from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.figures.sweep.observations import observe
+from reports.figures.sweep.sweep_analysis import SweepAnalysis, analyse_sweep
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
 from reports.read.model import CellFacts, Counts, IdentitySet, Latency, SetComparison

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from reports.analyse.analysis import analyse
 from reports.judge.anomalies import ANOMALIES
 from reports.read.model import IdentitySet
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from runlog.streams.parquet import write_part
 from runlog.streams.schema import BATCHES, LOG, RECV, SEND, SendStatus
 from tests.reports.conftest import Planted

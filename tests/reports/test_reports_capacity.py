@@ -16,10 +16,10 @@ from reports.figures.overview.forest import forest_of
 from reports.figures.overview.safety_cost import safety_cost
 from reports.figures.overview.table import cell_table
 from reports.figures.price import price_of_safety
-from reports.figures.sweep.analysis import SweepAnalysis, analyse_sweep
 from reports.figures.sweep.capacity import capacities
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.observations import CAPACITY, CLIENT_BOUND, OK, P99, THROUGHPUT, observe
+from reports.figures.sweep.sweep_analysis import SweepAnalysis, analyse_sweep
 from reports.judge.checks import PASS
 from reports.judge.judged import Judged
 from reports.judge.run_limits import run_limits

@@ -26,7 +26,7 @@ from reports.judge.judged import exit_code, overall
 from reports.judge.verdict import judge
 from reports.read.cell import Cell
 from reports.read.model import CellFacts, Counts, IdentitySet
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from reports.render.junit import junit
 from reports.render.markdown import summary
 from runlog.records.codec import to_json

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from reports.figures.compare.confirm import CONFIRMED, WORSE, confirm
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.cell_means import cell_means
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.fork_scatter import fork_scatters
 from reports.figures.sweep.prediction import flattery, predict
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.render.sweep_json import sweep_record
 from runlog.records.codec import to_json
 from tests.reports.forked_trials import Truth, chosen, configuration, coverage, made_sweep

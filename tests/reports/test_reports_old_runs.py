@@ -27,7 +27,7 @@ from reports.figures.cell import cell_figures
 from reports.judge.checks import PASS
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from reports.render.verdicts_json import cell_record
 from runlog.records.codec import to_json
 from runlog.streams.schema import SCHEMA_VERSION

@@ -14,7 +14,7 @@ from reports.evidence.happenings import findings
 from reports.figures.figures import figures_of
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
-from reports.read.rundir import RunDirectoryError, read_run
+from reports.read.run_files import RunDirectoryError, read_run
 from reports.render.page import write_page
 from reports.render.results import write_results
 from runlog.records.cell import CellStatus

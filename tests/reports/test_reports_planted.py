@@ -24,7 +24,7 @@ from reports.judge.evidence_checks import EVIDENCE_CHECKS, READABLE
 from reports.judge.lawful import UNLAWFUL, rule
 from reports.judge.verdict import judge
 from reports.read.model import CellFacts, IdentitySet
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from tests.reports.duck_rules import sets_by_rule
 from tests.reports.planted_case import START_US, Case, Identity
 from tests.reports.planted_cases import PLANTS, make_case

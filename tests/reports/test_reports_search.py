@@ -11,7 +11,7 @@ import pytest
 
 from reports.figures.figures import figures_of
 from reports.figures.search import search_figures, sentence
-from reports.read.rundir import read_run
+from reports.read.run_files import read_run
 from reports.render.chart_payload import charts_of
 from reports.render.csv_tables import search_tables
 from reports.render.results import write_results

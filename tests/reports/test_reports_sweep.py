@@ -15,12 +15,12 @@ from reports.figures import generator
 from reports.figures.figures import figures_of
 from reports.figures.overview.forest import forest_of
 from reports.figures.statistics.variance import interval
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.choosing import choose
 from reports.figures.sweep.effects import FACTORIAL, ONE_AT_A_TIME, Effect, judgement
 from reports.figures.sweep.figures import sweep_figures
 from reports.figures.sweep.number_words import figure
 from reports.figures.sweep.observations import BY_NAME, CLIENT_BOUND, FAILED, NOT_SUSTAINED
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.read.model import CellFacts, IdentitySet, Latency, SetComparison
 from reports.render.csv_tables import generator_table
 from reports.render.page import render

@@ -9,7 +9,7 @@ import pytest
 
 from reports.figures import figures as figures_module
 from reports.figures.figures import Figures, figures_of
-from reports.figures.sweep import analysis
+from reports.figures.sweep import sweep_analysis
 from reports.figures.sweep.figures import sweep_figures
 from reports.judge.judged import Judged
 from reports.read.cell import Run
@@ -113,7 +113,7 @@ def test_each_statistic_of_a_sweep_is_computed_once(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(module, name, count)
 
     for name in ("cell_means", "surface", "recommend", "sensitivities"):
-        counted(analysis, name)
+        counted(sweep_analysis, name)
     counted(figures_module, "observe")
     figures(sweep(RATES))
     assert sorted(asked) == [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
-from reports.read.rundir import RunDirectoryError, read_run
+from reports.read.run_files import RunDirectoryError, read_run
 from reports.render.files import write_csv
 from reports.render.plain import csv_cell, fenced, markdown
 from reports.render.words import json_text

@@ -16,8 +16,6 @@ from runlog.records.measurements import MEASUREMENTS_VERSION, Measurement, Measu
 from runlog.records.results import (
     MeasurementsError,
     read_analysis_id,
-    read_comparison,
-    read_confirmation,
     read_measurements,
     read_sweep,
     read_verdicts,
@@ -50,8 +48,8 @@ def written(run_dir: Path, name: str, document: object) -> None:
 
 def test_a_confirmation_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_confirmation(tmp_path, CONFIRMATION)
-    assert read_confirmation(tmp_path) == CONFIRMATION
     document = json.loads((results_directory(tmp_path) / "confirm.json").read_text())
+    assert from_document(ConfirmationRecord, document) == CONFIRMATION
     assert document["measures"][0]["predicted"] == [8.0, None, 9.0]
     assert document["compiler_us_per_record"] is None
 
@@ -107,8 +105,3 @@ def test_every_field_of_a_result_is_written_also_where_nothing_is_known(record: 
     empty = from_document(record, {})
     assert from_document(record, to_json(empty)) == empty
     assert set(to_json(empty)) == {each.name for each in fields(record)}
-
-
-def test_a_comparison_is_found_by_the_run_that_it_was_made_with(tmp_path: Path) -> None:
-    written(tmp_path, "compare-one.json", {"base": "one", "result": "worse", "rows": [{"cell": "a", "p": None}]})
-    assert [row.cell for row in read_comparison(tmp_path, "one").rows] == ["a"]

@@ -275,8 +275,8 @@ def test_a_store_that_takes_nothing_for_long_gives_way_to_the_link(
 
 
 def test_a_gatherer_asks_for_nothing_that_is_or_will_be_in_the_store(spool: Spool, tmp_path: Path) -> None:
-    asked: list[str] = []
-    gatherer = Gatherer(CELL, tmp_path / "here", lambda kind, _data: asked.append(kind), uses_store=True)
+    asked: list[wire.Message] = []
+    gatherer = Gatherer(CELL, tmp_path / "here", asked.append, uses_store=True)
     files = spool.files(CELL, is_running=False)
     gatherer.on_files(marked(files, frozenset({CLOSED}), is_storing=True))
     assert not gatherer.is_whole()
@@ -289,9 +289,9 @@ def test_a_gatherer_asks_for_nothing_that_is_or_will_be_in_the_store(spool: Spoo
 def test_a_gatherer_brings_what_the_store_did_not_take(spool: Spool, tmp_path: Path) -> None:
     asked: list[wire.AskChunk] = []
 
-    def ask(kind: str, data: dict[str, object]) -> None:
-        if kind == wire.CHUNK:
-            asked.append(wire.AskChunk.model_validate(data))
+    def ask(message: wire.Message) -> None:
+        if isinstance(message, wire.AskChunk):
+            asked.append(message)
 
     gatherer = Gatherer(CELL, tmp_path / "here", ask, uses_store=True)
     gatherer.on_files(marked(spool.files(CELL, is_running=False), frozenset({CLOSED}), is_storing=False))
@@ -303,8 +303,8 @@ def test_a_gatherer_brings_what_the_store_did_not_take(spool: Spool, tmp_path: P
 
 
 def test_a_gatherer_of_a_run_without_a_store_brings_everything(spool: Spool, tmp_path: Path) -> None:
-    asked: list[str] = []
-    gatherer = Gatherer(CELL, tmp_path / "here", lambda kind, _data: asked.append(kind))
+    asked: list[wire.Message] = []
+    gatherer = Gatherer(CELL, tmp_path / "here", asked.append)
     gatherer.on_files(marked(spool.files(CELL, is_running=False), frozenset({CLOSED, OPEN, RING}), is_storing=True))
-    assert wire.CHUNK in asked
+    assert any(isinstance(each, wire.AskChunk) for each in asked)
     assert not gatherer.is_whole()

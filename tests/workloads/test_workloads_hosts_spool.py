@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -46,9 +45,9 @@ class LossyLink:
 
     def __init__(self, spool: Spool, target: Path, *, damage: int = 0, lose_every: int = 0) -> None:
         self._spool, self._damage, self._lose_every = spool, damage, lose_every
-        self._asked: list[tuple[str, dict[str, Any]]] = []
+        self._asked: list[wire.Message] = []
         self._count = 0
-        self.gatherer = Gatherer(CELL, target, lambda kind, data: self._asked.append((kind, data)))
+        self.gatherer = Gatherer(CELL, target, self._asked.append)
 
     def run(self) -> None:
         self.gatherer.list_anew()
@@ -58,14 +57,15 @@ class LossyLink:
                 self.gatherer.step()
                 if not self._asked:
                     return
-            kind, data = self._asked.pop(0)
+            asked = self._asked.pop(0)
             self._count += 1
-            if self._lose_every and kind == wire.CHUNK and self._count % self._lose_every == 0:
-                continue
-            if kind == wire.FILES:
+            if isinstance(asked, wire.AskFiles):
                 self.gatherer.on_files(self._spool.files(CELL, is_running=False))
                 continue
-            chunk = self._spool.chunk(wire.AskChunk.model_validate(data))
+            if self._lose_every and self._count % self._lose_every == 0:
+                continue
+            assert isinstance(asked, wire.AskChunk)
+            chunk = self._spool.chunk(asked)
             if self._damage and chunk.data:
                 self._damage -= 1
                 chunk = chunk.model_copy(update={"data": b"\0" + chunk.data[1:] if chunk.data[0] else b"\1"})
@@ -116,18 +116,19 @@ def test_a_piece_that_was_lost_is_asked_for_again_although_the_list_is_asked_for
     """A link that breaks for a moment loses what is under way."""
     now_s = 0.0
     monkeypatch.setattr(gather, "time", SimpleNamespace(monotonic=lambda: now_s))
-    spool, asked = Spool(tmp_path / "spool"), []
-    gatherer = Gatherer(CELL, tmp_path / "here", lambda kind, data: asked.append((kind, data)))
+    spool = Spool(tmp_path / "spool")
+    asked: list[wire.Message] = []
+    gatherer = Gatherer(CELL, tmp_path / "here", asked.append)
     gatherer.list_anew()
     gatherer.on_files(spool.files(CELL, is_running=False))
-    (lost,) = [data for kind, data in asked if kind == wire.CHUNK]
+    (lost,) = [each for each in asked if isinstance(each, wire.AskChunk)]
     asked.clear()
     for _ in range(5):
         now_s += gather.ASK_AGAIN_S * 2 / 3
         gatherer.list_anew()
         gatherer.on_files(spool.files(CELL, is_running=False))
         gatherer.step()
-    assert (wire.CHUNK, lost) in asked
+    assert lost in asked
 
 
 def test_what_an_earlier_gatherer_brought_is_verified_and_not_brought_again(tmp_path: Path, live: Path) -> None:

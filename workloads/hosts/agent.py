@@ -13,12 +13,10 @@ import contextlib
 import json
 import os
 import platform
-import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,9 +26,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker.wire.addresses import format_address
 from workloads.hosts import wire
+from workloads.hosts.codec import LOAD_MASTER_SAYS, WireError, decode
 from workloads.hosts.depot_process import DepotProcess
 from workloads.hosts.keys import key_of
 from workloads.hosts.link import AgentRunner, use_curve
+from workloads.hosts.share_process import ShareProcess
 from workloads.hosts.spool import Spool, SpoolError
 from workloads.model import Plan, Share
 
@@ -38,8 +38,6 @@ HELLO_S: Final = 2.0
 TICK_S: Final = 0.01
 SILENT_S: Final = 60.0  # a cell whose master was not heard of for so long is stopped; its run log stays
 REGISTER_S: Final = 5.0
-QUIET_END_S: Final = 15.0
-LINES_MAX: Final = 10_000  # of a share that nobody reads
 OUT_S: Final = 180.0  # for a broker to start, and for a load process beyond its phases; seconds on an idle host
 EXIT_REFUSED: Final = 3
 _SHARE: Final = ("--share",)
@@ -61,64 +59,14 @@ class AgentConfig(BaseModel):
     store: str = ""  # --store: where run logs are put instead of sending them over the link
 
 
-class _Share:
-    """A process `python -m workloads --share` or, to measure a ceiling, `python -m workloads`."""
-
-    def __init__(self, mode: tuple[str, ...]) -> None:
-        self._on_line: Callable[[dict[str, Any]], None] = _ignore
-        self._lines: deque[bytes] = deque(maxlen=LINES_MAX)
-        command = [sys.executable, "-m", "workloads", *mode]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def begin(self, plan: Plan, on_line: Callable[[dict[str, Any]], None]) -> None:
-        self._on_line = on_line
-        self.say(plan.model_dump(mode="json"))
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.append(line)
-
-    def say(self, document: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.write(json.dumps(document, separators=(",", ":")).encode() + b"\n")
-            self._process.stdin.flush()
-
-    def step(self) -> None:
-        while self._lines:
-            with contextlib.suppress(ValueError):
-                self._on_line(json.loads(self._lines.popleft()))
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._process.poll()
-
-    def end(self) -> None:
-        """Let it finish its files; after a while, make it end."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        deadline_s = time.monotonic() + QUIET_END_S
-        while self._process.poll() is None and time.monotonic() < deadline_s:
-            gevent.sleep(0.02)
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-
-
-def _ignore(_line: dict[str, Any]) -> None:
-    """Of a share that has no plan yet."""
-
-
 class Agent:
     def __init__(self, config: AgentConfig) -> None:
         self._config = config
         self._spool = Spool(config.spool)
         self._depot = DepotProcess(config.store, config.spool, config.name, self._spool, self._say)
-        self._share: _Share | None = None
-        self._standby: _Share | None = _Share(_SHARE)  # its imports take a second of CPU: while nothing is measured
+        self._share: ShareProcess | None = None
+        # Its imports take a second of CPU: while nothing is measured.
+        self._standby: ShareProcess | None = ShareProcess(_SHARE)
         self._cell: wire.OfCell | None = None
         self._is_ending = False
         self._heard_s = time.monotonic()
@@ -139,7 +87,8 @@ class Agent:
         """A master may come much later: as long as it takes."""
         while True:
             with contextlib.suppress(ConnectionError, RecursionError):
-                runner = AgentRunner(environment, self._config.master_host, self._config.master_port, self._on_message)
+                host, port = self._config.master_host, self._config.master_port
+                runner = AgentRunner(environment, host, port, self._on_message, LOAD_MASTER_SAYS)
                 environment.runner = runner
                 self._is_connected = True
                 return runner
@@ -165,7 +114,7 @@ class Agent:
                 self._depot.share_ended()
         if now_s >= self._next_hello_s:
             self._next_hello_s = now_s + HELLO_S
-            self._tell(wire.HELLO, self._hello())
+            self._runner.tell(self._hello())
         if now_s - self._heard_s > REGISTER_S and now_s >= self._next_register_s:
             self._next_register_s = now_s + REGISTER_S
             self._runner.register()
@@ -187,55 +136,56 @@ class Agent:
 
     def _on_message(self, _client_id: str, kind: str, data: Any) -> None:
         received_ns = time.monotonic_ns()
-        if kind == wire.CLOCK:
-            self._answer_clock(data, received_ns)
+        try:
+            message = decode(kind, data, LOAD_MASTER_SAYS)
+        except WireError as error:
+            if kind == wire.ClockQuestion.KIND:
+                raise  # to the log of the link: there is nothing to answer
+            self._heard_s = time.monotonic()
+            self._problem(f"a message of its master was refused: {error}")
             return
         self._heard_s = time.monotonic()
+        if isinstance(message, wire.ClockQuestion):
+            self._runner.tell(
+                wire.ClockAnswer(number=message.number, received_ns=received_ns, sent_ns=time.monotonic_ns())
+            )
+            return
         try:
-            self._take(kind, data)
+            self._take(message)
         except ValidationError as error:
             self._problem(f"a message of its master was refused: {wire.words_of(error)}")
         except (OSError, SpoolError) as error:
             self._problem(str(error))
 
-    def _answer_clock(self, data: Any, received_ns: int) -> None:
-        number = data.get("number") if isinstance(data, dict) else None
-        if isinstance(number, int) and 0 <= number <= 2**53:
-            self._heard_s = time.monotonic()
-            answer = {"number": number, "received_ns": received_ns, "sent_ns": time.monotonic_ns()}
-            self._runner.tell(wire.CLOCK, answer)
-
-    def _take(self, kind: str, data: Any) -> None:
-        match kind:
-            case wire.WELCOME:
-                self._on_welcome(wire.Welcome.model_validate(data))
-            case wire.REFUSED:
-                self._say(wire.Refused.model_validate(data).reason)
+    def _take(self, message: wire.Message) -> None:
+        match message:
+            case wire.Welcome():
+                self._on_welcome(message)
+            case wire.Refused():
+                self._say(message.reason)
                 self._exit = EXIT_REFUSED
-            case wire.PLAN:
-                self._on_plan(wire.SharePlan.model_validate(data))
-            case wire.BEGIN:
-                self._command("begin", phases=wire.BeginAt.model_validate(data).model_dump())
-            case wire.STOP_SENDING:
-                self._command("stop_sending", **wire.StopSending.model_validate(data).model_dump())
-            case wire.STOP_RECEIVING:
+            case wire.SharePlan():
+                self._on_plan(message)
+            case wire.BeginAt():
+                self._command("begin", phases=message.model_dump())
+            case wire.StopSending():
+                self._command("stop_sending", **message.model_dump())
+            case wire.StopReceiving():
                 self._command("stop_receiving")
-            case wire.ASK_REPORT:
+            case wire.AskReport():
                 self._command("report")
-            case wire.END:
+            case wire.End():
                 gevent.spawn(self._end_share)
-            case wire.FILES:
-                cell = wire.OfCell.model_validate(data)
-                is_running = self._share is not None and cell == self._cell
-                self._tell(wire.FILES, self._depot.mark(self._spool.files(cell, is_running=is_running)))
-            case wire.CHUNK:
-                self._tell(wire.CHUNK, self._spool.chunk(wire.AskChunk.model_validate(data)))
-            case wire.FORGET:
-                cell = wire.OfCell.model_validate(data)
-                self._spool.forget(cell)
-                self._tell(wire.FILES, self._spool.files(cell, is_running=False))
-            case wire.CERTIFY:
-                self._on_certify(wire.Certify.model_validate(data))
+            case wire.AskFiles():
+                is_running = self._share is not None and message.cell == self._cell
+                self._runner.tell(self._depot.mark(self._spool.files(message.cell, is_running=is_running)))
+            case wire.AskChunk():
+                self._runner.tell(self._spool.chunk(message))
+            case wire.Forget():
+                self._spool.forget(message.cell)
+                self._runner.tell(self._spool.files(message.cell, is_running=False))
+            case wire.Certify():
+                self._on_certify(message)
 
     def _on_welcome(self, welcome: wire.Welcome) -> None:
         problem = wire.version_problem(self._config.name, self._config.version, welcome.version)
@@ -257,7 +207,7 @@ class Agent:
         self._cell = cell
         full = self._full_plan(plan, self._spool.prepare(cell))
         self._depot.begin(cell, plan.store)
-        self._share, self._standby = self._standby or _Share(_SHARE), None
+        self._share, self._standby = self._standby or ShareProcess(_SHARE), None
         self._share.begin(full, self._on_share_line)
 
     def _full_plan(self, plan: wire.SharePlan, run_dir: Path) -> Plan:
@@ -288,12 +238,16 @@ class Agent:
 
     def _on_share_line(self, line: dict[str, Any]) -> None:
         cell_id = "" if self._cell is None else self._cell.cell_id
-        if line.get("kind") == "state":
-            self._runner.tell(wire.STATE, {"cell_id": cell_id, "done": line["done"], "state": line["state"]})
-        elif line.get("kind") == "report":
-            self._runner.tell(wire.REPORT, {"cell_id": cell_id, "reports": line["reports"]})
-        elif line.get("kind") == "problem":
-            self._problem(str(line.get("message")))
+        try:
+            match line.get("kind"):
+                case "state":
+                    self._runner.tell(wire.StateTold(cell_id=cell_id, done=line["done"], state=line["state"]))
+                case "report":
+                    self._runner.tell(wire.ReportTold(cell_id=cell_id, reports=line["reports"]))
+                case "problem":
+                    self._problem(str(line.get("message")))
+        except ValidationError as error:
+            self._problem(f"its load process said what cannot be passed on: {wire.words_of(error)}")
 
     def _end_share(self) -> None:
         share = self._share
@@ -307,7 +261,7 @@ class Agent:
             self._is_ending = False
             self._depot.share_ended()
         if self._standby is None and self._exit is None:
-            self._standby = _Share(_SHARE)
+            self._standby = ShareProcess(_SHARE)
 
     # --- its ceiling ------------------------------------------------------------------------------------------------
 
@@ -333,7 +287,7 @@ class Agent:
             ceiling = wire.Ceiling(number=ask.number, records_per_s=0.0, why=str(error)[:500] or type(error).__name__)
         finally:
             self._spool.forget(cell)
-        self._tell(wire.CEILING, ceiling)
+        self._runner.tell(ceiling)
 
     def _measured(self, number: int, plan: Plan) -> wire.Ceiling:
         found: dict[str, Any] = {}
@@ -346,7 +300,7 @@ class Agent:
                 found.setdefault("end", line)
 
         workload = plan.workload
-        load = _Share(())
+        load = ShareProcess(())
         load.begin(plan, on_line)
         limit_s = (workload.warmup_ms + workload.measure_ms + workload.drain_ms) / 1000 + OUT_S
         deadline_s = time.monotonic() + limit_s
@@ -391,13 +345,10 @@ class Agent:
 
     # --- saying -----------------------------------------------------------------------------------------------------
 
-    def _tell(self, kind: str, message: BaseModel) -> None:
-        self._runner.tell(kind, message.model_dump(mode="python"))
-
     def _problem(self, text: str) -> None:
         cell_id = "" if self._cell is None else self._cell.cell_id
         self._say(text)
-        self._tell(wire.PROBLEM, wire.Problem(cell_id=cell_id, message=text[: wire.PROBLEM_CHARACTERS_MAX]))
+        self._runner.tell(wire.Problem(cell_id=cell_id, message=text[: wire.PROBLEM_CHARACTERS_MAX]))
 
     def _say(self, text: str) -> None:
         _print({"say": text})

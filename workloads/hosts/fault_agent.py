@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import gevent
 from locust.env import Environment
-from pydantic import BaseModel, ValidationError
 
 from broker.wire.addresses import format_address
 from workloads.hosts import fault_wire, wire
+from workloads.hosts.codec import FAULT_MASTER_SAYS, WireError, decode
 from workloads.hosts.keys import key_of
 from workloads.hosts.link import AgentRunner, use_curve
 
@@ -58,7 +58,7 @@ class FaultAgent:
             with contextlib.suppress(ConnectionError, RecursionError):
                 config = self._config
                 runner = AgentRunner(
-                    environment, config.master_host, config.master_port, self._on_message, kinds=fault_wire.FROM_MASTER
+                    environment, config.master_host, config.master_port, self._on_message, FAULT_MASTER_SAYS
                 )
                 environment.runner = runner
                 self._is_connected = True
@@ -75,7 +75,7 @@ class FaultAgent:
             self._take_answer(self._lines.popleft())
         if now_s >= self._next_hello_s:
             self._next_hello_s = now_s + HELLO_S
-            self._tell(fault_wire.HELLO, self._config.hello)
+            self._runner.tell(self._config.hello)
         if now_s >= self._next_heard_s:
             self._next_heard_s = now_s + HEARD_S
             if now_s - self._heard_s < 2 * HEARD_S:
@@ -88,28 +88,29 @@ class FaultAgent:
 
     def _on_message(self, _client_id: str, kind: str, data: Any) -> None:
         received_ns = time.monotonic_ns()
-        if kind == wire.CLOCK:
-            number = data.get("number") if isinstance(data, dict) else None
-            if isinstance(number, int) and 0 <= number <= 2**53:
-                self._heard_s = time.monotonic()
-                answer = {"number": number, "received_ns": received_ns, "sent_ns": time.monotonic_ns()}
-                self._runner.tell(wire.CLOCK, answer)
-            return
         try:
-            match kind:
-                case wire.WELCOME:
-                    self._on_welcome(wire.Welcome.model_validate(data))
-                case wire.REFUSED:
-                    _print({"say": wire.Refused.model_validate(data).reason})
-                    self._exit = EXIT_REFUSED
-                case fault_wire.ASK:
-                    self._on_ask(fault_wire.Ask.model_validate(data))
-        except ValidationError as error:
-            words = wire.words_of(error)
-            _print({"say": f"a message of the master was refused: {words}"})
-            answer_ = fault_wire.refused_ask(data, f"{self._config.hello.name} does not take such a message: {words}")
-            if kind == fault_wire.ASK and answer_ is not None:
-                self._tell(fault_wire.ANSWER, answer_)
+            message = decode(kind, data, FAULT_MASTER_SAYS)
+        except WireError as error:
+            if kind == wire.ClockQuestion.KIND:
+                raise  # to the log of the link: there is nothing to answer
+            _print({"say": f"a message of the master was refused: {error}"})
+            answer = fault_wire.refused_ask(data, f"{self._config.hello.name} does not take such a message: {error}")
+            if kind == fault_wire.Ask.KIND and answer is not None:
+                self._runner.tell(answer)
+            return
+        match message:
+            case wire.ClockQuestion():
+                self._heard_s = time.monotonic()
+                self._runner.tell(
+                    wire.ClockAnswer(number=message.number, received_ns=received_ns, sent_ns=time.monotonic_ns())
+                )
+            case wire.Welcome():
+                self._on_welcome(message)
+            case wire.Refused():
+                _print({"say": message.reason})
+                self._exit = EXIT_REFUSED
+            case fault_wire.Ask():
+                self._on_ask(message)
 
     def _on_welcome(self, welcome: wire.Welcome) -> None:
         hello = self._config.hello
@@ -126,7 +127,7 @@ class FaultAgent:
         key = (ask.run_id, ask.number)
         if key in self._answers:
             if (answer := self._answers[key]) is not None:
-                self._tell(fault_wire.ANSWER, answer)
+                self._runner.tell(answer)
             return
         if ask.run_id != self._run_id:
             return  # it has not welcomed this host yet, or is another one than the one that has
@@ -135,7 +136,7 @@ class FaultAgent:
             late = fault_wire.Answer(
                 number=ask.number, run_id=ask.run_id, is_done=False, problem="it came too late, and was not begun"
             )
-            self._tell(fault_wire.ANSWER, late)
+            self._runner.tell(late)
             return
         self._answers[key] = None
         while len(self._answers) > ASKS_MAX:
@@ -146,7 +147,7 @@ class FaultAgent:
         answer = fault_wire.Answer.model_validate(line)
         if (answer.run_id, answer.number) in self._answers:
             self._answers[answer.run_id, answer.number] = answer
-        self._tell(fault_wire.ANSWER, answer)
+        self._runner.tell(answer)
 
     def _read_lines(self) -> None:
         for line in sys.stdin:
@@ -154,9 +155,6 @@ class FaultAgent:
         self._exit = 0  # `harness worker` has ended
         if not self._is_connected:  # the main thread waits inside of Locust, for a master
             os._exit(0)
-
-    def _tell(self, kind: str, message: BaseModel) -> None:
-        self._runner.tell(kind, message.model_dump(mode="python"))
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from runlog.quality.clock_bound import ClockBound, ClockBoundError
 from runlog.records.stats import ClockSample
 from workloads.hosts import fault_wire, wire
+from workloads.hosts.codec import FAULT_HOST_SAYS, WireError, decode
 from workloads.hosts.keys import key_of
 from workloads.hosts.link import HubRunner, LinkError, use_curve
 from workloads.hosts.registry import ALIVE_S, PENDING_MAX, REFUSED_MAX
@@ -69,9 +70,7 @@ class FaultHub:
         self._is_over = False
         use_curve(key_of(config.key))
         environment: Any = Environment(user_classes=[])
-        self._runner = HubRunner(
-            environment, config.listen_host, config.listen_port, self._on_message, kinds=fault_wire.FROM_HOST
-        )
+        self._runner = HubRunner(environment, config.listen_host, config.listen_port, self._on_message, FAULT_HOST_SAYS)
         environment.runner = self._runner
 
     def run(self) -> None:
@@ -133,7 +132,7 @@ class FaultHub:
             host = self._hosts.get(asked.host)
             if host is not None and now_s >= asked.next_s:
                 asked.next_s = now_s + AGAIN_S
-                self._runner.tell(host.client_id, fault_wire.ASK, asked.ask.model_dump())
+                self._runner.tell(host.client_id, asked.ask)
 
     def _present(self) -> fault_wire.HostsThere:
         found = []
@@ -154,23 +153,26 @@ class FaultHub:
 
     def _on_message(self, client_id: str, kind: str, data: Any) -> None:
         received_ns = time.monotonic_ns()
-        if kind == fault_wire.HELLO:
-            self._on_hello(client_id, data)
-            return
         host = next((each for each in self._hosts.values() if each.client_id == client_id), None)
-        if host is None or _is_flooding(host, received_ns):
+        is_hello = kind == fault_wire.FaultHello.KIND
+        if not is_hello and (host is None or _is_flooding(host, received_ns)):
             return
-        if kind == wire.CLOCK:
-            self._on_clock(host, wire.ClockAnswer.model_validate(data), received_ns)
-        elif kind == fault_wire.ANSWER:
-            self._on_answer(host, fault_wire.Answer.model_validate(data))
-
-    def _on_hello(self, client_id: str, data: Any) -> None:
         try:
-            hello = fault_wire.FaultHello.model_validate(data)
-        except ValidationError as error:
-            self._refuse(client_id, "?", f"a fault host presents itself in a wrong way: {wire.words_of(error)}")
+            message = decode(kind, data, FAULT_HOST_SAYS)
+        except WireError as error:
+            if not is_hello:
+                raise  # to the log of the link: only this message is lost
+            self._refuse(client_id, "?", f"a fault host presents itself in a wrong way: {error}")
             return
+        match message:
+            case fault_wire.FaultHello():
+                self._on_hello(client_id, message)
+            case wire.ClockAnswer() if host is not None:
+                self._on_clock(host, message, received_ns)
+            case fault_wire.Answer() if host is not None:
+                self._on_answer(host, message)
+
+    def _on_hello(self, client_id: str, hello: fault_wire.FaultHello) -> None:
         problem = wire.version_problem(hello.name, hello.version, self._config.version, kind="fault host")
         known = self._hosts.get(hello.name)
         if not problem and known is not None and known.client_id != client_id:
@@ -195,11 +197,11 @@ class FaultHub:
             known = self._hosts[hello.name] = _Host(client_id=client_id, hello=hello, heard_s=time.monotonic())
             self._refused.pop(hello.name, None)
         known.hello, known.heard_s = hello, time.monotonic()
-        self._runner.tell(client_id, wire.WELCOME, {"run_id": self._config.run_id, "version": self._config.version})
+        self._runner.tell(client_id, wire.Welcome(run_id=self._config.run_id, version=self._config.version))
 
     def _refuse(self, client_id: str, name: str, reason: str) -> None:
         self._note(name, reason)
-        self._runner.tell(client_id, wire.REFUSED, {"reason": reason})
+        self._runner.tell(client_id, wire.Refused(reason=reason))
 
     def _note(self, name: str, reason: str) -> None:
         if len(self._refused) < REFUSED_MAX:
@@ -211,7 +213,7 @@ class FaultHub:
             host.pending[self._number] = time.monotonic_ns()
             if len(host.pending) > PENDING_MAX:
                 host.pending.popitem(last=False)
-            self._runner.tell(host.client_id, wire.CLOCK, {"number": self._number})
+            self._runner.tell(host.client_id, wire.ClockQuestion(number=self._number))
 
     def _on_clock(self, host: _Host, answer: wire.ClockAnswer, received_ns: int) -> None:
         sent_ns = host.pending.pop(answer.number, None)

@@ -10,13 +10,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from workloads.hosts.wire import CLOCK, PROBLEM_CHARACTERS_MAX, REFUSED, WELCOME, Name, Place
-
-HELLO, ASK, ANSWER = "fault_hello", "fault_ask", "fault_answer"
-FROM_HOST: Final = frozenset({HELLO, CLOCK, ANSWER})
-FROM_MASTER: Final = frozenset({WELCOME, REFUSED, CLOCK, ASK})
+from workloads.hosts.wire import PROBLEM_CHARACTERS_MAX, Message, Name, Place
 
 BROKERS_MAX: Final = 64  # on one host
 PARTITIONS_MAX: Final = 1_000
@@ -31,11 +27,7 @@ Action = Literal["look", "kill", "terminate", "pause", "resume", "start", "logs"
 Allowed = Literal["kill", "terminate", "pause"]
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class BrokerOffer(_Message):
+class BrokerOffer(Message):
     """What the operator permits with one broker."""
 
     broker: _Broker
@@ -43,17 +35,19 @@ class BrokerOffer(_Message):
     has_logs: bool = False  # the log of a dead leader can be read
 
 
-class FaultHello(_Message):
+class FaultHello(Message):
     """A fault host presents itself, every other second."""
 
+    KIND = "fault_hello"
     name: Name
     version: str = Field(max_length=64)
     brokers: tuple[BrokerOffer, ...] = Field(min_length=1, max_length=BROKERS_MAX)
 
 
-class Ask(_Message):
+class Ask(Message):
     """`number` names it: asked twice, it is done once."""
 
+    KIND = "fault_ask"
     number: int = Field(ge=1, le=2**53)
     run_id: Place
     action: Action
@@ -63,13 +57,14 @@ class Ask(_Message):
     begin_until_ns: _Nanoseconds  # by the clock of the fault host: what comes later is not begun
 
 
-class ProcessSeen(_Message):
+class ProcessSeen(Message):
     pid: _Pid
     start_ticks: _Ticks
     state: str = Field(default="", max_length=1)  # as in /proc; empty: it is gone
 
 
-class Answer(_Message):
+class Answer(Message):
+    KIND = "fault_answer"
     number: int = Field(ge=1, le=2**53)
     run_id: Place
     is_done: bool
@@ -85,7 +80,7 @@ class Answer(_Message):
     )
 
 
-class FaultAgentConfig(_Message):
+class FaultAgentConfig(Message):
     """What `harness worker … --allow-faults` tells its agent."""
 
     master_host: str
@@ -94,7 +89,7 @@ class FaultAgentConfig(_Message):
     hello: FaultHello
 
 
-class FaultHubConfig(_Message):
+class FaultHubConfig(Message):
     """What the harness tells its hub."""
 
     listen_host: str
@@ -105,7 +100,7 @@ class FaultHubConfig(_Message):
     t0_monotonic_ns: int
 
 
-class Wanted(_Message):
+class Wanted(Message):
     """What the harness tells its hub to ask. The hub knows the host's clock, and adds until when it may be begun."""
 
     number: int = Field(ge=1, le=2**53)
@@ -115,7 +110,7 @@ class Wanted(_Message):
     partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
 
 
-class HostThere(_Message):
+class HostThere(Message):
     """What the hub tells the harness of one fault host."""
 
     hello: FaultHello
@@ -125,13 +120,13 @@ class HostThere(_Message):
     clock_problem: str = ""
 
 
-class HostsThere(_Message):
+class HostsThere(Message):
     event: Literal["hosts"] = "hosts"
     hosts: tuple[HostThere, ...] = ()
     refused: tuple[str, ...] = ()
 
 
-class Told(_Message):
+class Told(Message):
     """The hub's answer for one ask, with its times on the harness's clock, each within `clock_error_us`."""
 
     event: Literal["answer"] = "answer"

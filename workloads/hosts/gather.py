@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from workloads.hosts import wire
 
@@ -24,7 +24,7 @@ class Gatherer:
     """Give it what the host says (`on_files`, `on_chunk`), and call `step` often. `ask` sends a question."""
 
     def __init__(
-        self, cell: wire.OfCell, live: Path, ask: Callable[[str, dict[str, Any]], None], *, uses_store: bool = False
+        self, cell: wire.OfCell, live: Path, ask: Callable[[wire.Message], None], *, uses_store: bool = False
     ) -> None:
         self._cell, self._live, self._ask, self._uses_store = cell, live, ask, uses_store
         self._missing: dict[str, wire.ListedSegment] = {}
@@ -55,7 +55,7 @@ class Gatherer:
     def list_anew(self) -> None:
         """Ask for the files; `is_whole` is False until the answer has come."""
         self._is_listed = False
-        self._ask(wire.FILES, self._cell.model_dump())
+        self._ask(wire.AskFiles(run_id=self._cell.run_id, cell_id=self._cell.cell_id))
 
     def on_files(self, found: wire.FilesOfCell) -> None:
         self.progress_s = time.monotonic()
@@ -92,7 +92,9 @@ class Gatherer:
 
     def _ask_chunk(self) -> None:
         self._asked_s = time.monotonic()
-        self._ask(wire.CHUNK, {**self._cell.model_dump(), "name": self._current, "offset": self._offset})
+        self._ask(
+            wire.AskChunk(run_id=self._cell.run_id, cell_id=self._cell.cell_id, name=self._current, offset=self._offset)
+        )
 
     def on_chunk(self, chunk: wire.Chunk) -> None:
         """A piece that comes twice, or that nobody waits for, is left out."""

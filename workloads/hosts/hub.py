@@ -29,7 +29,8 @@ from runlog.records.load import CeilingsTold, HostCeiling, HostsTold, LoadError,
 from workloads.conductor import Conductor
 from workloads.fleet import FleetError
 from workloads.hosts import wire
-from workloads.hosts.fleet import HostsFleet
+from workloads.hosts.codec import LOAD_HOST_SAYS, WireError, decode
+from workloads.hosts.hosts_fleet import HostsFleet
 from workloads.hosts.keys import key_of
 from workloads.hosts.late import LateGathering
 from workloads.hosts.link import HubRunner, LinkError, use_curve
@@ -81,7 +82,9 @@ class Hub:
         self._counts: dict[str, tuple[int, int]] = {}  # client -> (second, messages in it)
         use_curve(key_of(config.key))
         self._environment: Any = Environment(user_classes=[])
-        self._runner = HubRunner(self._environment, config.listen_host, config.listen_port, self._on_message)
+        self._runner = HubRunner(
+            self._environment, config.listen_host, config.listen_port, self._on_message, LOAD_HOST_SAYS
+        )
         self._environment.runner = self._runner
         self._registry = Registry(run_id=config.run_id, version=config.version, tell=self._runner.tell)
         self._registry.t0_monotonic_ns = config.t0_monotonic_ns
@@ -208,13 +211,14 @@ class Hub:
         whole = set[str]().union(*(each.whole() for each in self._gathered))
         self._unforgotten = ({host.name for host in self._registry.alive()} & whole) - but
         cell, self._gathered = self._gathered[0].cell, []
+        forget = wire.Forget(run_id=cell.run_id, cell_id=cell.cell_id)
         deadline_s, next_s = time.monotonic() + FORGET_S, 0.0
         while self._unforgotten and time.monotonic() < deadline_s:
             if time.monotonic() >= next_s:
                 next_s = time.monotonic() + FORGET_AGAIN_S
                 for host in self._registry.alive():
                     if host.name in self._unforgotten:
-                        self._runner.tell(host.client_id, wire.FORGET, cell.model_dump())
+                        self._runner.tell(host.client_id, forget)
             gevent.sleep(TICK_S)
 
     # --- a cell of a harness that died, or what a store does not give back --------------------------------------------
@@ -244,7 +248,7 @@ class Hub:
             number = self._certified
             for name, share in shares.items():
                 ask = wire.Certify(number=number, plan=self._own_ceiling(plan, share))
-                self._runner.tell(hosts[name].client_id, wire.CERTIFY, ask.model_dump(mode="json"))
+                self._runner.tell(hosts[name].client_id, ask)
             deadline_s = time.monotonic() + CEILING_S
             while time.monotonic() < deadline_s and not all((name, number) in self._ceilings for name in shares):
                 gevent.sleep(TICK_S)
@@ -287,23 +291,34 @@ class Hub:
         received_ns = time.monotonic_ns()
         if self._is_flooding(client_id, received_ns):
             return
-        if kind == wire.HELLO:
-            self._registry.on_hello(client_id, data)
-            return
         host = self._registry.of_client(client_id)
-        if host is None:
+        if host is None and kind != wire.Hello.KIND:
             return  # it has not presented itself, or was refused
-        if kind == wire.CLOCK:
-            self._registry.on_clock(host, data, received_ns)
-        elif kind == wire.CEILING:
-            self._on_ceiling(host, wire.Ceiling.model_validate(data))
-        elif kind == wire.FILES and self._unforgotten:
-            if not wire.FilesOfCell.model_validate(data).files:
-                self._unforgotten.discard(host.name)
-        elif self._fleet is not None:
-            self._fleet.on_message(host, kind, data)
-        elif self._late is not None:
-            self._late.on_message(host, kind, data)
+        try:
+            message = decode(kind, data, LOAD_HOST_SAYS)
+        except WireError as error:
+            if kind != wire.Hello.KIND:
+                raise  # to the log of the link: only this message is lost
+            self._registry.on_wrong_hello(client_id, error)
+            return
+        if isinstance(message, wire.Hello):
+            self._registry.on_hello(client_id, message)
+        elif host is not None:
+            self._take(host, message, received_ns)
+
+    def _take(self, host: Host, message: wire.Message, received_ns: int) -> None:
+        match message:
+            case wire.ClockAnswer():
+                self._registry.on_clock(host, message, received_ns)
+            case wire.Ceiling():
+                self._on_ceiling(host, message)
+            case wire.FilesOfCell() if self._unforgotten:
+                if not message.files:
+                    self._unforgotten.discard(host.name)
+            case _ if self._fleet is not None:
+                self._fleet.on_message(host, message)
+            case _ if self._late is not None:
+                self._late.on_message(host, message)
 
     def _on_ceiling(self, host: Host, ceiling: wire.Ceiling) -> None:
         if ceiling.number == self._certified:

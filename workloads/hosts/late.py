@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import gevent
 
@@ -35,14 +35,14 @@ class LateGathering:
         self._had = dict.fromkeys(names, 0)  # bytes and files, to see whether more comes
         self._had_s = dict.fromkeys(names, time.monotonic())
 
-    def _asker(self, name: str) -> Callable[[str, dict[str, Any]], None]:
-        return lambda kind, data: self._say(name, kind, data)
+    def _asker(self, name: str) -> Callable[[wire.Message], None]:
+        return lambda message: self._say(name, message)
 
-    def _say(self, name: str, kind: str, data: dict[str, Any]) -> None:
+    def _say(self, name: str, message: wire.Message) -> None:
         """To a host that is there. One that is not may come yet."""
         for host in self._registry.alive():
             if host.name == name:
-                self._tell(host.client_id, kind, data)
+                self._tell(host.client_id, message)
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
         """Until all is here, or each host that has more gives nothing for a while."""
@@ -53,7 +53,7 @@ class LateGathering:
             if time.monotonic() >= next_list_s:
                 next_list_s = time.monotonic() + LIST_S
                 for name, gatherer in waiting.items():
-                    self._say(name, wire.END, {})
+                    self._say(name, wire.End())
                     gatherer.list_anew()
             for gatherer in waiting.values():
                 gatherer.step()
@@ -71,16 +71,15 @@ class LateGathering:
             if not gatherer.is_whole() and not gatherer.problem and now_s - self._had_s[name] < STALL_S
         }
 
-    def on_message(self, host: Host, kind: str, data: Any) -> None:
+    def on_message(self, host: Host, message: wire.Message) -> None:
         gatherer = self._gatherers.get(host.name)
-        if gatherer is None or not isinstance(data, dict):
+        if gatherer is None or not isinstance(message, wire.OfCell) or message.cell != self._cell:
             return
-        if data.get("run_id") != self._cell.run_id or data.get("cell_id") != self._cell.cell_id:
-            return
-        if kind == wire.FILES:
-            gatherer.on_files(wire.FilesOfCell.model_validate(data))
-        elif kind == wire.CHUNK:
-            gatherer.on_chunk(wire.Chunk.model_validate(data))
+        match message:
+            case wire.FilesOfCell():
+                gatherer.on_files(message)
+            case wire.Chunk():
+                gatherer.on_chunk(message)
 
     def records(self) -> tuple[LoadHostRecord, ...]:
         """Of each host only what was gathered."""

@@ -10,7 +10,7 @@ pass. Shown by tests/workloads/test_workloads_hosts_link.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Final
 
 import locust.runners
@@ -23,8 +23,10 @@ from locust.runners import MasterRunner, WorkerRunner
 from zmq.auth.thread import ThreadAuthenticator
 from zmq.error import ZMQError
 
+from workloads.hosts.codec import Table, encode
 from workloads.hosts.keys import LinkKey
-from workloads.hosts.wire import FROM_HOST, FROM_MASTER, MESSAGE_BYTES_MAX
+from workloads.hosts.wire import MESSAGE_BYTES_MAX
+from workloads.hosts.wire import Message as WireMessage
 
 HANDSHAKE_MS: Final = 10_000  # a peer that does not prove itself in this time is dropped
 QUEUE_MESSAGES: Final = 2_000  # in each direction of each peer: a minute of states, and the chunks asked for
@@ -36,7 +38,7 @@ _LOCUST_FROM_WORKER: Final = frozenset({"client_ready", "heartbeat", "quit"})
 _LOCUST_FROM_MASTER: Final = frozenset({"ack", "heartbeat"})
 _log = logging.getLogger(__name__)
 
-Listener = Callable[[str, str, Any], None]  # (client id, type, data)
+Listener = Callable[[str, str, Any], None]  # (client id, kind, data as they came)
 Message: Any = protocol.Message  # Locust has no types
 
 
@@ -165,28 +167,27 @@ def use_curve(key: LinkKey) -> None:
 
 
 class HubRunner(MasterRunner):
-    """Locust's master, which starts no users: the shares of the load hosts do. `listener` gets what hosts say, if it is
-    of these `kinds`."""
+    """Locust's master, which starts no users: the shares of the load hosts do. `listener` gets what hosts say, if
+    `table` has its kind, and decodes it."""
 
-    def __init__(
-        self, environment: Any, host: str, port: int, listener: Listener, *, kinds: Collection[str] = FROM_HOST
-    ) -> None:
-        self._listener, self._kinds = listener, kinds
+    def __init__(self, environment: Any, host: str, port: int, listener: Listener, table: Table) -> None:
+        self._listener, self._table = listener, table
         super().__init__(environment, host, port)
 
     def handle_message(self, client_id: str, msg: Any) -> None:
         if msg.node_id != client_id or len(client_id) > _ID_CHARACTERS_MAX:
             return  # nobody speaks for another
         try:
-            if msg.type in self._kinds:
+            if msg.type in self._table:
                 self._listener(client_id, msg.type, msg.data)
             elif msg.type in _LOCUST_FROM_WORKER:
                 super().handle_message(client_id, msg)
         except Exception as error:  # of one message of one host: the others must not suffer
             _log.warning("event=message_refused type=%s cause=%r", str(msg.type)[:40], error)
 
-    def tell(self, client_id: str, kind: str, data: dict[str, Any]) -> None:
+    def tell(self, client_id: str, message: WireMessage) -> None:
         """A message that cannot be sent is like one that is lost: whoever needs an answer asks again."""
+        kind, data = encode(message)
         try:
             self.server.send_to_client(Message(kind, data, client_id))
         except RPCSendError as error:
@@ -194,18 +195,16 @@ class HubRunner(MasterRunner):
 
 
 class AgentRunner(WorkerRunner):
-    """Locust's worker, which takes no users, classes or options from its master. `listener` gets messages of these
-    `kinds`."""
+    """Locust's worker, which takes no users, classes or options from its master. `listener` gets messages of the
+    kinds in `table`, and decodes them."""
 
-    def __init__(
-        self, environment: Any, host: str, port: int, listener: Listener, *, kinds: Collection[str] = FROM_MASTER
-    ) -> None:
-        self._listener, self._kinds = listener, kinds
+    def __init__(self, environment: Any, host: str, port: int, listener: Listener, table: Table) -> None:
+        self._listener, self._table = listener, table
         super().__init__(environment, host, port)
 
     def handle_message(self, msg: Any) -> None:
         try:
-            if msg.type in self._kinds:
+            if msg.type in self._table:
                 self._listener(self.client_id, msg.type, msg.data)
             elif msg.type in _LOCUST_FROM_MASTER:
                 super().handle_message(msg)
@@ -218,8 +217,9 @@ class AgentRunner(WorkerRunner):
     def reset_connection(self) -> None:
         """ZeroMQ connects again by itself, and keeps what is queued."""
 
-    def tell(self, kind: str, data: dict[str, Any]) -> bool:
+    def tell(self, message: WireMessage) -> bool:
         """False if it could not be queued."""
+        kind, data = encode(message)
         try:
             self.client.send(Message(kind, data, self.client_id))
         except RPCSendError:

@@ -9,20 +9,19 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-from pydantic import ValidationError
+from typing import Final
 
 from runlog.quality.clock_bound import ClockBound
 from runlog.records.stats import ClockSample
 from workloads.hosts import wire
+from workloads.hosts.codec import WireError
 
 SAMPLES_MAX: Final = 20_000  # an hour and more; the oldest go first
 PENDING_MAX: Final = 64
 ALIVE_S: Final = 10.0  # a host may be taken for a cell if it was heard of in this time
 REFUSED_MAX: Final = 64
 
-Tell = Callable[[str, str, dict[str, Any]], None]
+Tell = Callable[[str, wire.Message], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,12 +73,10 @@ class Registry:
     def of_client(self, client_id: str) -> Host | None:
         return self._by_client.get(client_id)
 
-    def on_hello(self, client_id: str, data: Any) -> None:
-        try:
-            hello = wire.Hello.model_validate(data)
-        except ValidationError as error:
-            self._refuse(client_id, "?", f"a load host presents itself in a wrong way: {wire.words_of(error)}")
-            return
+    def on_wrong_hello(self, client_id: str, error: WireError) -> None:
+        self._refuse(client_id, "?", f"a load host presents itself in a wrong way: {error}")
+
+    def on_hello(self, client_id: str, hello: wire.Hello) -> None:
         problem = wire.version_problem(hello.name, hello.version, self._version)
         namesake = next((host for host in self._by_client.values() if host.name == hello.name), None)
         if not problem and namesake is not None and namesake.client_id != client_id:
@@ -100,11 +97,11 @@ class Registry:
             self.refused.pop(hello.name, None)
         known.hello = hello
         known.hear()
-        self._tell(client_id, wire.WELCOME, {"run_id": self._run_id, "version": self._version})
+        self._tell(client_id, wire.Welcome(run_id=self._run_id, version=self._version))
 
     def _refuse(self, client_id: str, name: str, reason: str) -> None:
         self._note_refusal(name, reason)
-        self._tell(client_id, wire.REFUSED, {"reason": reason})
+        self._tell(client_id, wire.Refused(reason=reason))
 
     def _note_refusal(self, name: str, reason: str) -> None:
         if len(self.refused) < REFUSED_MAX:
@@ -119,11 +116,10 @@ class Registry:
             host.pending[self._number] = time.monotonic_ns()
             if len(host.pending) > PENDING_MAX:
                 host.pending.popitem(last=False)
-            self._tell(host.client_id, wire.CLOCK, {"number": self._number})
+            self._tell(host.client_id, wire.ClockQuestion(number=self._number))
 
-    def on_clock(self, host: Host, data: Any, received_ns: int) -> None:
+    def on_clock(self, host: Host, answer: wire.ClockAnswer, received_ns: int) -> None:
         """An answer to a question that was not asked is left out."""
-        answer = wire.ClockAnswer.model_validate(data)
         sent_ns = host.pending.pop(answer.number, None)
         if sent_ns is None:
             return

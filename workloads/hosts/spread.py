@@ -24,8 +24,3 @@ def spread(workload: Workload, hosts: Sequence[str]) -> dict[str, ShareOfHost]:
         host: ShareOfHost(producers=producers[place], consumers=consumers[place])
         for place, host in enumerate(hosts[:used])
     }
-
-
-def spans_hosts(shares: dict[str, ShareOfHost]) -> bool:
-    """Whether a record that one host sends may be read on another."""
-    return len(shares) > 1 and any(share.consumers for share in shares.values())

@@ -1,5 +1,7 @@
 """What master and load hosts say to each other: typed, checked on receipt, bounded. No I/O, no Locust.
 
+Each message is a frozen value of a type of its own, which names it on the link (`KIND`). codec.py carries them over.
+
 A load host takes plans. A plan names a client that the load host knows, addresses of brokers, and settings that can
 neither name a file nor load code: `SharePlan` refuses the others. Credentials never travel. What a cluster asks of its
 clients is given to `harness worker`, as --client-config, on the load host itself.
@@ -9,7 +11,7 @@ Shown by tests/workloads/test_workloads_hosts_wire.py.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -21,22 +23,9 @@ CHUNK_BYTES: Final = 1024 * 1024
 FILES_MAX: Final = 20_000  # of one cell at one load host
 PROPERTIES_MAX: Final = 200
 HOSTS_MAX: Final = 64
+PROCESSES_MAX: Final = 1024  # of one load host
+HISTOGRAM_BUCKETS: Final = 2_048  # of workloads.histogram
 PROBLEM_CHARACTERS_MAX: Final = 2_000
-
-# Names of messages. From the master:
-WELCOME, REFUSED, CLOCK, PLAN, BEGIN, STOP_SENDING, STOP_RECEIVING, ASK_REPORT, END, FILES, CHUNK, FORGET, CERTIFY = (
-    f"host_{name}" for name in (
-        "welcome", "refused", "clock", "plan", "begin", "stop_sending", "stop_receiving", "ask_report", "end", "files",
-        "chunk", "forget", "certify",
-    )
-)  # fmt: skip
-# From a load host:
-HELLO, STATE, REPORT, PROBLEM, CEILING = (f"host_{name}" for name in ("hello", "state", "report", "problem", "ceiling"))
-
-FROM_HOST: Final = frozenset({HELLO, CLOCK, STATE, REPORT, PROBLEM, CEILING, FILES, CHUNK})
-FROM_MASTER: Final = frozenset({
-    WELCOME, REFUSED, CLOCK, PLAN, BEGIN, STOP_SENDING, STOP_RECEIVING, ASK_REPORT, END, FILES, CHUNK, FORGET, CERTIFY,
-})  # fmt: skip
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 # A name of a directory: what cells and runs are called. Never a path.
@@ -57,13 +46,18 @@ _REFUSED_PARTS: Final = frozenset({
 })  # fmt: skip
 
 
-class _Message(BaseModel):
+class Message(BaseModel):
+    """Parts of messages are of this type too, and have no `KIND`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+    KIND: ClassVar[str] = ""  # its name on the link
+    IS_JSON: ClassVar[bool] = False  # holds values that only their JSON carries, such as those of a workload
 
 
-class Hello(_Message):
+class Hello(Message):
     """A load host presents itself, every other second."""
 
+    KIND = "host_hello"
     name: Name
     version: str = Field(max_length=64)
     python: str = Field(max_length=64)
@@ -72,22 +66,28 @@ class Hello(_Message):
     cell: str = Field(default="", max_length=200)  # that it works on
 
 
-class ClockAnswer(_Message):
+class ClockQuestion(Message):
+    KIND = "host_clock"
     number: int = Field(ge=0, le=2**53)
+
+
+class ClockAnswer(ClockQuestion):
     received_ns: _Nanoseconds
     sent_ns: _Nanoseconds
 
 
-class ShareOfHost(_Message):
+class ShareOfHost(Message):
     """Which users of the cell run here, by their numbers."""
 
     producers: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(default=(), max_length=1024)
     consumers: tuple[Annotated[int, Field(ge=0, le=65_535)], ...] = Field(default=(), max_length=1024)
 
 
-class SharePlan(_Message):
+class SharePlan(Message):
     """What one load host is to do in one cell. Compare `workloads.model.Plan`: no path, no credentials, no runtime."""
 
+    KIND = "host_plan"
+    IS_JSON = True
     run_id: Place
     cell_id: Place
     client: str
@@ -132,25 +132,53 @@ class SharePlan(_Message):
         return self
 
 
-class BeginAt(_Message):
+class BeginAt(Message):
     """Phases on the load host's clock (workloads.context.Phases)."""
 
+    KIND = "host_begin"
     start_ns: _Nanoseconds
     measure_ns: _Nanoseconds
     end_ns: _Nanoseconds
     drain_end_ns: _Nanoseconds
 
 
-class StopSending(_Message):
+class StopSending(Message):
+    KIND = "host_stop_sending"
     drain_deadline_ns: _Nanoseconds
 
 
-class OfCell(_Message):
+class StopReceiving(Message):
+    KIND = "host_stop_receiving"
+
+
+class AskReport(Message):
+    KIND = "host_ask_report"
+
+
+class End(Message):
+    """The share of the cell is over, whatever it still does."""
+
+    KIND = "host_end"
+
+
+class OfCell(Message):
     run_id: Place
     cell_id: Place
 
+    @property
+    def cell(self) -> OfCell:
+        return OfCell(run_id=self.run_id, cell_id=self.cell_id)
 
-class ListedSegment(_Message):
+
+class AskFiles(OfCell):
+    KIND = "host_files"
+
+
+class Forget(OfCell):
+    KIND = "host_forget"
+
+
+class ListedSegment(Message):
     name: str = Field(pattern=f"^({SEGMENT_NAME.pattern})$")
     bytes: int = Field(ge=0, le=2**33)
     is_closed: bool  # nobody writes it any more
@@ -158,12 +186,14 @@ class ListedSegment(_Message):
 
 
 class FilesOfCell(OfCell):
+    KIND = "host_files"
     files: tuple[ListedSegment, ...] = Field(max_length=FILES_MAX)
     problem: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
     is_storing: bool = False  # what is not in the store will be
 
 
 class AskChunk(OfCell):
+    KIND = "host_chunk"
     name: str = Field(pattern=f"^({SEGMENT_NAME.pattern})$")
     offset: int = Field(ge=0, le=2**33)
 
@@ -174,29 +204,118 @@ class Chunk(AskChunk):
     sha256: str = Field(default="", max_length=64)  # of the whole file, with its last piece
 
 
-class Problem(_Message):
+class Histogram(Message):
+    """As workloads.histogram writes it."""
+
+    buckets: list[Annotated[int, Field(ge=0, lt=HISTOGRAM_BUCKETS)]]
+    counts: list[Annotated[int, Field(ge=0)]]
+    max_us: int
+    sum_us: int
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Histogram:
+        if len(self.buckets) != len(self.counts):
+            raise ValueError(f"{len(self.buckets)} buckets have {len(self.counts)} counts")
+        return self
+
+
+class ShareState(Message):
+    """What a share has done so far (workloads.load_process.LoadProcess.state)."""
+
+    ready: int
+    producing: int
+    consuming: int
+    sent: int
+    acked: int
+    failed: int
+    unknown: int
+    received: int
+    received_by_reader: dict[str, int]
+    refusals: dict[str, int]
+    recent: dict[str, Histogram]
+    last_received_us: int
+    errors: list[str]
+    client: dict[str, Any]  # by producer; each client library has figures of its own
+
+
+class StateTold(Message):
+    KIND = "host_state"
+    cell_id: str = Field(max_length=200)
+    done: tuple[str, ...] = Field(max_length=32)  # of what it was told
+    state: ShareState
+
+
+class ProducerEndTold(Message):
+    producer: int
+    incarnation: int
+    high_seq: int
+
+
+class StagesTold(Message):
+    histograms: dict[str, Histogram]
+    negative: dict[str, int]
+    censored: dict[str, int]
+
+
+class ShareReport(Message):
+    """The account of one load process at its end (workloads.load_process.LoadProcess.report)."""
+
+    producers: list[ProducerEndTold]
+    lag: Histogram
+    stages: StagesTold
+    hub: Histogram
+    cpu_share: float
+    gc_ms: float
+    gc_ms_max: float
+    thread_cpu_share: float
+    cores: list[int]
+    late_sends: int
+    backpressure_sends: int
+    unsent: int
+    unsent_for_space: int
+    foreign_records: int
+    redelivery: dict[str, dict[str, int]]
+    payload_zlib_ratio: float
+    payload: dict[str, Any]  # runlog.records.load.PayloadFigures, which reads what it knows
+    client_effective: dict[str, Any]  # settings, as the client library names them
+    client: dict[str, Any]
+
+
+class ReportTold(Message):
+    KIND = "host_report"
+    cell_id: str = Field(max_length=200)
+    reports: tuple[ShareReport, ...] = Field(max_length=PROCESSES_MAX)
+
+
+class Problem(Message):
+    KIND = "host_problem"
     cell_id: str = Field(default="", max_length=200)
     message: str = Field(max_length=PROBLEM_CHARACTERS_MAX)
 
 
-class Certify(_Message):
+class Certify(Message):
+    KIND = "host_certify"
+    IS_JSON = True
     number: int = Field(ge=0, le=2**31)
     plan: SharePlan
 
 
-class Ceiling(_Message):
+class Ceiling(Message):
+    KIND = "host_ceiling"
     number: int = Field(ge=0, le=2**31)
     records_per_s: float = Field(ge=0, le=1e12)
     cpu_share_by_process: tuple[float, ...] = Field(default=(), max_length=1024)
     why: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
 
 
-class Welcome(_Message):
+class Welcome(Message):
+    KIND = "host_welcome"
     run_id: Place
     version: str = Field(max_length=64)
 
 
-class Refused(_Message):
+class Refused(Message):
+    KIND = "host_refused"
     reason: str = Field(max_length=PROBLEM_CHARACTERS_MAX)
 
 
@@ -233,6 +352,3 @@ def version_problem(name: str, theirs: str, ours: str, *, kind: str = "load host
 def processes_here(workload: Workload, share: ShareOfHost) -> int:
     """Each load host runs the workload's `processes`, but none without a user."""
     return max(1, min(workload.processes, len(share.producers) + len(share.consumers)))
-
-
-Do = Literal["begin", "stop_sending", "stop_receiving", "report"]

@@ -1,8 +1,8 @@
-"""The classic group protocol: who waits for whom when members join, sync, heartbeat, leave or fall silent.
+"""The classic group protocol: what it means for a group that a member joins, syncs, heartbeats, leaves or falls silent.
 
-A JoinGroup waits until all members have joined or the rebalance timeout passes; a SyncGroup until the leader has sent
-the assignments. Kafka's rules, with KIP-62 (rebalance timeout apart from the session), KIP-134 (initial delay), KIP-345
-(static members), KIP-394 (an id before the first join) and KIP-814 (a returning static leader skips assigning).
+How long a JoinGroup waits is in classic_rebalance.py; a SyncGroup waits until the leader has sent the assignments.
+Kafka's rules, with KIP-345 (static members), KIP-394 (an id before the first join) and KIP-814 (a returning static
+leader skips assigning).
 Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_model.py.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.coordinator.groups.classic_group import ClassicGroup, ClassicMember, State
+from broker.coordinator.groups.classic_rebalance import Rebalances
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import (
     UNKNOWN_MEMBER,
@@ -22,7 +23,6 @@ from broker.coordinator.groups.events import (
     SyncGroup,
     SyncResult,
 )
-from broker.coordinator.groups.records import encode
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
@@ -36,20 +36,15 @@ class ClassicProtocol:
     def __init__(
         self, *, config: GroupConfig, outbox: Outbox, new_id: Callable[[], str], wall_ms: Callable[[int], int]
     ) -> None:
-        self._config, self._outbox, self._new_id, self._wall_ms = config, outbox, new_id, wall_ms
-
-    def reply(self, group: ClassicGroup, token: int, response: object) -> None:
-        self._outbox.reply(token, response, after=group.last_append)
-
-    def _write(self, group: ClassicGroup) -> None:
-        group.last_append = self._outbox.append([encode(group.record())])
+        self._config, self._new_id, self._wall_ms = config, new_id, wall_ms
+        self._rebalances = Rebalances(config=config, outbox=outbox, wall_ms=wall_ms)
 
     # -- JoinGroup ---------------------------------------------------------------------------------------------------
 
     def join(self, group: ClassicGroup, event: JoinGroup, now_ms: int) -> None:
         error = self._join_problem(group, event)
         if error is not ErrorCode.none:
-            self.reply(group, event.token, JoinResult(error_code=error, member_id=event.member_id))
+            self._rebalances.reply(group, event.token, JoinResult(error_code=error, member_id=event.member_id))
         elif event.member_id == UNKNOWN_MEMBER:
             self._join_unknown(group, event, now_ms)
         else:
@@ -74,7 +69,7 @@ class ClassicProtocol:
             if event.needs_known_member_id:
                 group.pending[member_id] = now_ms + event.session_timeout_ms
                 result = JoinResult(error_code=ErrorCode.member_id_required, member_id=member_id)
-                self.reply(group, event.token, result)
+                self._rebalances.reply(group, event.token, result)
                 return
         self._add_then_rebalance(group, member_id, event, now_ms)
 
@@ -84,7 +79,7 @@ class ClassicProtocol:
             return
         error = _identity_problem(group, event.member_id, event.instance_id)
         if error is not ErrorCode.none:
-            self.reply(group, event.token, JoinResult(error_code=error, member_id=event.member_id))
+            self._rebalances.reply(group, event.token, JoinResult(error_code=error, member_id=event.member_id))
             return
         member = group.members[event.member_id]
         has_changed = member.protocols != event.protocols
@@ -92,22 +87,11 @@ class ClassicProtocol:
         # If the leader joins again, it wants a rebalance, because it has seen that the partitions of a topic changed.
         is_settled = group.is_in(State.STABLE) and not has_changed and not group.is_leader(event.member_id)
         if is_answer_lost or is_settled:
-            self._restart_session(member, now_ms)
-            self.reply(group, event.token, self._joined(group, member))
+            self._rebalances.restart_session(member, now_ms)
+            self._rebalances.reply(group, event.token, self._rebalances.joined(group, member))
             return
         self._update(group, member, event)
-        self.rebalance(group, now_ms)
-
-    def _joined(self, group: ClassicGroup, member: ClassicMember) -> JoinResult:
-        return JoinResult(
-            error_code=ErrorCode.none,
-            member_id=member.member_id,
-            generation=group.generation,
-            protocol_type=group.protocol_type,
-            protocol=group.protocol,
-            leader=group.leader or "",
-            members=group.joined_metadata() if group.is_leader(member.member_id) else (),
-        )
+        self._rebalances.begin(group, now_ms)
 
     def _add_then_rebalance(self, group: ClassicGroup, member_id: str, event: JoinGroup, now_ms: int) -> None:
         member = ClassicMember(
@@ -125,10 +109,11 @@ class ClassicProtocol:
         group.add(member)
         group.protocol_type = event.protocol_type
         group.has_newcomer = True
-        self.rebalance(group, now_ms)
+        self._rebalances.begin(group, now_ms)
 
     def _update(self, group: ClassicGroup, member: ClassicMember, event: JoinGroup) -> None:
-        self._release(group, member, ErrorCode.rebalance_in_progress)  # an earlier request of it, whose answer was lost
+        # An earlier request of it, whose answer was lost.
+        self._rebalances.release(group, member, ErrorCode.rebalance_in_progress)
         member.protocols = event.protocols
         member.session_timeout_ms, member.rebalance_timeout_ms = event.session_timeout_ms, event.rebalance_timeout_ms
         member.client_id, member.client_host = event.client_id, event.client_host
@@ -139,7 +124,7 @@ class ClassicProtocol:
     ) -> None:
         """A static member is back with a new id. The old id is fenced (KIP-345)."""
         was_leader = group.is_leader(old.member_id)
-        self._release(group, old, ErrorCode.fenced_instance_id)
+        self._rebalances.release(group, old, ErrorCode.fenced_instance_id)
         was_unsynced = old.member_id in group.unsynced
         # In the same place, because assignors see the members in this order.
         old_id, old.member_id = old.member_id, member_id
@@ -154,16 +139,16 @@ class ClassicProtocol:
         if group.is_in(State.STABLE):
             old_protocols, member.protocols = member.protocols, event.protocols
             if group.select_protocol() == group.protocol:
-                self._restart_session(member, now_ms)
+                self._rebalances.restart_session(member, now_ms)
                 member.session_timeout_ms = event.session_timeout_ms
                 member.rebalance_timeout_ms = event.rebalance_timeout_ms
-                self._write(group)
-                self.reply(group, event.token, self._static_back(group, member, old_id, event))
+                self._rebalances.write(group)
+                self._rebalances.reply(group, event.token, self._static_back(group, member, old_id, event))
                 return
             member.protocols = old_protocols
         self._update(group, member, event)
-        self._restart_session(member, now_ms)
-        self.rebalance(group, now_ms)
+        self._rebalances.restart_session(member, now_ms)
+        self._rebalances.begin(group, now_ms)
 
     def _static_back(self, group: ClassicGroup, member: ClassicMember, old_id: str, event: JoinGroup) -> JoinResult:
         is_leader = group.is_leader(member.member_id)
@@ -181,103 +166,31 @@ class ClassicProtocol:
             members=group.joined_metadata() if is_skipping else (),
         )
 
-    # -- the rebalance -----------------------------------------------------------------------------------------------
-
-    def rebalance(self, group: ClassicGroup, now_ms: int) -> None:
-        """Begin one unless it is under way; end it if all are there."""
-        if not group.is_in(State.PREPARING):
-            if group.is_in(State.COMPLETING):
-                for member in group.members.values():
-                    member.assignment = b""
-                    self._answer_sync(group, member, SyncResult(error_code=ErrorCode.rebalance_in_progress))
-            is_first = group.is_in(State.EMPTY)
-            group.state = State.PREPARING
-            group.sync_deadline_ms = None
-            group.unsynced.clear()
-            timeout_ms = group.rebalance_timeout_ms()
-            if is_first:
-                delay_ms = min(self._config.group_initial_rebalance_delay_ms, timeout_ms)
-                group.initial_delay_left_ms, group.has_newcomer = timeout_ms - delay_ms, False
-                group.join_deadline_ms = now_ms + delay_ms
-            else:
-                group.join_deadline_ms = now_ms + timeout_ms
-        self._complete_if_all_joined(group, now_ms)
-
-    def _complete_if_all_joined(self, group: ClassicGroup, now_ms: int) -> None:
-        is_delayed = group.initial_delay_left_ms is not None and (group.join_deadline_ms or 0) > now_ms
-        if group.is_in(State.PREPARING) and group.all_joined() and not is_delayed:
-            self._complete_join(group, now_ms)
-
-    def _join_due(self, group: ClassicGroup, now_ms: int) -> None:
-        left_ms = group.initial_delay_left_ms
-        if left_ms and group.has_newcomer:  # the group still grows, so give the others time too (KIP-134)
-            delay_ms = min(self._config.group_initial_rebalance_delay_ms, left_ms)
-            group.initial_delay_left_ms, group.has_newcomer = left_ms - delay_ms, False
-            group.join_deadline_ms = now_ms + delay_ms
-            return
-        self._complete_join(group, now_ms)
-
-    def _complete_join(self, group: ClassicGroup, now_ms: int) -> None:
-        for member in list(group.members.values()):
-            if member.join_token is None and member.instance_id is None:
-                group.remove(member)  # it did not come back in time; a static member is kept until its session ends
-        group.initial_delay_left_ms = None
-        joined = [member for member in group.members.values() if member.join_token is not None]
-        if group.members and not joined:
-            # Only absent static members are left. Wait until one comes or their sessions end.
-            group.join_deadline_ms = now_ms + max(1, group.rebalance_timeout_ms())
-            return
-        group.join_deadline_ms = None
-        group.generation += 1
-        if not group.members:
-            self._become_empty(group, now_ms)
-            return
-        if group.leader is None or group.members[group.leader].join_token is None:
-            group.leader = joined[0].member_id
-        group.protocol = group.select_protocol()
-        group.state = State.COMPLETING
-        group.unsynced = set(group.members)
-        group.sync_deadline_ms = now_ms + group.rebalance_timeout_ms()
-        for member in group.members.values():
-            token, member.join_token = member.join_token, None
-            if token is not None:
-                member.is_new = False
-                self._restart_session(member, now_ms)
-                self.reply(group, token, self._joined(group, member))
-
-    def _become_empty(self, group: ClassicGroup, now_ms: int) -> None:
-        group.state = State.EMPTY
-        group.state_timestamp_ms = self._wall_ms(now_ms)
-        group.protocol = group.leader = None
-        group.sync_deadline_ms = group.join_deadline_ms = group.initial_delay_left_ms = None
-        group.unsynced.clear()
-        self._write(group)
-
     # -- SyncGroup ---------------------------------------------------------------------------------------------------
 
     def sync(self, group: ClassicGroup, event: SyncGroup, now_ms: int) -> None:
         error = self._sync_problem(group, event)
         if error is not ErrorCode.none:
-            self.reply(group, event.token, SyncResult(error_code=error))
+            self._rebalances.reply(group, event.token, SyncResult(error_code=error))
             return
         member = group.members[event.member_id]
         group.unsynced.discard(member.member_id)
         if group.is_in(State.STABLE):
-            self._restart_session(member, now_ms)
-            self.reply(group, event.token, self._synced(group, member))
+            self._rebalances.restart_session(member, now_ms)
+            self._rebalances.reply(group, event.token, self._synced(group, member))
             return
-        self._answer_sync(group, member, SyncResult(error_code=ErrorCode.rebalance_in_progress))
+        self._rebalances.answer_sync(group, member, SyncResult(error_code=ErrorCode.rebalance_in_progress))
         member.sync_token = event.token
         if group.is_leader(member.member_id):
             for each in group.members.values():
                 each.assignment = event.assignments.get(each.member_id, b"")
             group.state = State.STABLE
             group.state_timestamp_ms = self._wall_ms(now_ms)
-            self._write(group)
+            self._rebalances.write(group)
             for each in group.members.values():
                 if each.sync_token is not None:
-                    self._restart_session(each, now_ms)
-                    self._answer_sync(group, each, self._synced(group, each))
+                    self._rebalances.restart_session(each, now_ms)
+                    self._rebalances.answer_sync(group, each, self._synced(group, each))
         if not group.unsynced:
             group.sync_deadline_ms = None
 
@@ -301,11 +214,6 @@ class ClassicProtocol:
             assignment=member.assignment,
         )
 
-    def _answer_sync(self, group: ClassicGroup, member: ClassicMember, result: SyncResult) -> None:
-        token, member.sync_token = member.sync_token, None
-        if token is not None:
-            self.reply(group, token, result)
-
     # -- Heartbeat, LeaveGroup -----------------------------------------------------------------------------------------
 
     def heartbeat(self, group: ClassicGroup, event: Heartbeat, now_ms: int) -> None:
@@ -313,16 +221,16 @@ class ClassicProtocol:
         if error is ErrorCode.none and event.generation != group.generation:
             error = ErrorCode.illegal_generation
         if error is ErrorCode.none:
-            self._restart_session(group.members[event.member_id], now_ms)
+            self._rebalances.restart_session(group.members[event.member_id], now_ms)
             if group.is_in(State.PREPARING):
                 error = ErrorCode.rebalance_in_progress
-        self.reply(group, event.token, error)
+        self._rebalances.reply(group, event.token, error)
 
     def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
         """A commit shows that a member is alive."""
         member = group.members.get(member_id)
         if member is not None:
-            self._restart_session(member, now_ms)
+            self._rebalances.restart_session(member, now_ms)
 
     def leave(self, group: ClassicGroup, event: LeaveGroup, now_ms: int) -> None:
         results = []
@@ -330,7 +238,7 @@ class ClassicProtocol:
             results.append((member_id, instance_id, self._leave_one(group, member_id, instance_id)))
         if any(error is ErrorCode.none for _, _, error in results):
             self._members_left(group, now_ms)
-        self.reply(group, event.token, LeaveResult(error_code=ErrorCode.none, members=tuple(results)))
+        self._rebalances.reply(group, event.token, LeaveResult(error_code=ErrorCode.none, members=tuple(results)))
 
     def _leave_one(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
         if member_id == UNKNOWN_MEMBER and instance_id is not None:  # an admin removes a static member
@@ -343,14 +251,14 @@ class ClassicProtocol:
         return error
 
     def _remove(self, group: ClassicGroup, member: ClassicMember) -> None:
-        self._release(group, member, ErrorCode.unknown_member_id)
+        self._rebalances.release(group, member, ErrorCode.unknown_member_id)
         group.remove(member)
 
     def _members_left(self, group: ClassicGroup, now_ms: int) -> None:
         if group.is_in(State.STABLE, State.COMPLETING):
-            self.rebalance(group, now_ms)
+            self._rebalances.begin(group, now_ms)
         elif group.is_in(State.PREPARING):
-            self._complete_if_all_joined(group, now_ms)
+            self._rebalances.complete_if_all_joined(group, now_ms)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -373,38 +281,27 @@ class ClassicProtocol:
         if has_left:
             self._members_left(group, now_ms)
         if group.join_deadline_ms is not None and group.join_deadline_ms <= now_ms:
-            self._join_due(group, now_ms)
+            self._rebalances.join_due(group, now_ms)
 
     def loaded(self, group: ClassicGroup, now_ms: int) -> None:
         """A new coordinator gives every member a whole session to find it."""
         for member in group.members.values():
-            self._restart_session(member, now_ms)
+            self._rebalances.restart_session(member, now_ms)
         if group.members and group.leader is None:
             # It came from the new protocol (conversion.py), and no rebalance has ended since.
-            self.rebalance(group, now_ms)
+            self._rebalances.begin(group, now_ms)
 
     def adopt(self, group: ClassicGroup, now_ms: int, *, is_settled: bool) -> None:
         """A group that came from the new protocol. Unless it is settled, all members join again."""
         for member in group.members.values():
-            self._restart_session(member, now_ms)
+            self._rebalances.restart_session(member, now_ms)
         if not is_settled:
-            self.rebalance(group, now_ms)
+            self._rebalances.begin(group, now_ms)
 
     def give_up(self, group: ClassicGroup) -> None:
         """The group goes to the new protocol. Who waits is told to join again."""
         for member in group.members.values():
-            self._release(group, member, ErrorCode.rebalance_in_progress)
-
-    def _restart_session(self, member: ClassicMember, now_ms: int) -> None:
-        if not member.is_new:
-            member.session_deadline_ms = now_ms + member.session_timeout_ms
-
-    def _release(self, group: ClassicGroup, member: ClassicMember, error: ErrorCode) -> None:
-        """Answer the requests of this member that wait."""
-        token, member.join_token = member.join_token, None
-        if token is not None:
-            self.reply(group, token, JoinResult(error_code=error, member_id=member.member_id))
-        self._answer_sync(group, member, SyncResult(error_code=error))
+            self._rebalances.release(group, member, ErrorCode.rebalance_in_progress)
 
 
 def _identity_problem(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer import ConsumerProtocol, Draft, Refused
+from broker.coordinator.groups.consumer import ConsumerProtocol
 from broker.coordinator.groups.consumer_group import ConsumerGroup, ConsumerMember
+from broker.coordinator.groups.draft import Draft, Refused
 from broker.coordinator.groups.embedded import (
     PROTOCOL_TYPE,
     Subscription,
@@ -84,7 +85,7 @@ class ClassicMembers:
             _checked_static(group, event.member_id, event.instance_id)
 
     def _ids(self, owned: Mapping[str, frozenset[int]]) -> Assignment:
-        topics = self._consumer.topics
+        topics = self._consumer.subscriptions.topics
         found: dict[UUID, frozenset[int]] = {
             topics[name].topic_id: partitions for name, partitions in owned.items() if name in topics and partitions
         }
@@ -110,7 +111,7 @@ class ClassicMembers:
             error_code=ErrorCode.none,
             protocol_type=event.protocol_type,
             protocol=event.protocol,
-            assignment=encode_assignment(member.current.assigned, self._consumer.topic_names, version=version),
+            assignment=encode_assignment(member.current.assigned, self._consumer.subscriptions.names, version=version),
         )
 
     def heartbeat(self, group: ConsumerGroup, event: Heartbeat, now_ms: int) -> ErrorCode:

@@ -25,7 +25,8 @@ from broker.coordinator.groups.events import (
 )
 from broker.coordinator.groups.offsets import Offsets, Place
 from broker.coordinator.groups.reconcile import Current
-from broker.coordinator.groups.records import OffsetKey, OffsetValue, Record, encode
+from broker.coordinator.groups.record_codec import encode
+from broker.coordinator.groups.records import OffsetKey, OffsetValue, Record
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 

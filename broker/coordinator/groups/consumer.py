@@ -13,36 +13,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-import re2
-
 from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer_group import (
+    JOIN_EPOCH,
     LEFT_FOR_A_WHILE,
     ConsumerGroup,
     ConsumerMember,
-    Found,
     metadata_hash,
 )
+from broker.coordinator.groups.draft import Draft, Refused, current_record
 from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
 from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract
 from broker.coordinator.groups.records import (
     Assignment,
     CurrentMemberKey,
-    CurrentMemberValue,
     GroupEpochKey,
     GroupEpochValue,
     MemberKey,
     MemberValue,
-    Record,
     TargetEpochKey,
     TargetEpochValue,
     TargetMemberKey,
     TargetMemberValue,
 )
+from broker.coordinator.groups.subscriptions import Subscriptions, compiled
 from broker.wire.errors import ErrorCode
 
-JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 _NOBODY = MemberValue(
     instance_id=None,
     rack_id=None,
@@ -55,39 +52,13 @@ _NOBODY = MemberValue(
 )
 
 
-class Refused(Exception):
-    """The heartbeat is answered with this error and changes nothing."""
-
-    def __init__(self, error_code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error_code = error_code
-
-
-class Draft:
-    """Records of one event, applied to the group as they are added, so that the next step sees them."""
-
-    def __init__(self, group: ConsumerGroup) -> None:
-        self.group = group
-        self.records: list[Record] = []
-
-    def add(self, record: Record) -> None:
-        self.records.append(record)
-        self.group.apply(*record)
-
-
 class ConsumerProtocol:
-    """Changes groups through drafts, and keeps the topics that it was told of."""
+    """Changes groups through drafts, and keeps what it was told of topics and session timeouts."""
 
     def __init__(self, *, config: GroupConfig, new_id: Callable[[], str]) -> None:
         self._config, self._new_id = config, new_id
-        self.topics: Mapping[str, Topic] = {}
+        self.subscriptions = Subscriptions(config)
         self.session_timeouts_ms: Mapping[str, int] = {}  # of groups that have their own, by group id
-        self.topic_names: Mapping[UUID, str] = {}  # by id, of the same topics
-        self._topics_version = 0
-
-    def topics_changed(self, topics: Mapping[str, Topic]) -> None:
-        self._topics_version += 1
-        self.topics, self.topic_names = topics, {topic.topic_id: name for name, topic in topics.items()}
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
@@ -97,7 +68,7 @@ class ConsumerProtocol:
         is_join = event.member_epoch == JOIN_EPOCH
         member_id = event.member_id or self._new_id()
         value = self._checked_value(group, member_id, event)
-        found_others = self._resolve(group, member_id, value, event, now_ms)
+        found_others = self.subscriptions.resolve(group, member_id, value, event, now_ms)
         if is_join:
             self.admit(draft, member_id, value, event.instance_id)
         before = group.members[member_id].current
@@ -135,7 +106,7 @@ class ConsumerProtocol:
         else:
             known = self._checked_member(group, event)
         if event.subscribed_topic_regex:
-            _compiled(event.subscribed_topic_regex)
+            compiled(event.subscribed_topic_regex)
         base = _NOBODY if known is None else known.value
         names, regex = event.subscribed_topic_names, event.subscribed_topic_regex
         timeout_ms = event.rebalance_timeout_ms
@@ -258,75 +229,14 @@ class ConsumerProtocol:
         draft.add((TargetMemberKey(group_id=group_id, member_id=member_id), None))
         draft.add((MemberKey(group_id=group_id, member_id=member_id), None))
 
-    def subscribed_topics(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
-        """By member id: the topics that it subscribes to and that exist."""
-        by_regex: dict[str, dict[str, Topic]] = {}
-        found: dict[str, dict[str, Topic]] = {}
-        for member_id, member in group.members.items():
-            value = member.value
-            topics = {name: self.topics[name] for name in value.subscribed_topic_names if name in self.topics}
-            regex = value.subscribed_topic_regex
-            if regex and self._config.is_guarded:
-                seen = self._seen(group, member_id)
-                topics.update({name: self.topics[name] for name in seen if name in self.topics})
-            elif regex:
-                if regex not in by_regex:
-                    by_regex[regex] = self._matching(regex)
-                topics.update(by_regex[regex])
-            found[member_id] = topics
-        return found
-
-    def _seen(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
-        """What its pattern found when the member was last heard of. After a fail-over, until it is heard of: what it
-        was given."""
-        found = group.found.get(member_id)
-        return self._given(group, member_id) if found is None else found.topics
-
-    def _given(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
-        names = self.topic_names
-        return frozenset(names[topic_id] for topic_id in group.targets.get(member_id, {}) if topic_id in names)
-
-    def _resolve(
-        self, group: ConsumerGroup, member_id: str, value: MemberValue, event: ConsumerHeartbeat, now_ms: int
-    ) -> bool:
-        """Under an authorizer a pattern finds what its own member may know of. Returns whether that is something else
-        than before. Apache Kafka keeps one answer for a pattern, with the rights of the member that asked last."""
-        regex, old = value.subscribed_topic_regex, group.found.get(member_id)
-        if not (regex and self._config.is_guarded):
-            group.found.pop(member_id, None)
-            return False
-        if old is not None and event.member_epoch != JOIN_EPOCH:
-            is_same = old.regex == regex and old.topics_version == self._topics_version
-            if is_same and now_ms < old.refresh_at_ms:
-                return False
-        may_describe = event.may_describe
-        topics = frozenset(name for name in self._matching(regex) if may_describe is None or may_describe(name))
-        group.found[member_id] = Found(
-            regex=regex,
-            topics=topics,
-            topics_version=self._topics_version,
-            refresh_at_ms=now_ms + self._config.group_consumer_regex_refresh_interval_ms,
-        )
-        if old is None:
-            group.is_metadata_stale = True
-            return not self._given(group, member_id) <= topics
-        return old.topics != topics
-
-    def _matching(self, regex: str) -> dict[str, Topic]:
-        try:
-            pattern = _compiled(regex)
-        except Refused:
-            return {}  # another coordinator took the group, so it has no topics here
-        return {name: topic for name, topic in self.topics.items() if pattern.fullmatch(name)}
-
     def raise_epoch(self, draft: Draft, *, is_needed: bool) -> None:
         group = draft.group
         if not is_needed and not group.is_metadata_stale:
             return
-        if not is_needed and self._is_unresolved(group):
+        if not is_needed and self.subscriptions.is_unresolved(group):
             return  # after a fail-over: the members tell soon, and what is assigned stays until then
         topics: dict[str, Topic] = {}
-        for each in self.subscribed_topics(group).values():
+        for each in self.subscriptions.of_members(group).values():
             topics.update(each)
         hashed = metadata_hash(topics)
         if is_needed and group.epoch > group.target_epoch and hashed == group.metadata_hash:
@@ -337,18 +247,12 @@ class ConsumerProtocol:
             draft.add((GroupEpochKey(group_id=group.group_id), value))
         group.is_metadata_stale = False
 
-    def _is_unresolved(self, group: ConsumerGroup) -> bool:
-        return self._config.is_guarded and any(
-            member.value.subscribed_topic_regex and member_id not in group.found
-            for member_id, member in group.members.items()
-        )
-
     def assign(self, draft: Draft) -> None:
         """Compute the target assignment of the group's epoch, unless it is there."""
         group = draft.group
         if group.target_epoch >= group.epoch:
             return
-        by_member = self.subscribed_topics(group)
+        by_member = self.subscriptions.of_members(group)
         members = tuple(
             MemberSpec(
                 member_id=member_id,
@@ -406,28 +310,3 @@ class ConsumerProtocol:
         classic = member.value.classic
         timeout_ms = self._session_timeout_ms(group) if classic is None else classic.session_timeout_ms
         member.session_deadline_ms = now_ms + timeout_ms
-
-
-def _compiled(regex: str) -> re2.Pattern:
-    """RE2, as in Kafka: its time is linear in the input, so no client's pattern can stall the broker."""
-    options = re2.Options()
-    options.log_errors = False  # the client is told; RE2 would write to our stderr
-    try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-        raise Refused(
-            ErrorCode.invalid_regular_expression, f"subscribed_topic_regex {regex!r} is not a valid RE2: {reason}"
-        ) from None
-
-
-def current_record(group_id: str, member_id: str, current: Current) -> Record:
-    value = CurrentMemberValue(
-        member_epoch=current.member_epoch,
-        previous_member_epoch=current.previous_member_epoch,
-        state=int(current.state),
-        assigned=current.assigned,
-        pending_revocation=current.pending_revocation,
-        epochs=current.epochs,
-    )
-    return CurrentMemberKey(group_id=group_id, member_id=member_id), value

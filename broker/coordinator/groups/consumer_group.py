@@ -31,6 +31,7 @@ from broker.coordinator.groups.records import (
     Value,
 )
 
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1  # with which a member says that it joins or leaves
 LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will be back
 
 

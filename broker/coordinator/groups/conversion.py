@@ -14,8 +14,8 @@ from uuid import UUID
 
 from broker.coordinator.groups.classic_group import ClassicGroup, ClassicMember, State
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer import Refused, current_record
 from broker.coordinator.groups.consumer_group import ConsumerGroup, ConsumerMember, metadata_hash
+from broker.coordinator.groups.draft import Refused, current_record
 from broker.coordinator.groups.embedded import (
     PROTOCOL_TYPE,
     decode_assignment,

@@ -1,7 +1,6 @@
 """The groups of one partition of `__consumer_offsets`: dispatch of events, records in and out, timers, retention.
 
-The rules of the two protocols are in classic.py and consumer.py, offsets in offsets.py. How a group that has members
-changes its protocol is in conversion.py. This file decides which protocol a group belongs to.
+What members ask is in member_requests.py, commits are in commits.py and offsets in offsets.py.
 Shown by tests/broker_coordinator.
 """
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from broker.coordinator.groups.classic import ClassicProtocol
@@ -17,22 +16,14 @@ from broker.coordinator.groups.classic_group import ClassicGroup, State
 from broker.coordinator.groups.classic_members import ClassicMembers
 from broker.coordinator.groups.commits import OffsetRequests
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer import JOIN_EPOCH, LEAVE_EPOCH, ConsumerProtocol, Draft, Refused
-from broker.coordinator.groups.consumer_group import LEFT_FOR_A_WHILE, ConsumerGroup
-from broker.coordinator.groups.conversion import (
-    as_classic_group,
-    is_downgrade_due,
-    is_last_replaced,
-    tombstones,
-    upgrade_records,
-)
+from broker.coordinator.groups.consumer import ConsumerProtocol
+from broker.coordinator.groups.consumer_group import ConsumerGroup
+from broker.coordinator.groups.conversion import tombstones
 from broker.coordinator.groups.events import (
     READ_ONLY,
-    UNKNOWN_MEMBER,
     CommitOffsets,
     CompleteTransaction,
     ConsumerHeartbeat,
-    ConsumerHeartbeatResult,
     DeleteGroup,
     DeleteOffsets,
     DescribeClassicGroup,
@@ -42,17 +33,16 @@ from broker.coordinator.groups.events import (
     FetchOffsets,
     Heartbeat,
     JoinGroup,
-    JoinResult,
     LeaveGroup,
-    LeaveResult,
     ListedGroup,
     ListGroups,
     SessionTimeoutsChanged,
     SyncGroup,
-    SyncResult,
     TopicsChanged,
 )
+from broker.coordinator.groups.member_requests import AnyGroup, MemberRequests
 from broker.coordinator.groups.offsets import Offsets
+from broker.coordinator.groups.record_codec import decode, encode
 from broker.coordinator.groups.records import (
     ClassicGroupKey,
     ClassicGroupValue,
@@ -62,14 +52,10 @@ from broker.coordinator.groups.records import (
     OffsetValue,
     Record,
     Value,
-    decode,
-    encode,
 )
 from broker.coordinator.outbox import Outbox
 from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
 from broker.wire.errors import ErrorCode
-
-AnyGroup = ClassicGroup | ConsumerGroup
 
 
 class GroupShard:
@@ -90,7 +76,15 @@ class GroupShard:
         self._classic = ClassicProtocol(config=config, outbox=self._outbox, new_id=self._new_id, wall_ms=self._wall_ms)
         self._consumer = ConsumerProtocol(config=config, new_id=self._new_id)
         self._consumer.session_timeouts_ms = session_timeouts_ms or {}
-        self._classic_members = ClassicMembers(config=config, consumer=self._consumer, new_id=self._new_id)
+        self._member_requests = MemberRequests(
+            self,
+            config=config,
+            outbox=self._outbox,
+            classic=self._classic,
+            consumer=self._consumer,
+            classic_members=ClassicMembers(config=config, consumer=self._consumer, new_id=self._new_id),
+            wall_ms=self._wall_ms,
+        )
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
         self._deleted_topics: set[str] = set()
         # heap of (deadline, group id); an entry may be too early, but never too late
@@ -157,13 +151,13 @@ class GroupShard:
     def handle(self, event: object, now_ms: int) -> list[CoordinatorAction]:
         match event:
             case JoinGroup():
-                self._join(event, now_ms)
+                self._member_requests.join(event, now_ms)
             case SyncGroup():
-                self._sync(event, now_ms)
+                self._member_requests.sync(event, now_ms)
             case Heartbeat():
-                self._heartbeat(event, now_ms)
+                self._member_requests.heartbeat(event, now_ms)
             case LeaveGroup():
-                self._leave(event, now_ms)
+                self._member_requests.leave(event, now_ms)
             case CommitOffsets():
                 self._offset_requests.commit(event, now_ms)
             case FetchOffsets():
@@ -173,7 +167,7 @@ class GroupShard:
             case CompleteTransaction():
                 self.offsets.complete(event.producer_id, is_commit=event.is_commit)
             case ConsumerHeartbeat():
-                self._consumer_heartbeat(event, now_ms)
+                self._member_requests.consumer_heartbeat(event, now_ms)
             case DescribeClassicGroup() | DescribeConsumerGroup():
                 self._describe(event)
             case ListGroups():
@@ -193,203 +187,6 @@ class GroupShard:
             case _:
                 raise TypeError(f"no event of a group coordinator: {event!r}")
         return self._outbox.take()
-
-    # -- classic -----------------------------------------------------------------------------------------------------
-
-    def _join(self, event: JoinGroup, now_ms: int) -> None:
-        error = ErrorCode.none
-        low_ms, high_ms = self._config.group_min_session_timeout_ms, self._config.group_max_session_timeout_ms
-        group = self.groups.get(event.group_id)
-        if not low_ms <= event.session_timeout_ms <= high_ms:
-            error = ErrorCode.invalid_session_timeout
-        elif isinstance(group, ConsumerGroup) and group.members:
-            self._join_consumer_group(group, event, now_ms)
-            return
-        elif not isinstance(group, ClassicGroup) and event.member_id:
-            error = ErrorCode.unknown_member_id
-        elif not isinstance(group, ClassicGroup) and not (event.protocol_type and event.protocols):
-            error = ErrorCode.inconsistent_group_protocol
-        if error is not ErrorCode.none:
-            result = JoinResult(error_code=error, member_id=event.member_id)
-            self._outbox.reply(event.token, result, after=0 if group is None else group.last_append)
-            return
-        classic = self.classic_group(event.group_id, now_ms + self._wall_offset_ms)
-        self._classic.join(classic, event, now_ms)
-        if not self._dropped(classic):
-            self._schedule(classic)
-
-    def _join_consumer_group(self, group: ConsumerGroup, event: JoinGroup, now_ms: int) -> None:
-        draft = Draft(group)
-        is_last = is_last_replaced(group, event.instance_id, self._config)
-        after: AnyGroup = group
-        try:
-            result = self._classic_members.join(draft, event, now_ms, is_last_replaced=is_last)
-        except Refused as refused:
-            result = JoinResult(error_code=refused.error_code, member_id=UNKNOWN_MEMBER)
-        if is_last and result.error_code is ErrorCode.none:
-            after = self._downgrade(draft, now_ms, is_settled=group.is_settled())
-        elif draft.records:
-            self.write(draft.records, group=group)
-        self._schedule(after)
-        self._outbox.reply(event.token, result, after=after.last_append)
-
-    def _downgrade(self, draft: Draft, now_ms: int, *, is_settled: bool) -> ClassicGroup:
-        """Write what the draft did, and that the group is a classic one from now on. Unless everybody has all that is
-        its own, and nobody has left, it begins with a rebalance."""
-        group = draft.group
-        names, wall_ms = self._consumer.topic_names, now_ms + self._wall_offset_ms
-        classic = as_classic_group(group, names, state_timestamp_ms=wall_ms)
-        if not is_settled:
-            classic.leader = None  # in the record too: another coordinator also begins with a rebalance
-        self.write([*draft.records, *tombstones(group), classic.record()], group=classic)
-        self.groups[group.group_id] = classic
-        self._classic.adopt(classic, now_ms, is_settled=is_settled)
-        return classic
-
-    def _fence(self, group: ConsumerGroup, member_ids: Collection[str], now_ms: int) -> AnyGroup:
-        """Remove these members, of which there is one at least. Returns the group, which may be a classic one now."""
-        draft = Draft(group)
-        is_downgrade = is_downgrade_due(group, member_ids, self._config)
-        for member_id in member_ids:
-            self._consumer.forget(draft, member_id)
-        if is_downgrade:
-            return self._downgrade(draft, now_ms, is_settled=False)
-        self._consumer.members_left(draft)
-        self.write(draft.records, group=group)
-        return group
-
-    def classic_group(self, group_id: str, wall_ms: int) -> ClassicGroup:
-        """The classic group, made if there is none; a group of the new protocol without members is turned into one."""
-        group = self.groups.get(group_id)
-        if isinstance(group, ClassicGroup):
-            return group
-        classic = ClassicGroup(group_id, state_timestamp_ms=wall_ms)
-        if group is not None:
-            records = list(tombstones(group))
-            for record in records:
-                self.apply(record)
-            self.write([*records, classic.record()], group=classic)
-        self.groups[group_id] = classic
-        return classic
-
-    def _sync(self, event: SyncGroup, now_ms: int) -> None:
-        group = self.groups.get(event.group_id)
-        if isinstance(group, ClassicGroup):
-            self._classic.sync(group, event, now_ms)
-            self._schedule(group)
-            return
-        result = SyncResult(error_code=ErrorCode.unknown_member_id)
-        if group is not None:
-            try:
-                result = self._classic_members.sync(group, event, now_ms)
-            except Refused as refused:
-                result = SyncResult(error_code=refused.error_code)
-            self._schedule(group)
-        self._outbox.reply(event.token, result, after=0 if group is None else group.last_append)
-
-    def _heartbeat(self, event: Heartbeat, now_ms: int) -> None:
-        group = self.groups.get(event.group_id)
-        if isinstance(group, ClassicGroup):
-            # this only moves its deadline to a later time, so no new timer is needed
-            self._classic.heartbeat(group, event, now_ms)
-            return
-        error = ErrorCode.unknown_member_id
-        if group is not None:
-            try:
-                error = self._classic_members.heartbeat(group, event, now_ms)
-            except Refused as refused:
-                error = refused.error_code
-            self._schedule(group)
-        self._outbox.reply(event.token, error, after=0 if group is None else group.last_append)
-
-    def _leave(self, event: LeaveGroup, now_ms: int) -> None:
-        group = self.groups.get(event.group_id)
-        if isinstance(group, ConsumerGroup) and group.members:
-            self._leave_consumer_group(group, event, now_ms)
-            return
-        if not isinstance(group, ClassicGroup):
-            members = tuple((member_id, instance, ErrorCode.unknown_member_id) for member_id, instance in event.members)
-            self._outbox.reply(event.token, LeaveResult(error_code=ErrorCode.none, members=members), after=0)
-            return
-        self._classic.leave(group, event, now_ms)
-        if not self._dropped(group):
-            self._schedule(group)
-
-    def _leave_consumer_group(self, group: ConsumerGroup, event: LeaveGroup, now_ms: int) -> None:
-        """A classic member leaves, or an admin removes members of either protocol, by instance id or by member id."""
-        leaving: dict[str, None] = {}
-        results = []
-        for asked_id, instance_id in event.members:
-            holder = asked_id if instance_id is None else group.static_members.get(instance_id, "")
-            error = ErrorCode.none
-            if holder not in group.members:
-                error = ErrorCode.unknown_member_id
-            elif asked_id not in (UNKNOWN_MEMBER, holder):
-                error = ErrorCode.fenced_instance_id
-            else:
-                leaving[holder] = None
-            results.append((asked_id, instance_id, error))
-        after = self._fence(group, leaving, now_ms) if leaving else group
-        self._schedule(after)
-        result = LeaveResult(error_code=ErrorCode.none, members=tuple(results))
-        self._outbox.reply(event.token, result, after=after.last_append)
-
-    # -- the new protocol ----------------------------------------------------------------------------------------------
-
-    def _consumer_heartbeat(self, event: ConsumerHeartbeat, now_ms: int) -> None:
-        group = self.groups.get(event.group_id)
-        after = group
-        try:
-            if isinstance(group, ConsumerGroup) and event.member_epoch in (LEAVE_EPOCH, LEFT_FOR_A_WHILE):
-                after, result = self._leave_new_protocol(group, event, now_ms)
-            else:
-                draft = self._draft(group, event, now_ms)
-                result = self._consumer.heartbeat(draft, event, now_ms)
-                after = draft.group
-                if isinstance(group, ClassicGroup):
-                    self._classic.give_up(group)
-                if draft.records:
-                    self.groups[event.group_id] = after
-                    self.write(draft.records, group=after)
-        except Refused as refused:
-            result = ConsumerHeartbeatResult(error_code=refused.error_code, error_message=str(refused))
-        if after is not None:
-            self._schedule(after)
-        self._outbox.reply(event.token, result, after=0 if after is None else after.last_append)
-
-    def _draft(self, group: AnyGroup | None, event: ConsumerHeartbeat, now_ms: int) -> Draft:
-        """For a member that joins or lives. Of a classic group: the draft makes it one of the new protocol."""
-        if isinstance(group, ConsumerGroup):
-            return Draft(group)
-        if event.member_epoch != JOIN_EPOCH:
-            kind = "does not exist" if group is None else "is not a consumer group"
-            raise Refused(ErrorCode.group_id_not_found, f"group {event.group_id} {kind}")
-        draft = Draft(ConsumerGroup(event.group_id))
-        if group is None:
-            return draft
-        if not group.is_in(State.EMPTY):
-            for record in upgrade_records(group, self._consumer.topics, self._config):
-                draft.add(record)
-            for member in draft.group.members.values():
-                self._consumer.restart_session(draft.group, member, now_ms)
-        if group.recorded is not None:
-            draft.records.insert(0, (ClassicGroupKey(group_id=event.group_id), None))
-        return draft
-
-    def _leave_new_protocol(
-        self, group: ConsumerGroup, event: ConsumerHeartbeat, now_ms: int
-    ) -> tuple[AnyGroup, ConsumerHeartbeatResult]:
-        self._consumer.check_leave(group, event)
-        after: AnyGroup = group
-        if event.member_epoch == LEAVE_EPOCH:
-            after = self._fence(group, [event.member_id], now_ms)
-        else:
-            draft = Draft(group)
-            self._consumer.leave_for_a_while(draft, event.member_id)
-            self.write(draft.records, group=group)
-        return after, ConsumerHeartbeatResult(
-            error_code=ErrorCode.none, member_id=event.member_id, member_epoch=event.member_epoch, assignment=None
-        )
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
@@ -447,7 +244,7 @@ class GroupShard:
         return self.write(records, group=None)
 
     def _topics_changed(self, event: TopicsChanged) -> None:
-        self._consumer.topics_changed(event.topics)
+        self._consumer.subscriptions.topics_changed(event.topics)
         self._deleted_topics |= event.deleted
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
@@ -461,9 +258,9 @@ class GroupShard:
                 self._classic.loaded(group, now_ms)
             else:
                 self._consumer.loaded(group, now_ms)
-            self._schedule(group)
+            self.schedule(group)
 
-    def _schedule(self, group: AnyGroup) -> None:
+    def schedule(self, group: AnyGroup) -> None:
         deadline_ms = group.next_deadline_ms()
         if deadline_ms is None:
             return
@@ -491,11 +288,11 @@ class GroupShard:
                 self._classic.tick(group, now_ms)
             elif group is not None:
                 late = self._consumer.late_members(group, now_ms)
-                group = self._fence(group, late, now_ms) if late else group
-            if group is not None and not self._dropped(group):
-                self._schedule(group)
+                group = self._member_requests.fence(group, late, now_ms) if late else group
+            if group is not None and not self.dropped(group):
+                self.schedule(group)
 
-    def _dropped(self, group: AnyGroup) -> bool:
+    def dropped(self, group: AnyGroup) -> bool:
         """Forget a classic group that nobody joined. It left no record."""
         is_unused = isinstance(group, ClassicGroup) and not (group.recorded or group.members or group.pending)
         if is_unused:
@@ -508,7 +305,7 @@ class GroupShard:
         self._classic.touch(group, member_id, now_ms)
 
     def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]:
-        found = self._consumer.subscribed_topics(group)
+        found = self._consumer.subscriptions.of_members(group)
         return frozenset(name for topics in found.values() for name in topics)
 
     # -- checks ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
-from broker.controller.types import CreateTopics, CreateTopicsResponse, NewTopic
+from broker.controller.topic_types import CreateTopics, CreateTopicsResponse, NewTopic
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services

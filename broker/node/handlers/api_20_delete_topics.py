@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
 from broker.controller.image import MetadataImage
-from broker.controller.types import DeleteTopics, DeleteTopicsResponse
+from broker.controller.topic_types import DeleteTopics, DeleteTopicsResponse
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services

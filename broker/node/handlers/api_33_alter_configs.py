@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
-from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
 from broker.node.handlers.config_answers import SET, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent

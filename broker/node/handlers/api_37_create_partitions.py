@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
-from broker.controller.types import CreatePartitions, CreatePartitionsResponse, NewPartitions
+from broker.controller.topic_types import CreatePartitions, CreatePartitionsResponse, NewPartitions
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services

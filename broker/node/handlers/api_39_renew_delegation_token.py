@@ -8,70 +8,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
-from broker.controller.token_types import ChangedDelegationTokenResponse, RenewDelegationToken
+from broker.controller.token_types import RenewDelegationToken
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
-from broker.node.handlers.token_requests import may_ask
+from broker.node.handlers.token_requests import TokenChange, change_event, shows_end
 from broker.node.net.requests import AnyRequest
-from broker.node.process.clock import wall_ms
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import response, to_ms
+from broker.wire.messages import response
 
 if TYPE_CHECKING:
     from broker.wire.shapes import renew_delegation_token as shapes
 
-NO_TIME = -1  # of a refusal, as in Kafka
 
-
-def refusal(
-    services: Services, request: AnyRequest[shapes.RenewDelegationTokenRequest]
-) -> shapes.RenewDelegationTokenResponse | None:
-    return None if may_ask(services, request) else refused(request, ErrorCode.delegation_token_request_not_allowed)
-
-
-def refused(
-    request: AnyRequest[shapes.RenewDelegationTokenRequest], error: ErrorCode, cause: str | None = None
+def _told(
+    request: AnyRequest[shapes.RenewDelegationTokenRequest], error_code: int, expires_ms: int
 ) -> shapes.RenewDelegationTokenResponse:
-    return response(ApiKey.RENEW_DELEGATION_TOKEN, request.version, error_code=error, expiry_timestamp=NO_TIME)
+    return response(ApiKey.RENEW_DELEGATION_TOKEN, request.version, error_code=error_code, expiry_timestamp=expires_ms)
+
+
+_CHANGE: TokenChange[shapes.RenewDelegationTokenRequest] = TokenChange(told=_told)
+refusal, refused = _CHANGE.refusal, _CHANGE.refused
 
 
 def event(services: Services, request: AnyRequest[shapes.RenewDelegationTokenRequest]) -> MakeEvent:
-    message, requester = request.message, str(request.principal)
-    return lambda token: RenewDelegationToken(
-        token=token,
-        wall_ms=wall_ms(),
-        requester=requester,
-        hmac=bytes(message.hmac),
-        period_ms=to_ms(message.renew_period),
-    )
-
-
-def answer(
-    services: Services,
-    request: AnyRequest[shapes.RenewDelegationTokenRequest],
-    result: ChangedDelegationTokenResponse,
-) -> shapes.RenewDelegationTokenResponse:
-    return response(
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        request.version,
-        error_code=result.error_code,
-        expiry_timestamp=result.expires_ms,
-    )
+    message = request.message
+    return change_event(RenewDelegationToken, request, hmac=message.hmac, period=message.renew_period)
 
 
 def _shows(
     image: MetadataImage, message: shapes.RenewDelegationTokenRequest, answered: shapes.RenewDelegationTokenResponse
 ) -> bool:
-    """By the new time. A request names a token by its secret, which only who has the key can turn into an id."""
+    """By the new time."""
     if answered.error_code is not ErrorCode.none:
         return True
-    expires_ms = to_ms(answered.expiry_timestamp)
-    return any(each.expires_ms == expires_ms for each in image.delegation_tokens.values())
+    return shows_end(image, answered.expiry_timestamp)
 
 
-CONTROLLER = ControllerApi(event=event, answer=answer)
+CONTROLLER = ControllerApi(event=event, answer=_CHANGE.answer)
 FORWARD: Forward[shapes.RenewDelegationTokenRequest, shapes.RenewDelegationTokenResponse] = Forward(
     version=2, failed=refused, is_visible=_shows, is_enveloped=True
 )

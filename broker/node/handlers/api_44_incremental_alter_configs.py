@@ -17,7 +17,7 @@ from broker.controller.image import (
     TOPIC_RESOURCE,
     MetadataImage,
 )
-from broker.controller.types import AlterConfigs, AlterConfigsResponse, ConfigChange
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
 from broker.node.handlers.config_answers import DELETE, SET, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.listener_configs import listener_problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.controller.types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange
+from broker.controller.setting_types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services

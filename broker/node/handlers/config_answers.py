@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from broker.controller.image import MetadataImage
-from broker.controller.types import AlterConfigsResponse
+from broker.controller.setting_types import AlterConfigsResponse
 from broker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

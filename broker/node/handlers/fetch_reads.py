@@ -16,7 +16,7 @@ from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.fetch_sessions import AskedPartition, CachedPartition, Reader
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.replication_quotas import ReplicationQuota
-from broker.node.settings.properties import RACK_AWARE
+from broker.node.settings.values import RACK_AWARE
 from broker.replication import EpochEnd, diverging_epoch
 from broker.wire.errors import ErrorCode
 from broker.wire.records import last_batch_next_offset

@@ -59,7 +59,7 @@ class Row(Generic[Asked]):
     @property
     def module(self) -> str:
         """Where the API is described."""
-        found = self.handle if self.controller is None else self.controller.answer
+        found = self.handle if self.controller is None else self.controller.event
         assert found is not None
         return found.__module__
 

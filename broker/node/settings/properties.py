@@ -1,7 +1,8 @@
 """Kafka's properties file, and what was set at run time, to NodeConfig.
 
-Owns the parsers and the checks. A key that Kafka or we do not know is reported with the nearest known one and ignored,
-as Kafka does; a value that cannot be used is a ConfigError with file and line.
+Owns the syntax of the file and the checks; what a text means as a value is in values.py. A key that Kafka or we do not
+know is reported with the nearest known one and ignored, as Kafka does; a value that cannot be used is a ConfigError
+with file and line.
 Shown by tests/broker_node/test_node_config.py.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,14 +18,9 @@ from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.broker_settings import asks_for_nothing, support_of
-from broker.node.settings.config import COARSER, Address, NodeConfig, key_of, setting_fields
+from broker.node.settings.config import COARSER, NodeConfig, key_of, setting_fields
 from broker.node.settings.security import LISTENER, SecurityError, is_listener_setting, security_of
-from broker.wire import addresses
-
-# Which replicas consumers read from (KIP-392).
-RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
-STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+from broker.node.settings.values import items_of, parser_of, whole_number
 
 
 class ConfigError(Exception):
@@ -40,194 +36,8 @@ def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig
         values["listener_overrides"] = {**config.listener_overrides, **of_listeners}
     for key, text in overrides.items():
         if key in known and key in DYNAMIC_BROKER_CONFIGS:
-            values[known[key].name] = _parser(known[key].name, known[key].type)(text)
+            values[known[key].name] = parser_of(known[key].name, known[key].type)(text)
     return replace(config, **values) if values else config  # type: ignore[arg-type]  # each from its field's parser
-
-
-def parse_address(text: str) -> Address:
-    host, port = addresses.parse_address(text, allow_zero=True)
-    return Address(host=host or "127.0.0.1", port=port)
-
-
-def _listeners(text: str) -> dict[str, Address]:
-    found = {}
-    for part in _items(text):
-        name, separator, address = part.partition("://")
-        if not separator:
-            raise ValueError(f"expected NAME://HOST:PORT, got {part!r}")
-        found[name.strip().upper()] = parse_address(address)
-    return found
-
-
-def _nodes(text: str) -> dict[int, Address]:
-    found = {}
-    for part in _items(text):
-        node, separator, address = part.partition("@")
-        if not separator or not node.strip().isdigit():
-            raise ValueError(f"expected ID@HOST:PORT, got {part!r}")
-        found[int(node)] = parse_address(address)
-    return found
-
-
-def _items(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _boolean(text: str) -> bool:
-    if text.strip().lower() not in ("true", "false"):
-        raise ValueError(f"expected true or false, got {text!r}")
-    return text.strip().lower() == "true"
-
-
-def _choice(*allowed: str) -> Callable[[str], str]:
-    """One of these, in any case."""
-
-    def parse(text: str) -> str:
-        if text.strip().lower() not in allowed:
-            raise ValueError(f"expected one of {', '.join(allowed)}, got {text!r}")
-        return text.strip().lower()
-
-    return parse
-
-
-def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
-    """A comma-separated list of some of these, in lower case; `needed` must be among them."""
-
-    def parse(text: str) -> str:
-        given = [item.lower() for item in _items(text)]
-        wrong = [item for item in given if item not in allowed]
-        if wrong or not given or (needed is not None and needed not in given):
-            hint = "" if needed is None else f" with {needed}"
-            raise ValueError(f"expected some of {', '.join(allowed)}{hint}, got {text!r}")
-        return ",".join(given)
-
-    return parse
-
-
-def _authorizer(text: str) -> str:
-    if text not in ("", STANDARD_AUTHORIZER):
-        raise ValueError(
-            f"expected nothing or {STANDARD_AUTHORIZER}, got {text!r}: other Java classes cannot be loaded"
-        )
-    return text
-
-
-def _selector(text: str) -> str:
-    if text not in ("", RACK_AWARE, LEADER_ONLY):
-        raise ValueError(
-            f"expected nothing, {RACK_AWARE} or {LEADER_ONLY}, got {text!r}: other classes cannot be loaded"
-        )
-    return text
-
-
-def _principals(text: str) -> str:
-    for item in text.split(";"):
-        kind, separator, _ = item.strip().partition(":")
-        if item.strip() and not (kind and separator):
-            raise ValueError(f"expected TYPE:NAME;TYPE:NAME as in User:admin, got {item.strip()!r}")
-    return text
-
-
-def _codec(text: str) -> int:
-    if text not in ("0", "1", "2", "3", "4"):
-        raise ValueError(f"expected 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) or 4 (zstd), got {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    value = _natural(text)
-    if value < 1:
-        raise ValueError(f"expected a number of at least 1, got {text!r}")
-    return value
-
-
-def _directory(text: str) -> Path:
-    directories = _items(text)
-    if len(directories) != 1:
-        raise ValueError(f"expected one directory, got {text!r}: several log.dirs are not supported")
-    return Path(directories[0])
-
-
-_PARSERS: dict[str, Callable[[str], object]] = {
-    "controller_quorum_voters": _nodes,
-    "harness_routes_internal": _nodes,
-    "harness_routes_controller": _nodes,
-    "listeners": _listeners,
-    "advertised_listeners": _listeners,
-    "log_dirs": _directory,
-    "authorizer_class_name": _authorizer,
-    "replica_selector_class": _selector,
-    "super_users": _principals,
-    "harness_journal_path": Path,
-    "harness_clock_control": Path,
-    "harness_telemetry_path": Path,
-    "harness_disk_faults": Path,
-    "replication_quota_window_num": lambda text: _positive(text),
-    "replication_quota_window_size_seconds": lambda text: _positive(text),
-    "offsets_topic_compression_codec": _codec,
-    "offsets_topic_num_partitions": lambda text: _positive(text),
-    "offsets_topic_replication_factor": lambda text: _positive(text),
-    "transaction_state_log_num_partitions": lambda text: _positive(text),
-    "transaction_state_log_replication_factor": lambda text: _positive(text),
-    "transaction_state_log_min_isr": lambda text: _positive(text),
-    "offsets_retention_check_interval_ms": lambda text: _positive(text),
-    "offsets_load_buffer_size": lambda text: _positive(text),
-    "delegation_token_max_lifetime_ms": lambda text: _positive(text),
-    "delegation_token_expiry_time_ms": lambda text: _positive(text),
-    "delegation_token_expiry_check_interval_ms": lambda text: _positive(text),
-    "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
-    "group_consumer_assignors": _choices("uniform", "range"),
-    "group_consumer_migration_policy": _choice("bidirectional", "disabled", "downgrade", "upgrade"),
-}
-_MAY_BE_NEGATIVE = frozenset(
-    {
-        "log_retention_ms",
-        "log_retention_bytes",
-        "metadata_max_retention_bytes",
-        "metadata_max_retention_ms",
-        "log_local_retention_bytes",
-        "log_local_retention_ms",
-        "compression_gzip_level",
-        "compression_zstd_level",
-        "queued_max_request_bytes",
-    }
-)
-
-
-def _parser(name: str, kind: object) -> Callable[[str], object]:
-    if name in _PARSERS:
-        return _PARSERS[name]
-    if kind == "bool":
-        return _boolean
-    if kind == "float":
-        return _number
-    if kind == "int":
-        return _negative_too if name in _MAY_BE_NEGATIVE else _natural
-    return str
-
-
-def _natural(text: str) -> int:
-    value = _negative_too(text)
-    if value < 0:
-        raise ValueError(f"expected a number of at least 0, got {text!r}")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"expected a number, got {text!r}") from None
-    if value < 0:
-        raise ValueError(f"expected a number of at least 0, got {text!r}")
-    return value
-
-
-def _negative_too(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"expected a whole number, got {text!r}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +96,7 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
         if prop.key in known:
             setting = known[prop.key]
             try:
-                values[setting.name] = _parser(setting.name, setting.type)(prop.value)
+                values[setting.name] = parser_of(setting.name, setting.type)(prop.value)
             except ValueError as error:
                 raise ConfigError(f"{path}:{prop.line}: {prop.key}: {error}") from None
         if prop.key.startswith(LISTENER) and is_listener_setting(prop.key):
@@ -314,7 +124,7 @@ def _apply_coarser(path: Path, properties: list[Property], values: dict[str, obj
             if name in values or other not in given:
                 continue
             try:
-                value = _negative_too(given[other].value)
+                value = whole_number(given[other].value)
             except ValueError as error:
                 raise ConfigError(f"{path}:{given[other].line}: {other}: {error}") from None
             values[name] = value * factor_ms if value >= 0 else -1
@@ -323,7 +133,7 @@ def _apply_coarser(path: Path, properties: list[Property], values: dict[str, obj
 
 def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, object]) -> None:
     """Roles and protocols that the process does not have are errors, not wishes."""
-    roles = set(_items(str(values.get("process_roles", "broker,controller"))))
+    roles = set(items_of(str(values.get("process_roles", "broker,controller"))))
     if roles != {"broker", "controller"}:
         line = lines["process.roles"]
         raise ConfigError(f"{path}:{line}: process.roles: expected broker,controller, got {','.join(sorted(roles))}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.generator import GeneratorFigures
-from reports.figures.sweep.analysis import SweepAnalysis
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.checks import INCONCLUSIVE
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
 from reports.judge.judged import Judged

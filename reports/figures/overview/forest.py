@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import NOT_CLEAR, ONE_AT_A_TIME, Effect, judgement
 from reports.figures.sweep.front import Point
 from reports.figures.sweep.number_words import change, effect_size, significant
@@ -34,6 +33,7 @@ from reports.figures.sweep.observations import (
     state_words,
 )
 from reports.figures.sweep.sensitivity import REPETITIONS_MAX, TARGET
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.figures.sweep.telling import carried_all
 
 COLUMNS_MAX: Final = 3

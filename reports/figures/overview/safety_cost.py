@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.number_words import change, significant
 from reports.figures.sweep.observations import (
     BROKER_CPU,
@@ -24,6 +23,7 @@ from reports.figures.sweep.observations import (
     Observation,
     state_words,
 )
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.figures.sweep.telling import carried_all
 
 _ACKS: Final = "acks"

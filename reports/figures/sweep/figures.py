@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.statistics.variance import Estimate
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import judgement
 from reports.figures.sweep.fork_scatter import how_many_clusters, words
 from reports.figures.sweep.front import Damage, Point
 from reports.figures.sweep.levels import level_of, predicted_levels
 from reports.figures.sweep.number_words import change, effect_size, figure, significant
 from reports.figures.sweep.observations import BY_NAME, MEASURES, P99, Measure, configuration_text
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.figures.sweep.tables import Table, effect_records, interaction_records, tables
 from reports.figures.sweep.why import explain
 from runlog.records.sweep import EffectRecord, InteractionRecord, Level, PredictedFigure

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from reports.figures.statistics.variance import Estimate
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.observations import BROKER_CPU, BY_NAME, compiler_us
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from runlog.records.sweep import Level, PredictedFigure
 
 

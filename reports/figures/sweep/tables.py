@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-from reports.figures.sweep.analysis import SweepAnalysis
 from reports.figures.sweep.effects import Effect, Interaction, judgement
 from reports.figures.sweep.observations import MEASURES, configuration_text
+from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from runlog.records.sweep import Behaviour, EffectRecord, InteractionRecord
 
 Table = tuple[list[str], list[list[object]]]  # header, rows

@@ -27,6 +27,8 @@ Step: TypeAlias = Callable[[Access, Services, AnyApi], Any | None]
 Item: TypeAlias = Any  # one element of an array of a request
 Entry: TypeAlias = Mapping[str, Any]  # fields of one element of an answer; none at all: it is not told of
 
+DENIED = "Authorization failed."  # Apache Kafka's words, where an answer has room for some
+
 FAILED: Mapping[ResourceType, ErrorCode] = {
     ResourceType.TOPIC: ErrorCode.topic_authorization_failed,
     ResourceType.GROUP: ErrorCode.group_authorization_failed,

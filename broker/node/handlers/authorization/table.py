@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.node.handlers.authorization import admin, data, groups
+from broker.node.handlers.authorization import admin, data, groups, settings, topics
 from broker.node.handlers.authorization.rules import AnyApi, Rule, access_of, made
 from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
@@ -31,8 +31,8 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.LIST_GROUPS: groups.LIST_GROUPS,
     ApiKey.SASL_HANDSHAKE: admin.EVERYBODY,
     ApiKey.API_VERSIONS: admin.EVERYBODY,
-    ApiKey.CREATE_TOPICS: admin.CREATE_TOPICS,
-    ApiKey.DELETE_TOPICS: admin.DELETE_TOPICS,
+    ApiKey.CREATE_TOPICS: topics.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS: topics.DELETE_TOPICS,
     ApiKey.DELETE_RECORDS: data.DELETE_RECORDS,
     ApiKey.INIT_PRODUCER_ID: data.INIT_PRODUCER_ID,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: data.OFFSET_FOR_LEADER_EPOCH,
@@ -44,20 +44,20 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.DESCRIBE_ACLS: admin.DESCRIBE_ACLS,
     ApiKey.CREATE_ACLS: admin.CREATE_ACLS,
     ApiKey.DELETE_ACLS: admin.DELETE_ACLS,
-    ApiKey.DESCRIBE_CONFIGS: admin.DESCRIBE_CONFIGS,
-    ApiKey.ALTER_CONFIGS: admin.ALTER_CONFIGS,
+    ApiKey.DESCRIBE_CONFIGS: settings.DESCRIBE_CONFIGS,
+    ApiKey.ALTER_CONFIGS: settings.ALTER_CONFIGS,
     ApiKey.DESCRIBE_LOG_DIRS: admin.DESCRIBE_LOG_DIRS,
     ApiKey.SASL_AUTHENTICATE: admin.EVERYBODY,
-    ApiKey.CREATE_PARTITIONS: admin.CREATE_PARTITIONS,
+    ApiKey.CREATE_PARTITIONS: topics.CREATE_PARTITIONS,
     ApiKey.CREATE_DELEGATION_TOKEN: admin.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN: admin.OF_A_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN: admin.OF_A_TOKEN,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: admin.DESCRIBE_DELEGATION_TOKEN,
     ApiKey.DELETE_GROUPS: groups.DELETE_GROUPS,
-    ApiKey.ELECT_LEADERS: admin.ELECT_LEADERS,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: admin.INCREMENTAL_ALTER_CONFIGS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: admin.ALTER_PARTITION_REASSIGNMENTS,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: admin.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.ELECT_LEADERS: topics.ELECT_LEADERS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: settings.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: topics.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: topics.LIST_PARTITION_REASSIGNMENTS,
     ApiKey.OFFSET_DELETE: data.OFFSET_DELETE,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: admin.DESCRIBE_CLIENT_QUOTAS,
     ApiKey.ALTER_CLIENT_QUOTAS: admin.ALTER_CLIENT_QUOTAS,
@@ -84,7 +84,7 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: admin.EVERYBODY,
     ApiKey.PUSH_TELEMETRY: admin.EVERYBODY,
     ApiKey.LIST_CONFIG_RESOURCES: admin.LIST_CONFIG_RESOURCES,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: admin.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.DESCRIBE_TOPIC_PARTITIONS,
 }
 
 

@@ -8,6 +8,7 @@ tests/workloads/test_workloads_hosts.py.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ class _Part:
         self.reports: list[Json] | None = None
         self.problem = ""
         self.is_dead = False
-        self.wanted: dict[str, tuple[str, Json]] = {}  # what it must do: name -> message
+        self.wanted: dict[str, wire.Message] = {}  # what it must do: name -> message
         self.asked_s: dict[str, float] = {}
         self.live = live_directory(plan.run_dir, plan.cell_id)
         self.cell = cell
@@ -98,8 +99,8 @@ class HostsFleet:
         self._next_gather_s = time.monotonic() + GATHER_S
         self._is_over = False
 
-    def _asker(self, part: _Part) -> Any:
-        return lambda kind, data: self._tell(part.client_id, kind, data)
+    def _asker(self, part: _Part) -> Callable[[wire.Message], None]:
+        return lambda message: self._tell(part.client_id, message)
 
     def _wait_clocks(self, hosts: list[Host]) -> None:
         deadline_s = time.monotonic() + CLOCK_WAIT_S
@@ -114,7 +115,7 @@ class HostsFleet:
     def start_users(self) -> None:
         plan = self._plan
         for part in self.parts.values():
-            document = wire.SharePlan(
+            part.wanted["plan"] = wire.SharePlan(
                 run_id=self._cell.run_id,
                 cell_id=plan.cell_id,
                 client=plan.client,
@@ -130,7 +131,6 @@ class HostsFleet:
                 harness_t0_ns=plan.t0_monotonic_ns,
                 store=self._store,
             )
-            part.wanted["plan"] = (wire.PLAN, document.model_dump(mode="json"))
         self._wait_prepared()
 
     def _wait_prepared(self) -> None:
@@ -147,19 +147,17 @@ class HostsFleet:
         for part in self.parts.values():
             part.host.count_silence()
             times = {name: at_ns + part.shift_ns for name, at_ns in asdict(phases).items()}
-            part.wanted["begin"] = (wire.BEGIN, times)
+            part.wanted["begin"] = wire.BeginAt(**times)
         self._ask_what_is_wanted()
 
     def stop_sending(self, drain_deadline_ns: int) -> None:
         for part in self.parts.values():
-            part.wanted["stop_sending"] = (
-                wire.STOP_SENDING, {"drain_deadline_ns": drain_deadline_ns + part.shift_ns},
-            )  # fmt: skip
+            part.wanted["stop_sending"] = wire.StopSending(drain_deadline_ns=drain_deadline_ns + part.shift_ns)
         self._ask_what_is_wanted()
 
     def stop_receiving(self) -> None:
         for part in self.parts.values():
-            part.wanted["stop_receiving"] = (wire.STOP_RECEIVING, {})
+            part.wanted["stop_receiving"] = wire.StopReceiving()
         self._ask_what_is_wanted()
 
     def state(self) -> Json:
@@ -177,7 +175,7 @@ class HostsFleet:
 
     def reports(self) -> list[Json]:
         for part in self.parts.values():
-            part.wanted["report"] = (wire.ASK_REPORT, {})
+            part.wanted["report"] = wire.AskReport()
         deadline_s = time.monotonic() + REPORT_S
         while time.monotonic() < deadline_s:
             self._look()
@@ -190,38 +188,33 @@ class HostsFleet:
         """End the shares and gather what is left of their run logs."""
         self._is_over = True
         for part in self.parts.values():
-            self._tell(part.client_id, wire.END, {})
+            self._tell(part.client_id, wire.End())
         self._gather_rest()
 
     # --- what hosts say -----------------------------------------------------------------------------------------------
 
-    def on_message(self, host: Host, kind: str, data: Any) -> None:
+    def on_message(self, host: Host, message: wire.Message) -> None:
         part = self.parts.get(host.name)
-        if part is None or not isinstance(data, dict):
+        if part is None:
             return
         if part.client_id != host.client_id:
             part.start_anew(host)
-        if kind in (wire.FILES, wire.CHUNK):
-            self._on_run_log(host.name, kind, data)
-        elif data.get("cell_id") == self._plan.cell_id:
-            self._on_share(part, kind, data)
+        match message:
+            case wire.FilesOfCell() if message.cell == self._cell:
+                self._gatherers[host.name].on_files(message)
+            case wire.Chunk() if message.cell == self._cell:
+                self._gatherers[host.name].on_chunk(message)
+            case wire.StateTold() | wire.ReportTold() | wire.Problem() if message.cell_id == self._cell.cell_id:
+                self._on_share(part, message)
 
-    def _on_share(self, part: _Part, kind: str, data: Json) -> None:
-        if kind == wire.STATE and not part.is_dead:
-            merge_states([data["state"]])  # whatever is no state is refused here, before it is kept
-            part.state, part.done, part.state_s = data["state"], frozenset(data["done"]), time.monotonic()
-        elif kind == wire.REPORT and part.reports is None:
-            part.reports = list(data["reports"])
-        elif kind == wire.PROBLEM:
-            part.problem = part.problem or wire.Problem.model_validate(data).message
-
-    def _on_run_log(self, name: str, kind: str, data: Json) -> None:
-        if data.get("run_id") != self._cell.run_id or data.get("cell_id") != self._cell.cell_id:
-            return
-        if kind == wire.FILES:
-            self._gatherers[name].on_files(wire.FilesOfCell.model_validate(data))
-        else:
-            self._gatherers[name].on_chunk(wire.Chunk.model_validate(data))
+    def _on_share(self, part: _Part, message: wire.StateTold | wire.ReportTold | wire.Problem) -> None:
+        if isinstance(message, wire.Problem):
+            part.problem = part.problem or message.message
+        elif isinstance(message, wire.ReportTold):
+            if part.reports is None:
+                part.reports = [report.model_dump() for report in message.reports]
+        elif not part.is_dead:
+            part.state, part.done, part.state_s = message.state.model_dump(), frozenset(message.done), time.monotonic()
 
     # --- looking after them -------------------------------------------------------------------------------------------
 
@@ -249,12 +242,12 @@ class HostsFleet:
     def _ask_what_is_wanted(self) -> None:
         now_s = time.monotonic()
         for part in self.parts.values():
-            for name, (kind, data) in part.wanted.items():
+            for name, message in part.wanted.items():
                 is_done = part.state is not None if name == "plan" else name in part.done
                 is_done = is_done or (name == "report" and part.reports is not None)
                 if not is_done and not part.is_dead and now_s - part.asked_s.get(name, 0.0) >= AGAIN_S:
                     part.asked_s[name] = now_s
-                    self._tell(part.client_id, kind, data)
+                    self._tell(part.client_id, message)
 
     def _gather_rest(self) -> None:
         """Until all is here, or a host that has more gives nothing for a while."""
@@ -277,7 +270,7 @@ class HostsFleet:
                 next_list_s = time.monotonic() + GATHER_S
                 for name, gatherer in self._gatherers.items():
                     if gatherer in waiting:
-                        self._tell(self.parts[name].client_id, wire.END, {})
+                        self._tell(self.parts[name].client_id, wire.End())
                         gatherer.list_anew()
             for gatherer in waiting:
                 gatherer.step()

@@ -1,0 +1,67 @@
+"""Requests that change settings and quotas at run time, and their answers. Values only, as in types.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChange:
+    resource_type: int  # 2 topic, 4 broker
+    resource_name: str
+    changes: Mapping[str, str | None]  # SET; None removes the override (DELETE)
+    appends: Mapping[str, str] = field(default_factory=dict)  # APPEND to a list setting
+    subtracts: Mapping[str, str] = field(default_factory=dict)  # SUBTRACT from a list setting
+    replaces_all: bool = False  # AlterConfigs: overrides that are not named go
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterConfigs:
+    """IncrementalAlterConfigs (KIP-339), and the older AlterConfigs by `replaces_all`."""
+
+    token: int
+    resources: tuple[ConfigChange, ...]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredConfig:
+    resource_type: int
+    resource_name: str
+    error_code: int
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterConfigsResponse:
+    error_code: int
+    resources: tuple[AlteredConfig, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaChange:
+    """AlterClientQuotas (KIP-546) for one entity, such as (("client-id", "a"),); a name of None is the default."""
+
+    entity: tuple[tuple[str, str | None], ...]
+    values: Mapping[str, float | None]  # None removes it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotas:
+    token: int
+    changes: tuple[QuotaChange, ...]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaOutcome:
+    entity: tuple[tuple[str, str | None], ...]
+    error_code: int
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotasResponse:
+    error_code: int
+    entries: tuple[QuotaOutcome, ...]

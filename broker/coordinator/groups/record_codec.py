@@ -1,0 +1,301 @@
+"""The records of `__consumer_offsets` to bytes and back, in Kafka's own formats.
+
+A key opens with the record's type (int16), a value with its version. Written: type 1 (offset, value version 4, which
+holds the topic id), 2 (classic group, 3), 3 to 8 (KIP-848, 0). Read: those and the older versions 0 to 3 of offsets.
+Types that other software may have written (4 and 16 and beyond 8) are skipped. Shown by
+tests/broker_coordinator/test_coordinator_group_records.py, and with Kafka's own dump tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from broker.coordinator.groups.records import (
+    NO_LEADER_EPOCH,
+    ZERO_ID,
+    Assignment,
+    ClassicGroupKey,
+    ClassicGroupValue,
+    ClassicMemberValue,
+    ClassicMetadata,
+    CurrentMemberKey,
+    CurrentMemberValue,
+    GroupEpochKey,
+    GroupEpochValue,
+    Key,
+    MemberKey,
+    MemberValue,
+    OffsetKey,
+    OffsetValue,
+    Partition,
+    Record,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetMemberKey,
+    TargetMemberValue,
+    Value,
+)
+from broker.coordinator.runtime import StateRecord
+from broker.coordinator.schema import Reader, SchemaError, Writer
+
+ASSIGNMENT_EPOCHS_TAG = 0
+CLASSIC_METADATA_TAG = 0
+OFFSET_TYPE, OLD_OFFSET_TYPE, CLASSIC_GROUP_TYPE = 1, 0, 2
+_GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpochKey: 6}
+_MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
+
+
+# -- to bytes ----------------------------------------------------------------------------------------------------------
+
+
+def encode(record: Record) -> StateRecord:
+    key, value = record
+    return StateRecord(key=_encode_key(key), value=None if value is None else _encode_value(value))
+
+
+def _encode_key(key: Key) -> bytes:
+    if isinstance(key, OffsetKey):
+        return bytes(Writer(OFFSET_TYPE).string(key.group_id).string(key.topic).int32(key.partition))
+    if isinstance(key, ClassicGroupKey | GroupEpochKey | TargetEpochKey):
+        return bytes(Writer(_GROUP_TYPES[type(key)]).string(key.group_id))
+    return bytes(Writer(_MEMBER_TYPES[type(key)]).string(key.group_id).string(key.member_id))
+
+
+def _encode_value(value: Value) -> bytes:
+    match value:
+        case OffsetValue():
+            return _encode_offset(value)
+        case ClassicGroupValue():
+            return _encode_classic_group(value)
+        case GroupEpochValue():
+            hashed = value.metadata_hash.to_bytes(8, "big", signed=True)
+            return bytes(Writer(0).int32(value.epoch).tags({0: hashed} if value.metadata_hash else {}))
+        case MemberValue():
+            return _encode_member(value)
+        case TargetEpochValue():
+            return bytes(Writer(0).int32(value.assignment_epoch).tags())
+        case TargetMemberValue():
+            writer = Writer(0)
+            _write_assignment(writer, value.partitions)
+            return bytes(writer.tags())
+        case CurrentMemberValue():
+            writer = Writer(0).int32(value.member_epoch).int32(value.previous_member_epoch).int8(value.state)
+            _write_assignment(writer, value.assigned, value.epochs)
+            _write_assignment(writer, value.pending_revocation, value.epochs)
+            return bytes(writer.tags())
+
+
+def _encode_offset(value: OffsetValue) -> bytes:
+    writer = Writer(4).int64(value.offset).int32(value.leader_epoch).compact_string(value.metadata)
+    topic_id = {} if value.topic_id == ZERO_ID else {0: value.topic_id.bytes}
+    return bytes(writer.int64(value.commit_timestamp_ms).tags(topic_id))
+
+
+def _encode_classic_group(value: ClassicGroupValue) -> bytes:
+    writer = Writer(3).string(value.protocol_type).int32(value.generation)
+    writer.nullable_string(value.protocol).nullable_string(value.leader).int64(value.state_timestamp_ms)
+
+    def write(member: ClassicMemberValue) -> None:
+        writer.string(member.member_id).nullable_string(member.instance_id)
+        writer.string(member.client_id).string(member.client_host)
+        writer.int32(member.rebalance_timeout_ms).int32(member.session_timeout_ms)
+        writer.bytes_(member.subscription).bytes_(member.assignment)
+
+    return bytes(writer.array(value.members, write))
+
+
+def _encode_member(value: MemberValue) -> bytes:
+    writer = Writer(0).compact_nullable_string(value.instance_id).compact_nullable_string(value.rack_id)
+    writer.compact_string(value.client_id).compact_string(value.client_host)
+    writer.compact_array(value.subscribed_topic_names, writer.compact_string)
+    writer.compact_nullable_string(value.subscribed_topic_regex).int32(value.rebalance_timeout_ms)
+    classic = {} if value.classic is None else {CLASSIC_METADATA_TAG: _encode_classic_metadata(value.classic)}
+    return bytes(writer.compact_nullable_string(value.server_assignor).tags(classic))
+
+
+def _encode_classic_metadata(value: ClassicMetadata) -> bytes:
+    writer = Writer.part().int8(1).int32(value.session_timeout_ms)  # 1: not null
+
+    def write(protocol: tuple[str, bytes]) -> None:
+        writer.compact_string(protocol[0]).compact_bytes(protocol[1]).tags()
+
+    return bytes(writer.compact_array(value.protocols, write).tags())
+
+
+def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Partition, int] | None = None) -> None:
+    def write(item: tuple[UUID, frozenset[int]]) -> None:
+        topic_id, partitions = item[0], sorted(item[1])
+        tags = {}
+        if epochs:  # parallel to the partitions
+            tagged = Writer.part()
+            tagged.compact_array([epochs[topic_id, partition] for partition in partitions], tagged.int32)
+            tags[ASSIGNMENT_EPOCHS_TAG] = bytes(tagged)
+        writer.uuid(topic_id).compact_array(partitions, writer.int32).tags(tags)
+
+    writer.compact_array(sorted(assignment.items()), write)
+
+
+# -- and back ----------------------------------------------------------------------------------------------------------
+
+
+def decode(key: bytes, value: bytes | None) -> Record | None:
+    """None for a type that we do not keep. Raises SchemaError for damage or a version that we cannot read."""
+    typed_key = _decode_key(Reader(key))
+    if typed_key is None:
+        return None
+    return typed_key, None if value is None else _decode_value(typed_key, Reader(value))
+
+
+def _decode_key(reader: Reader) -> Key | None:
+    if reader.version in (OLD_OFFSET_TYPE, OFFSET_TYPE):
+        return OffsetKey(group_id=reader.string(), topic=reader.string(), partition=reader.int32())
+    match reader.version:
+        case 2:
+            return ClassicGroupKey(group_id=reader.string())
+        case 3:
+            return GroupEpochKey(group_id=reader.string())
+        case 5:
+            return MemberKey(group_id=reader.string(), member_id=reader.string())
+        case 6:
+            return TargetEpochKey(group_id=reader.string())
+        case 7:
+            return TargetMemberKey(group_id=reader.string(), member_id=reader.string())
+        case 8:
+            return CurrentMemberKey(group_id=reader.string(), member_id=reader.string())
+    return None
+
+
+def _decode_value(key: Key, reader: Reader) -> Value:
+    if isinstance(key, OffsetKey):
+        return _decode_offset(reader)
+    if isinstance(key, ClassicGroupKey):
+        return _decode_classic_group(reader)
+    if reader.version != 0:
+        raise SchemaError(f"version {reader.version} of a {type(key).__name__} value; 0 is known")
+    value = _decode_flexible(key, reader)
+    if not isinstance(key, GroupEpochKey | MemberKey):
+        reader.tags()  # none that we keep; a value that ends before them is torn
+    return value
+
+
+def _decode_flexible(
+    key: GroupEpochKey | MemberKey | TargetEpochKey | TargetMemberKey | CurrentMemberKey, reader: Reader
+) -> Value:
+    match key:
+        case GroupEpochKey():
+            epoch, tags = reader.int32(), reader.tags()
+            return GroupEpochValue(epoch=epoch, metadata_hash=int.from_bytes(tags.get(0, b""), "big", signed=True))
+        case MemberKey():
+            return _decode_member(reader)
+        case TargetEpochKey():
+            return TargetEpochValue(assignment_epoch=reader.int32())
+        case TargetMemberKey():
+            return TargetMemberValue(partitions=_read_assignment(reader))
+        case CurrentMemberKey():
+            epochs: dict[Partition, int] = {}
+            return CurrentMemberValue(
+                member_epoch=reader.int32(),
+                previous_member_epoch=reader.int32(),
+                state=reader.int8(),
+                assigned=_read_assignment(reader, epochs),
+                pending_revocation=_read_assignment(reader, epochs),
+                epochs=epochs,
+            )
+
+
+def _decode_offset(reader: Reader) -> OffsetValue:
+    version = reader.version
+    if not 0 <= version <= 4:
+        raise SchemaError(f"version {version} of an offset value; 0 to 4 are known")
+    offset = reader.int64()
+    leader_epoch = reader.int32() if version >= 3 else NO_LEADER_EPOCH
+    metadata = reader.compact_string() if version >= 4 else reader.string()
+    commit_timestamp_ms = reader.int64()
+    expire_timestamp_ms = reader.int64() if version == 1 else -1
+    topic_id = reader.tags().get(0) if version >= 4 else None
+    return OffsetValue(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp_ms=commit_timestamp_ms,
+        topic_id=ZERO_ID if topic_id is None else UUID(bytes=topic_id),
+        expire_timestamp_ms=expire_timestamp_ms,
+    )
+
+
+def _decode_classic_group(reader: Reader) -> ClassicGroupValue:
+    version = reader.version
+    if not 0 <= version <= 3:
+        raise SchemaError(f"version {version} of a classic group; 0 to 3 are known")
+
+    def read() -> ClassicMemberValue:
+        member_id = reader.string()
+        instance_id = reader.nullable_string() if version >= 3 else None
+        client_id, client_host = reader.string(), reader.string()
+        rebalance_timeout_ms = reader.int32() if version >= 1 else -1
+        session_timeout_ms = reader.int32()
+        return ClassicMemberValue(
+            member_id=member_id,
+            instance_id=instance_id,
+            client_id=client_id,
+            client_host=client_host,
+            rebalance_timeout_ms=rebalance_timeout_ms if rebalance_timeout_ms >= 0 else session_timeout_ms,
+            session_timeout_ms=session_timeout_ms,
+            subscription=reader.bytes_(),
+            assignment=reader.bytes_(),
+        )
+
+    return ClassicGroupValue(
+        protocol_type=reader.string(),
+        generation=reader.int32(),
+        protocol=reader.nullable_string(),
+        leader=reader.nullable_string(),
+        state_timestamp_ms=reader.int64() if version >= 2 else -1,
+        members=reader.array(read),
+    )
+
+
+def _decode_member(reader: Reader) -> MemberValue:
+    value = MemberValue(
+        instance_id=reader.compact_nullable_string(),
+        rack_id=reader.compact_nullable_string(),
+        client_id=reader.compact_string(),
+        client_host=reader.compact_string(),
+        subscribed_topic_names=reader.compact_array(reader.compact_string),
+        subscribed_topic_regex=reader.compact_nullable_string(),
+        rebalance_timeout_ms=reader.int32(),
+        server_assignor=reader.compact_nullable_string(),
+    )
+    classic = reader.tags().get(CLASSIC_METADATA_TAG)
+    return value if classic is None else replace(value, classic=_decode_classic_metadata(Reader.part(classic)))
+
+
+def _decode_classic_metadata(reader: Reader) -> ClassicMetadata | None:
+    if reader.int8() < 0:
+        return None
+
+    def read() -> tuple[str, bytes]:
+        protocol = (reader.compact_string(), reader.compact_bytes())
+        reader.tags()
+        return protocol
+
+    value = ClassicMetadata(session_timeout_ms=reader.int32(), protocols=reader.compact_array(read))
+    if not value.protocols:
+        raise SchemaError("a classic member without a protocol")
+    return value
+
+
+def _read_assignment(reader: Reader, epochs: dict[Partition, int] | None = None) -> dict[UUID, frozenset[int]]:
+    """`epochs` is filled with those that are told."""
+
+    def read() -> tuple[UUID, frozenset[int]]:
+        topic_id, partitions = reader.uuid(), reader.compact_array(reader.int32)
+        tagged = reader.tags().get(ASSIGNMENT_EPOCHS_TAG)
+        if tagged is not None and epochs is not None:
+            part = Reader.part(tagged)
+            epochs.update(zip([(topic_id, each) for each in partitions], part.compact_array(part.int32), strict=False))
+        return topic_id, frozenset(partitions)
+
+    return dict(reader.compact_array(read))

@@ -1,0 +1,70 @@
+"""The commands about runs that are over: `report`, `gather`, `compare`. Here are their options only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.java import require_some_java
+from harness.cli.parameters import (
+    LISTEN_DEFAULT,
+    Allow,
+    Artifacts,
+    LoadListen,
+    Spark,
+)
+
+
+def report(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="run directories")],
+    spark_master: Spark = None,
+    allow: Allow = None,
+    artifacts: Artifacts = None,
+) -> None:
+    """Analyse run directories again; no cluster is needed."""
+    require_some_java(spark_master, advice="nothing was changed")
+    from harness.cli.report import report_directories
+
+    raise typer.Exit(report_directories(directories, spark_master, allow=allow, artifacts=artifacts))
+
+
+def gather(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="directory of a run whose harness died")],
+    load_key: Annotated[
+        Path | None, typer.Option("--load-key", metavar="FILE", help="master.key of that run: ask its load hosts")
+    ] = None,
+    load_listen: LoadListen = LISTEN_DEFAULT,
+    load_store: Annotated[
+        str | None, typer.Option("--load-store", metavar="URL", help="make a lost directory anew from this store")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="NAME", help="in that store; default the directory's name")
+    ] = None,
+) -> None:
+    """Bring the run logs that load hosts still have of a run whose harness died; then `harness report` shows them.
+
+    They come from the store of the run, if it has one, and from the load hosts themselves with --load-key.
+    """
+    from harness.cli.gather import gather_run
+
+    raise typer.Exit(gather_run(directory, load_listen, load_key, load_store, run))
+
+
+def compare(
+    base: Annotated[Path, typer.Argument(metavar="BASE", help="run directory")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="run directory")],
+    force: Annotated[bool, typer.Option("--force", help="even if host, path, durability or load are unlike")] = False,
+    relevant: Annotated[
+        float, typer.Option("--relevant", metavar="PERCENT", help="a smaller change counts as none")
+    ] = 5.0,
+    spark_master: Spark = None,
+) -> None:
+    """Better, worse, same or undecided: NEW against BASE, with false discoveries controlled.
+
+    Exit code 0 same or better, 1 worse, 2 the runs are unlike, 4 undecided.
+    """
+    from harness.cli.compare import compare_runs
+
+    raise typer.Exit(compare_runs(base, new, force=force, relevant=relevant / 100, spark_master=spark_master))

@@ -1,0 +1,43 @@
+"""The commands about suites and scenarios: `validate`, `init`, `list`, `schema`. Here are their options only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def validate(files: Annotated[list[str], typer.Argument(metavar="FILE...", help="suites or scenarios, YAML")]) -> None:
+    """Check suites and scenarios; errors name file, line and the nearest right key."""
+    from harness.cli.inspect import validate_files
+
+    raise typer.Exit(validate_files(files))
+
+
+def init(
+    what: Annotated[str, typer.Argument(metavar="suite|scenario|test")],
+    path: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="default: a name of its own, here")] = None,
+) -> None:
+    """Write a complete, commented file to begin with: a suite, a scenario, or a test for pytest."""
+    from harness.cli.init import write_example
+
+    write_example(what, path)
+
+
+def list_(
+    what: Annotated[str, typer.Argument(metavar="scenarios|suites|faults|clients|clusters")],
+    name: Annotated[str | None, typer.Argument(metavar="[FAULT]", help="explain this fault")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> None:
+    """What there is to choose from; `list faults NAME` explains one."""
+    from harness.cli.inspect import list_things
+
+    list_things(what, as_json=json_, name=name)
+
+
+def schema(what: Annotated[str, typer.Argument(metavar="suite|scenario|runlog|allowances|verdicts")] = "suite") -> None:
+    """JSON Schema of suites, scenarios or allowances for an editor, or of verdicts.json; or the run log's columns."""
+    from harness.cli.inspect import print_schema
+
+    print_schema(what)
