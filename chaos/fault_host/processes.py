@@ -26,6 +26,7 @@ _OLDER_S: Final = 2.0  # a pid file may be so much older than its process: boot 
 _LOOK_S: Final = 0.02
 _COMMAND_BYTES_MAX: Final = 1 << 20
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+_EXEC_S: Final = 0.5  # the longest that an exec may take
 
 
 class NotTheBroker(Exception):
@@ -140,6 +141,15 @@ def _started_s(identity: ProcessIdentity) -> float:
 
 
 def _command_line(pid: int) -> str:
+    """Empty for a process without one, a zombie or a thread of the kernel. In the middle of an exec a process has none
+    either, for less than a millisecond unless the host is busy, so an empty one is read again for a while."""
+    deadline = time.monotonic() + _EXEC_S
+    while not (found := _read_command_line(pid)) and Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return found
+
+
+def _read_command_line(pid: int) -> str:
     try:
         with Path(f"/proc/{pid}/cmdline").open("rb") as file:
             return file.read(_COMMAND_BYTES_MAX).replace(b"\0", b" ").decode("utf-8", "replace").strip()

@@ -184,8 +184,8 @@ def test_a_topic_made_anew_has_a_log_again() -> None:
 
 
 def test_a_partition_that_moved_away_and_back_stays_offline_until_a_restart() -> None:
-    """Its controller forgets a failed directory when the broker registers again, and not before: until then it would let
-    the replica into no ISR, however well it followed."""
+    """Its controller forgets a failed directory when the broker registers again, and not before. Until then it would
+    let the replica into no ISR, however well it followed."""
 
     async def run() -> None:
         disk = new_disk()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.fault_host import processes
 from chaos.fault_host.host import FaultHost, Refused
 from chaos.fault_host.journal import Journal, JournalError
 from chaos.fault_host.permits import parse_permits
@@ -193,6 +194,16 @@ def test_a_process_that_is_not_the_broker_is_left_alone(operator: Operator) -> N
     finally:
         stranger.kill()
         stranger.wait(timeout=WAIT_S)
+
+
+def test_a_process_in_the_middle_of_an_exec_is_looked_at_again(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, broker = operator.worker(), operator.broker(1)
+    empty, read = ["", ""], processes._read_command_line
+    monkeypatch.setattr(processes, "_read_command_line", lambda pid: empty.pop() if empty else read(pid))
+    assert worker.act("look", 1).running == broker
+    assert not empty
 
 
 def test_a_pid_file_that_was_left_over_names_nobody(operator: Operator) -> None:
