@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from broker.client.core.sasl import Credentials
 from chaos.process_identity import ProcessIdentity
-from chaos.security_port import SecurityChanges
+from chaos.security_port import ProbeAccess, SecurityChanges
 from chaos.toxiproxy.client import ToxiproxyClient
 
 if TYPE_CHECKING:
@@ -185,8 +185,8 @@ class ClusterPort(Protocol):
     def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
         """Client and proxy name for cutting a link and for Toxiproxy's own toxics."""
 
-    def is_tls(self, link: str) -> bool:
-        """Whether what passes `plain` is encrypted: a probe of ours must then speak TLS too."""
+    def probe_access(self, link: str) -> ProbeAccess:
+        """How a probe of ours must speak to `plain`, to be answered by the broker."""
 
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         """The same for Kafka toxics, on client links."""

@@ -7,9 +7,11 @@ The harness implements it for the clusters that it secures (harness/clusters/sec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
+
+from broker.client.core.sasl import Credentials
 
 ACCEPTED: Final = "accepted"
 
@@ -28,6 +30,18 @@ class SeenCertificate:
 
     fingerprint: str  # SHA-256; empty if nothing was shown
     outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeAccess:
+    """How a probe of a fault gets through a link to the broker."""
+
+    is_tls: bool = False
+    certificate_file: str = ""  # its own, with the key, where the other side asks for one
+    credentials: Credentials | None = field(default=None, repr=False)  # where it asks for SASL
+
+
+OPEN: Final = ProbeAccess()  # nobody asks who it is
 
 
 class SecurityChanges(Protocol):

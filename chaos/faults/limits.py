@@ -88,7 +88,7 @@ class LimitDescriptors:
         answered."""
         port, link = self._context.port, f"client-{broker}"
         client, proxy = port.plain(link)
-        listener = Door(address=client.proxy(proxy).upstream, is_tls=port.is_tls(link))
+        listener = Door(address=client.proxy(proxy).upstream, access=port.probe_access(link))
         held = self._held.setdefault(broker, [])
         while len(held) < HELD_MAX:
             outcome, connection = hold_link(listener, timeout_ms=PROBE_MS)

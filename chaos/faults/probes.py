@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from broker.wire.addresses import parse_address
+from chaos.faults.probe_login import log_in
 from chaos.port import ClusterPort
+from chaos.security_port import OPEN, ProbeAccess
 
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
 _CLIENT_ID = b"link-probe"
@@ -22,30 +24,39 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """Where a probe enters. Over TLS it checks no certificate: it says nothing that anybody may not hear."""
+    """Where a probe enters. Over TLS it checks no certificate, so it logs in only to clusters of ours, whose passwords
+    were made up for the run. Apart from that it says nothing that anybody may not hear."""
 
     address: str
-    is_tls: bool = False
+    access: ProbeAccess = OPEN
 
     def opened(self, *, timeout_ms: int) -> socket.socket:
-        """Connected, and over TLS after the handshake. OSError (ssl.SSLError is one)."""
+        """Connected and let in: after the handshake of TLS, and that of SASL. OSError (ssl.SSLError is one)."""
         connection = socket.create_connection(parse_address(self.address), timeout=timeout_ms / 1000)
-        if not self.is_tls:
+        try:
+            connection = self._over_tls(connection)
+            if self.access.credentials is not None:
+                log_in(connection, self.access.credentials)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _over_tls(self, connection: socket.socket) -> socket.socket:
+        if not self.access.is_tls:
             return connection
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        try:
-            return context.wrap_socket(connection)
-        except BaseException:
-            connection.close()
-            raise
+        if self.access.certificate_file:
+            context.load_cert_chain(self.access.certificate_file)
+        return context.wrap_socket(connection)
 
 
 def door_of(port: ClusterPort, link: str) -> Door:
     """The proxy of the link, which Toxiproxy's own toxics act on."""
     client, proxy = port.plain(link)
-    return Door(address=client.proxy(proxy).listen, is_tls=port.is_tls(link))
+    return Door(address=client.proxy(proxy).listen, access=port.probe_access(link))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """How a cluster of ours is secured for one run: certificates and passwords made up for it, and a layout that uses them.
 
-`cluster.security` of a suite asks for it. The listeners of clients and of the harness (EXTERNAL, DIRECT) are secured.
-Brokers and controllers speak plain text among themselves. There are two users: `harness` for the connections of the
-harness, and `load` for the clients of the load. What is secret is written only into a directory of this cluster, which
-only the owner can enter, and which is removed when the cluster is stopped. Shown by
+`cluster.security` of a suite asks for it. All listeners are secured: those of clients and of the harness (EXTERNAL,
+DIRECT) here, those between brokers and of controllers by between_brokers.py. There are two users: `harness` for the
+connections of the harness, and `load` for the clients of the load. What is secret is written only into a directory of
+this cluster, which only the owner can enter, and which is removed when the cluster is stopped. Shown by
 tests/harness/test_harness_access.py. What a fault changes of it is in security_changes.py.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -26,7 +26,8 @@ from broker.security.jaas import MODULES
 from harness.cluster_security import BEARER, ClusterSecurity
 from harness.clusters.admin import Admin
 from harness.clusters.authority import Authority
-from harness.clusters.base import ClusterLayout, Link, NodeLayout
+from harness.clusters.base import Address, ClusterLayout, Link, NodeLayout
+from harness.clusters.between_brokers import BROKER, INTERNAL, BetweenBrokers
 from harness.clusters.layout_reference import render_properties
 from harness.clusters.listeners import listener_of
 from harness.clusters.security import Security, read_security
@@ -35,13 +36,11 @@ from harness.errors import EnvironmentFault, UsageError
 
 HARNESS: Final = "harness"
 LOAD: Final = "load"
-SECURED: Final = ("EXTERNAL", "DIRECT")
-UNSECURED: Final = "INTERNAL"  # of the brokers themselves
+OF_CLIENTS: Final = ("EXTERNAL", "DIRECT")
 _NOT_SHOWN: Final = "(not shown)"
 _AUTHORIZER: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    # Brokers and controllers meet on listeners in plain text, on loopback, where everybody is ANONYMOUS.
-    "super.users": f"User:{HARNESS};User:ANONYMOUS",
+    "super.users": f"User:{HARNESS};User:{BROKER}",
 }
 _NAME_OF_CERTIFICATE: Final = "RULE:^CN=([^,]+)$/$1/,DEFAULT"  # User:load rather than User:CN=load
 _JAVA_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
@@ -94,8 +93,10 @@ class MadeUpAccess:
         if self.authority is not None and wanted.is_mutual:
             self._certificates = {user: self.authority.issue(user).store for user in (HARNESS, LOAD)}
         self.tokens = TokenEndpoint(self.directory, self.passwords) if wanted.mechanism == BEARER else None
-        self.security = self._security_of(HARNESS)
-        self.load_security = self._security_of(LOAD)
+        self._between = BetweenBrokers(wanted, self.authority)
+        self.security = self._read(HARNESS, self._properties_of(HARNESS))
+        self.load_security = self._read(LOAD, self._properties_of(LOAD))
+        self.broker_security = self._read(BROKER, self._between.client_properties())
 
     @property
     def trusted(self) -> Path:
@@ -108,25 +109,17 @@ class MadeUpAccess:
         return self.load_security.properties
 
     def admit(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None:
-        """Make the SCRAM users, over the listener of the brokers, which needs no password. StorageTool has made them
+        """Make the SCRAM users, over the listener of the brokers, which needs none of them. StorageTool has made them
         where a command prepared the brokers. Raises EnvironmentFault."""
-        if self.wanted.is_scram and not any(node.prepare_commands for node in layout.nodes):
+        if self.wanted.is_scram and not any(is_java(node) for node in layout.nodes):
+            as_broker = [replace(listener_of(node, INTERNAL), security=self.broker_security) for node in layout.nodes]
             for user, password in self.passwords.items():
-                self._carry_out(layout, scram_user(user, self.wanted.mechanism, password), should_stop)
+                _carry_out(as_broker, scram_user(user, self.wanted.mechanism, password), should_stop)
 
     def permit(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None:
         """Make the lists of the load's user, once all brokers are up. Raises EnvironmentFault."""
         if self.wanted.is_authorized:
-            self._carry_out(layout, created_acls(_LISTS), should_stop)
-
-    def _carry_out(self, layout: ClusterLayout, question: Question[None], should_stop: Callable[[], bool]) -> None:
-        addresses = [listener_of(node, UNSECURED) for node in layout.nodes]
-        last: object = "no broker answered"
-        for answer in Admin(lambda: addresses, should_stop=should_stop).answers(question):
-            if not isinstance(answer, KafkaError):
-                return
-            last = answer
-        raise EnvironmentFault(f"the users of the cluster's clients could not be made: {last}")
+            _carry_out([node.direct for node in layout.nodes], created_acls(_LISTS), should_stop)
 
     def remove(self) -> None:
         if self.tokens is not None:
@@ -143,9 +136,9 @@ class MadeUpAccess:
             client_properties=self.client_properties,
         )
 
-    def _security_of(self, user: str) -> Security:
+    def _read(self, user: str, properties: Mapping[str, str]) -> Security:
         path = self.directory / f"{user}.properties"
-        _write(path, render_properties(self._properties_of(user)))
+        _write(path, render_properties(properties))
         return read_security(path, self.directory)
 
     def _properties_of(self, user: str) -> dict[str, str]:
@@ -179,7 +172,10 @@ class MadeUpAccess:
         Where clients must have certificates, the proxy asks for one of the same authority, and shows the load's to the
         broker.
         """
-        if store is None or link.kind != "client":
+        if link.kind != "client":
+            return replace(link, carries_tls=self.wanted.is_tls, probes=self.broker_security)
+        link = replace(link, probes=self.load_security)
+        if store is None:
             return link
         listen_tls = {"certificate_file": str(store)}
         if self.wanted.is_mutual:
@@ -187,7 +183,8 @@ class MadeUpAccess:
         return replace(link, listen_tls=listen_tls, upstream_tls=self.load_security.proxy_tls())
 
     def _node(self, node: NodeLayout) -> NodeLayout:
-        own, hidden = self._broker_properties(node), self._logins()
+        own = self._broker_properties(node) | self._between.properties(node)
+        hidden = self._logins() | self._between.logins()
         shown = {**node.properties, **own}
         plain_path = node.directory / "server.properties"
         path = self.directory / f"broker-{node.broker_id}.properties"
@@ -215,7 +212,7 @@ class MadeUpAccess:
         listeners = [each.partition(":")[0] for each in node.properties["listener.security.protocol.map"].split(",")]
         own = {
             "listener.security.protocol.map": ",".join(
-                f"{name}:{protocol if name in SECURED else 'PLAINTEXT'}" for name in listeners
+                f"{name}:{protocol if name in OF_CLIENTS else self._between.protocol}" for name in listeners
             )
         }
         if self.authority is not None:
@@ -223,7 +220,7 @@ class MadeUpAccess:
             own |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(issued.store)}
         if self.wanted.is_mutual:
             own |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.trusted)}
-            for name in SECURED:
+            for name in OF_CLIENTS:
                 own[f"listener.name.{name.lower()}.ssl.client.auth"] = "required"
                 own[f"listener.name.{name.lower()}.ssl.principal.mapping.rules"] = _NAME_OF_CERTIFICATE
         if self.wanted.is_sasl:
@@ -231,7 +228,7 @@ class MadeUpAccess:
         if self.wanted.is_authorized:
             own |= _AUTHORIZER
         if self.tokens is not None:
-            for name in SECURED:
+            for name in OF_CLIENTS:
                 own[f"listener.name.{name.lower()}.sasl.oauthbearer.jwks.endpoint.url"] = self.tokens.keys_url
                 if is_java(node):
                     own[f"listener.name.{name.lower()}.oauthbearer.sasl.server.callback.handler.class"] = (
@@ -246,7 +243,7 @@ class MadeUpAccess:
         mechanism = self.wanted.mechanism
         users = "".join(f' user_{user}="{password}"' for user, password in self.passwords.items())
         line = f"{MODULES[mechanism]} required{users if mechanism == 'PLAIN' else ''};"
-        return {f"listener.name.{name.lower()}.{mechanism.lower()}.sasl.jaas.config": line for name in SECURED}
+        return {f"listener.name.{name.lower()}.{mechanism.lower()}.sasl.jaas.config": line for name in OF_CLIENTS}
 
     def _prepared(self, command: tuple[str, ...], node: NodeLayout) -> tuple[str, ...]:
         """StorageTool makes the SCRAM users. The JVM reads its command from a file, because everybody on the host can
@@ -259,6 +256,15 @@ class MadeUpAccess:
             words += ["--add-scram", f"{self.wanted.mechanism}=[name={user},password={password}]"]
         _write(path, "".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for word in words))
         return command[0], f"@{path}"
+
+
+def _carry_out(addresses: Sequence[Address], question: Question[None], should_stop: Callable[[], bool]) -> None:
+    last: object = "no broker answered"
+    for answer in Admin(lambda: addresses, should_stop=should_stop).answers(question):
+        if not isinstance(answer, KafkaError):
+            return
+        last = answer
+    raise EnvironmentFault(f"the users of the cluster's clients could not be made: {last}")
 
 
 def check_security(wanted: ClusterSecurity, engine: str) -> None:

@@ -46,6 +46,10 @@ class Link:
     shown_addresses: Mapping[str, str] = field(default_factory=dict)
     upstream_tls: Mapping[str, object] | None = None
     listen_tls: Mapping[str, object] | None = None
+    # Between brokers: TLS passes through the proxy as it is, which ends it nowhere.
+    carries_tls: bool = False
+    # As whom the probes of a fault come over this link. None: plain text, or nobody asks.
+    probes: Security | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:

@@ -116,10 +116,12 @@ class ExternalCluster:
         listens = {broker: Address(host=HOST, port=ports.take()) for broker in self._brokers}
         shown = {str(address): str(listens[broker]) for broker, address in self._brokers.items()}
         tls = None if self._security is None else self._security.proxy_tls()
+        # Probes check no certificate, so they do not get a password that is not ours.
+        probes = None if self._security is None else replace(self._security, credentials=None)
         return tuple(
             Link(
                 kind="client", source=None, target=BrokerId(broker), listen=listens[broker], upstream=address,
-                shown_addresses=shown, upstream_tls=tls,
+                shown_addresses=shown, upstream_tls=tls, probes=probes,
             )
             for broker, address in sorted(self._brokers.items())
         )  # fmt: skip

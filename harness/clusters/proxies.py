@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from chaos.lease import Lease
+from chaos.security_port import ProbeAccess
 from chaos.toxiproxy.calls import NotFound, ToxiproxyError
 from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real, use_server
@@ -61,7 +62,7 @@ class LinkProxies:
         self._created: list[tuple[str, str]] = []
         self._lease_entries: list[str] = []
         self._prefix = ""
-        self._tls: dict[str, tuple[bool, bool]] = {}  # by link: towards clients, towards the broker
+        self._links: dict[str, Link] = {}
 
     @property
     def wire_log_path(self) -> Path:
@@ -73,9 +74,10 @@ class LinkProxies:
         """What reports call the path: "embedded toxiproxy", or both servers when they are chained, and whether TLS ends
         there and begins anew."""
         name = EMBEDDED + " toxiproxy" if self._plain is None or self._plain.is_embedded else self._plain.label
-        if any(towards_clients for towards_clients, _ in self._tls.values()):
+        links = self._links.values()
+        if any(link.listen_tls is not None for link in links):
             return f"{name}, which ends TLS and begins it anew"
-        return f"{name}, behind which TLS begins" if any(towards for _, towards in self._tls.values()) else name
+        return f"{name}, behind which TLS begins" if any(link.upstream_tls is not None for link in links) else name
 
     def problem(self) -> str:
         """Which server of ours has ended by itself; empty while they run."""
@@ -90,7 +92,7 @@ class LinkProxies:
     def open(self, links: tuple[Link, ...]) -> None:
         """Start the servers and make a proxy for each link. EnvironmentFault with the server's words."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._tls = {link.name: (link.listen_tls is not None, link.upstream_tls is not None) for link in links}
+        self._links = {link.name: link for link in links}
         try:
             self._start_servers()
             self._create(
@@ -124,11 +126,15 @@ class LinkProxies:
         assert self._plain is not None, "open() comes first"
         return self._client(self._plain), self._prefix + link
 
-    def is_tls(self, link: str) -> bool:
-        """Whether the bytes that pass `plain` are encrypted. A plain server behind the embedded one sees what the
-        embedded one says to the broker."""
-        towards_clients, towards_broker = self._tls[link]
-        return towards_clients if self._plain is self._kafka else towards_broker
+    def probe_access(self, link: str) -> ProbeAccess:
+        """What passes `plain`. A plain server behind the embedded one sees what the embedded one says to the broker."""
+        found = self._links[link]
+        ended = found.listen_tls if self._plain is self._kafka else found.upstream_tls
+        is_tls = found.carries_tls or ended is not None
+        if found.probes is None:
+            return ProbeAccess(is_tls=is_tls)
+        certificate_file = found.probes.certificate_file if is_tls else ""
+        return ProbeAccess(is_tls=is_tls, certificate_file=certificate_file, credentials=found.probes.credentials)
 
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         """(client, proxy name) for Kafka toxics; client links only."""

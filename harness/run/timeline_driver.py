@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from chaos import timeline
 from chaos.port import Containers, HostProcesses
-from chaos.security_port import SecurityChanges
+from chaos.security_port import ProbeAccess, SecurityChanges
 from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address
 from harness.clusters.capabilities import FaultFiles, Kill, Links, Pause, Secured
@@ -262,8 +262,8 @@ class CellPort:
     def access(self) -> Security | None:
         return next((address.security for address in self._cluster.broker_addresses().values()), None)
 
-    def is_tls(self, link: str) -> bool:
-        return self._links.link_proxies().is_tls(link)
+    def probe_access(self, link: str) -> ProbeAccess:
+        return self._links.link_proxies().probe_access(link)
 
     def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
         return self._links.link_proxies().kafka(link)

@@ -17,6 +17,7 @@ import pytest
 from chaos.faults import FAULTS
 from chaos.faults.clients import NeverBetween
 from chaos.lease import Lease, read_state
+from chaos.security_port import ProbeAccess
 from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.calls import NotFound
 from chaos.toxiproxy.states import ProxySpec
@@ -56,8 +57,8 @@ class SmallCluster:
 
     kafka = plain
 
-    def is_tls(self, link):
-        return False
+    def probe_access(self, link):
+        return ProbeAccess()
 
     def leader(self, topic, partition):
         return 2

@@ -24,6 +24,7 @@ from chaos.interposer import build, fault_page
 from chaos.lease import Lease
 from chaos.model import load_builtin
 from chaos.reap import reap
+from chaos.security_port import ProbeAccess
 from chaos.targets import PartitionOfInterest
 from runlog.files.place import here
 
@@ -96,8 +97,8 @@ class OneBroker:
         assert link == "client-1"
         return SimpleNamespace(proxy=lambda name: SimpleNamespace(upstream=f"127.0.0.1:{self.number}")), link
 
-    def is_tls(self, link: str) -> bool:
-        return False
+    def probe_access(self, link: str) -> ProbeAccess:
+        return ProbeAccess()
 
     def close(self) -> None:
         self.process.kill()

@@ -12,6 +12,7 @@ import pytest
 
 from broker.client import Producer
 from chaos.faults.probes import Door, probe_link
+from chaos.security_port import ProbeAccess
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.states import ProxySpec
 from chaos.toxiproxy.tls import ListenTls
@@ -79,7 +80,7 @@ def test_probes_of_faults_speak_tls_where_clients_do(  # type: ignore[no-untyped
             listen_tls={"certificate_file": str(proxies)},
         )
     ).listen  # fmt: skip
-    door = Door(address=listen, is_tls=True)
+    door = Door(address=listen, access=ProbeAccess(is_tls=True))
     try:
         assert probe_link(door, timeout_ms=30_000).outcome == "answered"
         client.add_toxic("probed", "latency", {"latency": 300}, stream="downstream")
@@ -124,9 +125,14 @@ def test_a_new_certificate_counts_for_new_connections_and_open_ones_go_on(  # ty
         other = Authority(authority.certificate.parent / "other", "other")
         trusts_nobody_here: dict[str, object] = {"ca_file": str(other.certificate)}
         client.secure("renewed", listen_tls=None, upstream_tls=trusts_nobody_here)
-        assert probe_link(Door(address=listen, is_tls=True), timeout_ms=30_000).outcome in ("closed", "reset")
+        assert probe_link(Door(address=listen, access=ProbeAccess(is_tls=True)), timeout_ms=30_000).outcome in (
+            "closed",
+            "reset",
+        )
         client.secure("renewed", listen_tls=None, upstream_tls=upstream)
-        assert probe_link(Door(address=listen, is_tls=True), timeout_ms=30_000).outcome == "answered"
+        assert (
+            probe_link(Door(address=listen, access=ProbeAccess(is_tls=True)), timeout_ms=30_000).outcome == "answered"
+        )
     finally:
         client.delete("renewed")
         client.close()

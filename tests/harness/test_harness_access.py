@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.security.mapping_rules import NoRuleError, PrincipalMapper
 from harness.cluster_security import ClusterSecurity, security_of_client
 from harness.clusters.access import MadeUpAccess, check_security
+from harness.clusters.authority import openssl
 from harness.clusters.base import ClusterLayout
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.kafka.layout import kafka_layout
@@ -63,9 +65,9 @@ def test_clients_meet_a_secured_listener_and_no_secret_leaves_its_directory(
         by_name = dict(
             each.split(":") for each in node.properties["listener.security.protocol.map"].split(",")
         )  # fmt: skip
+        between = "SSL" if protocol.endswith("ssl") else "SASL_PLAINTEXT"
         assert by_name == {
-            "EXTERNAL": protocol.upper(), "DIRECT": protocol.upper(), "INTERNAL": "PLAINTEXT",
-            "CONTROLLER": "PLAINTEXT",
+            "EXTERNAL": protocol.upper(), "DIRECT": protocol.upper(), "INTERNAL": between, "CONTROLLER": between,
         }  # fmt: skip
         assert node.direct.security is access.security
         words = [*node.command, *(word for command in node.prepare_commands for word in command)]
@@ -82,8 +84,10 @@ def test_clients_meet_a_secured_listener_and_no_secret_leaves_its_directory(
             for user in ("harness", "load"):
                 assert f"{mechanism}=[name={user}," in Path(command[1][1:]).read_text()
     for link in layout.links:
-        ends = link.kind == "client" and protocol.endswith("ssl")
+        is_tls = protocol.endswith("ssl")
+        ends = link.kind == "client" and is_tls
         assert (link.listen_tls is not None, link.upstream_tls is not None) == (ends, ends)
+        assert link.carries_tls is (is_tls and not ends)
     access.remove()
     assert not access.directory.exists()
     assert list(tmp_path.rglob("*.pem")) == []
@@ -116,6 +120,66 @@ def test_clients_have_certificates_of_their_own_where_they_must(
     assert security_of_client(layout.client_properties).label == wanted.label
     access.remove()
     assert list(tmp_path.rglob("*.pem")) == []
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+@pytest.mark.parametrize(("protocol", "mechanism"), [("ssl", ""), ("sasl_ssl", "SCRAM-SHA-256")])
+def test_brokers_and_controllers_show_certificates_that_no_client_has(
+    make, protocol: str, mechanism: str, tmp_path: Path
+) -> None:  # type: ignore[no-untyped-def]
+    access = MadeUpAccess(tmp_path, ClusterSecurity(protocol=protocol, mechanism=mechanism))
+    layout = access.applied(make(tmp_path))
+    for node in layout.nodes:
+        for name in ("internal", "controller"):
+            of_listener = f"listener.name.{name}.ssl"
+            assert node.properties[f"{of_listener}.client.auth"] == "required"
+            store = Path(node.properties[f"{of_listener}.keystore.location"])
+            assert store.name == f"between-broker-{node.broker_id}.store.pem"
+            names = openssl("x509", "-in", str(store), "-noout", "-ext", "subjectAltName")
+            assert f"IP Address:{node.direct.host}, DNS:broker-{node.broker_id}" in names, "as both kinds dial"
+            trusted = Path(node.properties[f"{of_listener}.truststore.location"])
+            assert trusted.read_text().count("BEGIN CERTIFICATE") == 1, "of the run's authority and of nobody else"
+            mapper = PrincipalMapper(node.properties[f"{of_listener}.principal.mapping.rules"])
+            assert {mapper.name_of(f"CN=broker-{node.broker_id}"), mapper.name_of("CN=broker")} == {"broker"}
+            for stranger in ("CN=load", "CN=harness", "CN=proxies", "CN=broker-x"):
+                with pytest.raises(NoRuleError):
+                    mapper.name_of(stranger)
+        assert not any("sasl.mechanism." in name for name in node.properties), "they need no password"
+    access.remove()
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_without_tls_brokers_and_controllers_have_a_password_of_their_own(make, mechanism: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    access = MadeUpAccess(tmp_path, ClusterSecurity(protocol="sasl_plaintext", mechanism=mechanism))
+    layout = access.applied(make(tmp_path))
+    own = access.broker_security.credentials
+    assert own is not None
+    assert (own.mechanism, own.username) == ("PLAIN", "broker")
+    assert own.password not in access.passwords.values()
+    for node in layout.nodes:
+        assert node.properties["sasl.mechanism.inter.broker.protocol"] == "PLAIN"
+        assert node.properties["sasl.mechanism.controller.protocol"] == "PLAIN"
+        written = Path(node.command[-1]).read_text()
+        for name in ("internal", "controller"):
+            line = f"listener.name.{name}.plain.sasl.jaas.config"
+            assert node.properties[line] == "(not shown)"
+            assert (
+                f'{line}=org.apache.kafka.common.security.plain.PlainLoginModule required username="broker"' in written
+            )
+            assert node.properties[f"listener.name.{name}.sasl.enabled.mechanisms"] == "PLAIN"
+        assert node.properties["sasl.enabled.mechanisms"] == mechanism, "of the clients"
+        assert own.password not in "".join([*node.files.values(), *node.properties.values(), *node.command])
+    access.remove()
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+def test_only_the_harness_and_the_brokers_may_do_everything(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    wanted = ClusterSecurity(protocol="sasl_ssl", mechanism="PLAIN", is_authorized=True)
+    access = MadeUpAccess(tmp_path, wanted)
+    for node in access.applied(make(tmp_path)).nodes:
+        assert node.properties["super.users"] == "User:harness;User:broker"
+    access.remove()
 
 
 @pytest.mark.parametrize(
