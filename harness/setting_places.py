@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from chaos.model import Scenario
+from harness.access_settings import access_check
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
 from harness.suite_source import Source, nearest
@@ -25,8 +26,6 @@ Scope = Literal["producer", "consumer", "group member", "topic", "broker"]
 _PROBLEMS_SHOWN_MAX: Final = 12
 _PARTS_OF_A_SWEEP: Final = ("workload.", "topic.", "cluster.")  # what `vary` names beside client settings
 _CLUSTER: Final = ("topic", "broker")
-# Producers, readers and the harness's own connections speak the same. Set for some of them, a cell would reach nobody.
-_OF_THE_CLUSTER: Final = ("security.protocol", "sasl.mechanism", "sasl.mechanisms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +52,7 @@ def check_settings(
     for name, location in ((client, ("client",)), (sweep_client, ("sweep", "client"))):
         if name not in client_names():
             raise UsageError(f"{source.place_of(location)}: client {name!r}: no such client{_near(name)}")
+    access = access_check(is_own=has_own_broker, has_tls=not cells or any(cell.security.is_tls for cell in cells))
     placed = [one for one in placed_settings(source.data) if has_sweep or one.location[0] not in ("sweep", "search")]
     problems: dict[str, None] = {}
     wrong: set[str] = set()
@@ -60,7 +60,8 @@ def check_settings(
         if setting.scope in _CLUSTER and not has_own_broker:
             continue
         own_client = sweep_client if setting.location[0] == "sweep" else client
-        if problem := _alone(own_client, setting, stands_in=not has_sweep):
+        problem = "" if setting.scope in _CLUSTER else access(setting.name)
+        if problem := problem or _alone(own_client, setting, stands_in=not has_sweep):
             problems[f"{source.place_of(setting.location)}: {problem}"] = None
             wrong.add(setting.name)
     for line in _together(source, cells, placed, wrong):
@@ -71,11 +72,11 @@ def check_settings(
         raise UsageError("\n".join([*lines[:_PROBLEMS_SHOWN_MAX], *more]))
 
 
-def check_scenario_settings(source: Source, scenario: Scenario) -> None:
+def check_scenario_settings(source: Source, scenario: Scenario, *, has_own_broker: bool = True) -> None:
     """The same for a scenario by itself. It is checked against the clients that it is for, or else against Kafka's
     names as `reference` has them. UsageError."""
     client = scenario.clients[0] if scenario.clients else "reference"
-    check_settings(source, client, ())
+    check_settings(source, client, (), has_own_broker=has_own_broker)
     for name in scenario.cases:
         try:
             check_properties(client, scenario.properties_of(name))
@@ -166,11 +167,6 @@ def _varied(sweep: Mapping[str, Any]) -> Iterator[PlacedSetting]:
 def _alone(client: str, setting: PlacedSetting, *, stands_in: bool) -> str:
     """What is wrong with one setting, whatever the others are. Empty if nothing."""
     given: Mapping[str, str] = {setting.name: setting.value}
-    if setting.scope not in _CLUSTER and setting.name in _OF_THE_CLUSTER:
-        return (
-            f"{setting.name} is no setting of the load here: cluster.security secures a cluster of ours, and "
-            "--client-config FILE says how a cluster of yours is reached"
-        )
     if stands_in and setting.scope == "producer":
         with contextlib.suppress(ClientError):
             given, _ = nearest_properties(client, given, as_they_are=())

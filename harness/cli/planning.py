@@ -128,16 +128,18 @@ def _check_settings(suite: Suite, clients: tuple[str, str], cells: Sequence[Plan
     """Settings in the suite's file, and in scenarios that are not part of the package. UsageError with file
     and line. `clients`: of the suite, and of its sweep."""
     client, sweep_client = clients
+    has_own_broker = engine != "external"
     for entry in suite.chaos:
         if entry.scenario not in builtin_scenarios():
-            check_scenario_settings(scenario_source(entry.scenario), load_scenario(entry.scenario))
+            source, scenario = scenario_source(entry.scenario), load_scenario(entry.scenario)
+            check_scenario_settings(source, scenario, has_own_broker=has_own_broker)
     if suite.source is not None:
         check_settings(
             suite.source,
             client,
             [*cells, *first_try(suite, client)],
             sweep_client=sweep_client,
-            has_own_broker=engine != "external",
+            has_own_broker=has_own_broker,
             has_sweep=suite.sweep is not None or suite.search is not None,
         )
 

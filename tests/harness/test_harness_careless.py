@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import chaos
 from harness.cli import run as run_command
 from harness.cli.main import execute
 from harness.errors import ExitCode, UsageError
@@ -166,6 +167,64 @@ def test_what_is_wrong_with_security_is_told_with_its_line(
 ) -> None:
     assert execute([command[0], suite(text), *command[1:]]) == ExitCode.USAGE
     assert told in capsys.readouterr().err
+
+
+STORE = "ssl.truststore.location: /etc/ca.pem"
+MADE_UP = "is no setting of a cluster of ours, which makes up what its clients need: "
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            f"properties: {{{STORE}}}\n" + WORKLOAD,
+            f"x.yaml:2: ssl.truststore.location {MADE_UP}cluster.security=ssl or",
+        ),
+        (
+            "properties: {ssl.keystore.key: hunter2}\n" + WORKLOAD,
+            f"x.yaml:2: ssl.keystore.key {MADE_UP}cluster.ssl.client.auth=required gives clients certificates, and ",
+        ),
+        (
+            'properties: {sasl.jaas.config: "x required password=hunter2;"}\nclient: confluent\n' + WORKLOAD,
+            f"x.yaml:2: sasl.jaas.config {MADE_UP}cluster.sasl.mechanism says how clients log in, and --client-config ",
+        ),
+        (
+            "cluster: {security: ssl}\n"
+            + WORKLOAD.replace("}", f", readers: [{{name: r, properties: {{{STORE}}}}}]}}"),
+            f"x.yaml:3: ssl.truststore.location {MADE_UP}",
+        ),
+        (
+            "properties: {ssl.enabled.protocols: TLSv1.2}\n" + WORKLOAD,
+            "x.yaml:2: ssl.enabled.protocols has no effect, because no cell speaks TLS: cluster.security=ssl or sasl_",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", [["run", "--dry-run"], ["validate"]])
+def test_who_a_client_is_and_whom_it_trusts_is_no_setting_of_a_cluster_of_ours(
+    text: str, told: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute([command[0], suite(text + SWEEP), *command[1:]]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert told in shown
+    assert "hunter2" not in shown
+
+
+def test_how_tls_is_spoken_is_a_setting_where_some_cell_speaks_it() -> None:
+    text = WORKLOAD + VARIED.replace("{0}", "ssl.enabled.protocols: [TLSv1.2]")
+    assert execute(["run", suite(text), "--dry-run", "--set", "cluster.security=ssl"]) == ExitCode.PASS
+    assert execute(["validate", suite("cluster: {security: sasl_ssl}\n" + text)]) == ExitCode.PASS
+
+
+def test_a_scenario_of_ones_own_has_no_passwords_for_a_cluster_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path(chaos.__file__).with_name("scenarios").joinpath("leader-kill.yaml").read_text()
+    Path("own.yaml").write_text(text.replace("properties: {", f"properties: {{{STORE}, ", 1))
+    told = f"ssl.truststore.location {MADE_UP}"
+    for command in (["validate", "own.yaml"], ["chaos", "own.yaml", "--dry-run"]):
+        assert execute(command) == ExitCode.USAGE
+        assert told in capsys.readouterr().err
+    cluster = ["--cluster", "external", "--bootstrap-server", "127.0.0.1:1"]
+    execute(["chaos", "own.yaml", "--dry-run", *cluster])
+    assert told not in capsys.readouterr().err
 
 
 def test_a_mechanism_that_some_cell_speaks_is_no_mistake() -> None:
