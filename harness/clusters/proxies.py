@@ -127,7 +127,7 @@ class LinkProxies:
         return self._client(self._plain), self._prefix + link
 
     def probe_access(self, link: str) -> ProbeAccess:
-        """What passes `plain`. A plain server behind the embedded one sees what the embedded one says to the broker."""
+        """How to pass `plain`. A plain server behind the embedded one sees what the embedded one says to the broker."""
         found = self._links[link]
         ended = found.listen_tls if self._plain is self._kafka else found.upstream_tls
         is_tls = found.carries_tls or ended is not None
