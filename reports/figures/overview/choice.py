@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.sweep.figures import RecommendationText
-from reports.figures.sweep.recommendation_words import DECIDE, HOW_SURE, WOULD_CHANGE
+from reports.figures.sweep.other_priorities import WOULD_CHANGE
+from reports.figures.sweep.recommendation_words import DECIDE, HOW_SURE
 
 _OF_ONE_EXECUTION: Final = frozenset({"--run-dir", "--cell"})  # with --cell there would be no other repetition
 

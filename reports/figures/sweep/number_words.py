@@ -34,3 +34,8 @@ def change(difference: Estimate) -> str:
         return f"{value:+.1f} % (interval unknown)"
     digits = 0 if max(abs(value), abs(high - low)) >= 10 else 1
     return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
+
+
+def decided_change(difference: Estimate) -> str:
+    """With the word that the run cannot tell whether there is any."""
+    return f"{change(difference)}{'' if difference.excludes_zero or not difference.is_bounded else ', undecided'}"

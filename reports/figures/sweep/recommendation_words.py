@@ -6,17 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from reports.figures.sweep.choosing import CHEAPER, Choice
+from reports.figures.sweep.choosing import Choice
 from reports.figures.sweep.fork_scatter import how_many_clusters
 from reports.figures.sweep.front import Point
-from reports.figures.sweep.number_words import change, effect_size, figure, significant
+from reports.figures.sweep.number_words import change, decided_change, effect_size, figure, significant
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
     CAPACITY,
     MARGIN,
-    MAY_LOSE,
-    NOT_SUSTAINED,
     OK,
     P99,
     SAFE,
@@ -26,13 +24,14 @@ from reports.figures.sweep.observations import (
     compiler_us,
     configuration_text,
 )
+from reports.figures.sweep.other_priorities import would_change
 from reports.figures.sweep.prediction import Prediction
 from reports.figures.sweep.recommendation import Inputs
 
 _FLATTERY_TOLD: Final = 0.001
 REPETITIONS_TO_DECIDE: Final = 4  # `compare` needs as many a side to judge a cell alone
 DECIDE: Final = f"--set sweep.repetitions={REPETITIONS_TO_DECIDE}"
-HOW_SURE, WOULD_CHANGE = "How sure: ", "What would change it: "  # how the sentences that tell it begin
+HOW_SURE: Final = "How sure: "  # how the sentence that tells it begins
 _ALONE: Final = "The only safe configuration that this run can recommend"
 _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No clear choice, but if one must be taken"))
 
@@ -51,7 +50,7 @@ def sentences_of(
         *_compiler_aside(chosen, inputs),
         *_on_another_cluster(predicted, inputs),
         _how_sure(chosen, others, choice.contenders, objective, certainty, inputs),
-        *_changes(chosen, inputs),
+        would_change(chosen, inputs),
     )
 
 
@@ -143,7 +142,7 @@ def _why_not_the_best(chosen: Point, winner: Point, measure: Measure, inputs: In
     return [
         f"{best} has the best {measure.title} of this run, {figure(winner.levels[measure.name], measure)}, but the run "
         f"cannot tell the two apart in it, and this one takes less of the brokers: "
-        f"{BY_NAME['broker_cpu'].title} {change(saved)}."
+        f"{BY_NAME['broker_cpu'].title} {change(saved)} against it."
     ]
 
 
@@ -153,7 +152,7 @@ def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
     if chosen.configuration == inputs.baseline:
         return ["That is the baseline: no safe configuration of this sweep is better at what decides."]
     parts = [
-        f"{BY_NAME[name].title} {change(difference)}"
+        f"{BY_NAME[name].title} {decided_change(difference)}"
         for name, means in inputs.means.items()
         if not (name == THROUGHPUT and CAPACITY in inputs.means)
         and (difference := means.between(inputs.baseline, chosen.configuration)) is not None
@@ -217,54 +216,3 @@ def _how_sure(
     if own is not None:
         text += f". Differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen"
     return text + "."
-
-
-def _changes(chosen: Point, inputs: Inputs) -> list[str]:
-    """What another priority or another load would choose."""
-    parts: list[str] = []
-    p99 = inputs.means.get(P99)
-    loose = [point for point in inputs.points if point.safety == MAY_LOSE and P99 in point.levels]
-    if p99 is not None and loose:
-        best = min(loose, key=lambda point: point.levels[P99].value)
-        difference = p99.between(chosen.configuration, best.configuration)
-        if difference is not None and difference.high < 0:
-            harm = f" (under faults: {best.damage.text()})" if best.damage.cells else ""
-            parts.append(
-                f"if losing acknowledged records is acceptable, {best.title.split(' (')[0]} has p99 "
-                f"{change(difference)}{harm}"
-            )
-        else:
-            parts.append("giving up acks=all bought no p99 that this run could see")
-    safe = [point for point in inputs.points if point.safety == SAFE and point is not chosen]
-    parts += _more_capacity(chosen, safe, inputs)
-    for name, words in ((BROKER_CPU, "if broker CPU counts most"), (WIRE_BYTES, "if bytes on the wire count most")):
-        means = inputs.means.get(name)
-        offers = [point for point in safe if name in point.levels]
-        if means is None or not offers:
-            continue
-        best = min(offers, key=lambda point: point.levels[name].value)
-        saved = means.between(chosen.configuration, best.configuration)
-        if saved is not None and saved.high < 0 and saved.value < -CHEAPER:
-            cost = p99.between(chosen.configuration, best.configuration) if p99 is not None else None
-            price = f" at p99 {change(cost)}" if cost is not None else ""
-            parts.append(f"{words}, {best.title.split(' (')[0]} takes {change(saved)}{price}")
-    held = sorted({item.title for item in inputs.observations if item.state == NOT_SUSTAINED})
-    if held:
-        them = "one configuration" if len(held) == 1 else f"{len(held)} configurations"
-        back = "it" if len(held) == 1 else "them"
-        parts.append(f"{them} did not carry the rate: a lower rate would bring {back} back in")
-    parts.append(f"all of it holds at {inputs.load}: at another rate or size batches fill differently")
-    return [f"{WOULD_CHANGE}{'; '.join(parts)}."]
-
-
-def _more_capacity(chosen: Point, safe: Sequence[Point], inputs: Inputs) -> list[str]:
-    """The choice is by p99 at the sweep's rate; another one may carry more."""
-    means = inputs.means.get(CAPACITY)
-    offers = [point for point in safe if CAPACITY in point.levels]
-    if means is None or not offers:
-        return []
-    best = max(offers, key=lambda point: point.levels[CAPACITY].value)
-    gained = means.between(chosen.configuration, best.configuration)
-    if gained is None or gained.low <= 0 or not means.repeated:
-        return []
-    return [f"if capacity counts most, {best.title.split(' (')[0]} carries {change(gained)}"]
