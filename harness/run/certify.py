@@ -90,7 +90,8 @@ class Certifier:
             found.shapes[key] = measured
             doubt = " (others ran meanwhile: the true figure is higher)" if measured.disturbed else ""
             self._context.progress.say(
-                f"generator alone, {planned.client}, {measured.shape}: {measured.records_per_s:,.0f} records/s{doubt}"
+                f"generator alone, {planned.client}, {measured.shape}, with the settings of {planned.title}: "
+                f"{measured.records_per_s:,.0f} records/s{doubt}; with other settings it has another ceiling"
             )
 
     def _measure(self, broker: NullBroker, planned: PlannedCell, name: str) -> CertificateRecord:

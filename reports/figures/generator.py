@@ -9,11 +9,12 @@ from typing import Final, Generic, TypeVar
 from reports.evidence.asked import achieved_ratio
 from reports.judge.broker_cpu import still_warming
 from reports.judge.checks import PASS
-from reports.judge.figure_checks import ceiling_share, generator_ceiling_per_s
+from reports.judge.figure_checks import ceiling_limit, ceiling_share, generator_ceiling_per_s
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance, host_noise
 from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
+from runlog.records.cell import CellKind
 from runlog.records.load import Health
 from runlog.records.run import CertificateRecord, CertificationRecord
 from runlog.records.stats import HostFigure
@@ -60,7 +61,7 @@ COLUMNS: Final[Sequence[Column[_Told]]] = (
         of=lambda told: told.health.busiest_process_cpu_share,
     ),
     Column(
-        heading="ceiling of the generator, records/s",
+        heading="generator alone with these settings, records/s",
         name="ceiling_records_per_s",
         of=lambda told: generator_ceiling_per_s(told.facts),
     ),
@@ -160,6 +161,7 @@ class Limit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorFigures:
     certification: str
+    capacities: str  # by what they are judged, for no ceiling of the generator holds for them; empty: there are none
     problems: tuple[str, ...]
     certificates: tuple[Certificate, ...]
     rows: tuple[GeneratorRow, ...]
@@ -173,6 +175,7 @@ def generator_figures(judged: Sequence[Judged], certification: CertificationReco
     criteria = Criteria()
     return GeneratorFigures(
         certification=_certification_sentence(certification),
+        capacities=_capacities(judged, criteria),
         problems=certification.problems if certification else (),
         certificates=tuple(_certificate(one) for one in certification.certificates) if certification else (),
         rows=rows,
@@ -219,6 +222,23 @@ def _certificate(one: CertificateRecord) -> Certificate:
         shape=one.shape,
         settings=" ".join(f"{name}={value}" for name, value in one.properties.items()),
         values={column.name: column.of(one) for column in CERTIFICATE_COLUMNS},
+    )
+
+
+def _capacities(judged: Sequence[Judged], criteria: Criteria) -> str:
+    """How it was seen that a capacity is not that of the load generator."""
+    ceilings = [item.facts for item in judged if item.facts.cell.kind is CellKind.CEILING]
+    if not ceilings:
+        return ""
+    shares = [facts.cell.record.outcome.health.limiting_cpu_share for facts in ceilings]
+    known = [share for share in shares if share is not None]
+    most = f"; the most that was seen is {max(known):.0%}" if known else ""
+    unclaimed = sum(bool(ceiling_limit(facts, criteria)) for facts in ceilings)
+    without = f" {unclaimed} of {len(ceilings)} claim no capacity for that reason." if unclaimed else ""
+    return (
+        "A capacity is not held against these ceilings, which are of other cells. It is held against the processor "
+        f"time of the generator in the capacity's own window: from {criteria.generator_cpu_share_max:.0%} of a core on, or "
+        f"where that was not recorded, none is claimed{most}.{without}"
     )
 
 

@@ -23,8 +23,10 @@ def figure_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
 
 
 def generator_ceiling_per_s(facts: CellFacts) -> float | None:
-    """What the generator reached by itself for records like this cell's (self-certification); None: not measured."""
-    value = facts.cell.record.certificate.records_per_s
+    """What the generator reached by itself with this cell's own settings and records (self-certification). None: not
+    measured, or only for another shape. With another batch.size, for example, it may reach several times as much."""
+    certificate = facts.cell.record.certificate
+    value = None if certificate.exact is False else certificate.records_per_s
     return float(value) if value is not None and value > 0 else None
 
 

@@ -203,7 +203,7 @@ COMMON: Final[Mapping[str, str]] = {
     "steal_share": "CPU that other guests of the machine took",
     "disturbed": "whether others ran meanwhile",
     "achieved_share": "records handed over, of those asked for",
-    "ceiling_records_per_s": "what the generator reaches by itself with records like these",
+    "ceiling_records_per_s": "what the generator reaches by itself with this cell's settings; empty: not measured",
     "ceiling_share": "the cell's rate over that ceiling",
     "schedule_lag_us_p99": "99th percentile of hand-over minus intended time, microseconds",
     "schedule_lag_us_max": "its maximum, microseconds",
