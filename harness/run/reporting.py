@@ -39,7 +39,7 @@ CHECK_TIMEOUT_S: Final = 40.0
 _ANALYSIS: Final = (sys.executable, "-m", "reports")
 _OWN_LINE: Final = "reports: "
 _VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
-_WARNINGS_SHOWN: Final = 4
+_WARNINGS_SHOWN: Final = 6
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 

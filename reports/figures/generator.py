@@ -163,6 +163,7 @@ class GeneratorFigures:
     certification: str
     capacities: str  # by what they are judged, for no ceiling of the generator holds for them; empty: there are none
     problems: tuple[str, ...]
+    doubts: tuple[str, ...]  # of what it reached by itself
     certificates: tuple[Certificate, ...]
     rows: tuple[GeneratorRow, ...]
     shares: tuple[SharePoint, ...]
@@ -177,6 +178,7 @@ def generator_figures(judged: Sequence[Judged], certification: CertificationReco
         certification=_certification_sentence(certification),
         capacities=_capacities(judged, criteria),
         problems=certification.problems if certification else (),
+        doubts=_doubts(certification),
         certificates=tuple(_certificate(one) for one in certification.certificates) if certification else (),
         rows=rows,
         shares=_shares(rows),
@@ -237,8 +239,19 @@ def _capacities(judged: Sequence[Judged], criteria: Criteria) -> str:
     without = f" {unclaimed} of {len(ceilings)} claim no capacity for that reason." if unclaimed else ""
     return (
         "A capacity is not held against these ceilings, which are of other cells. It is held against the processor "
-        f"time of the generator in the capacity's own window: from {criteria.generator_cpu_share_max:.0%} of a core on, or "
+        f"time of the generator in its own window: from {criteria.generator_cpu_share_max:.0%} of a core on, or "
         f"where that was not recorded, none is claimed{most}.{without}"
+    )
+
+
+def _doubts(found: CertificationRecord | None) -> tuple[str, ...]:
+    struck = sum(bool(one.disturbed) for one in found.certificates) if found else 0
+    if found is None or not struck:
+        return ()
+    which = "" if struck == len(found.certificates) else f" for {struck} of {len(found.certificates)} settings"
+    return (
+        f"what the generator reaches by itself was measured{which} while others ran: the true figure is higher, and "
+        "how near a cell came to it is not known",
     )
 
 

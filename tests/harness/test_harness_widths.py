@@ -155,7 +155,7 @@ def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypa
         reading={
             "damage": [f"leader loss, {LONG}: 2,034 lost = predicted. The next leader never had them."] * 2,
             "safety_cost": ["capacity 9,155 records/s with acks=all, 11,492 with acks=1: -20 % (-29 to -11)"],
-            "limits": [tally], "warnings": [warning] * 6, "recommendation": ["No recommendation: " + warning],
+            "limits": [tally], "warnings": [warning] * 8, "recommendation": ["No recommendation: " + warning],
             "properties": "max.in.flight.requests.per.connection=5\n# measured on a topic with replication.factor=3",
         },
     )  # fmt: skip

@@ -140,8 +140,8 @@ def test_the_page_the_summary_and_the_terminal_doubt_the_same_things(kind: str) 
     lines = reading_lines(verdicts_record(figures).reading)
     start = lines.index("before you read a figure:") + 1 if doubts else 0
     assert told == [f"- {markdown(text)}" for text in doubts]
-    shown = [f"  - {text}" for text in doubts[:4]] + (
-        [f"  - {len(doubts) - 4} more are in the report"] * (len(doubts) > 4)
+    shown = [f"  - {text}" for text in doubts[:6]] + (
+        [f"  - {len(doubts) - 6} more are in the report"] * (len(doubts) > 6)
     )
     assert lines[start : start + len(shown)] == shown
     for text in doubts:

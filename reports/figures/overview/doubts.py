@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.generator import GeneratorFigures
+from reports.figures.overview.rests_on import speed_rests_on
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.checks import INCONCLUSIVE
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
@@ -31,6 +32,7 @@ def doubts_of(
     *,
     problems: Sequence[str],
     notes: Sequence[str],
+    cores: int | None,
 ) -> tuple[Doubt, ...]:
     """In the order of weight: what makes the run no pass comes first."""
     found = [Doubt(text=of_problem(problem), target=RUN) for problem in problems]
@@ -42,6 +44,8 @@ def doubts_of(
         found += _seen_once(analysis)
     found += _disturbed(judged, is_swept=analysis is not None)
     found += [Doubt(text=problem, target=GENERATOR) for problem in generator.problems]
+    found += [Doubt(text=text, target=SPEED) for text in speed_rests_on(judged, analysis, cores)]
+    found += [Doubt(text=text, target=GENERATOR) for text in generator.doubts]
     return tuple({_key(doubt): doubt for doubt in found}.values())
 
 

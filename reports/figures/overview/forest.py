@@ -269,9 +269,8 @@ def _undecided(analysis: SweepAnalysis, measures: Sequence[Measure]) -> tuple[st
         takes = f"{needed:,}" if needed is not None else f"more than {REPETITIONS_MAX:,}"
         lines.append(
             f"{_TITLES.get(measure.name, measure.title)}: {count} of {len(own)} undecided. With "
-            f"{sensitivity.repetitions} repetitions this run shows differences of "
-            f"{effect_size(sensitivity.smallest_effect)} or more; to see "
-            f"{TARGET:.0%} takes {takes} repetitions"
+            f"{sensitivity.repetitions} repetitions a difference of {effect_size(sensitivity.smallest_effect)} is seen "
+            f"4 times in 5, and a smaller one may be missed; to see {TARGET:.0%} takes {takes} repetitions"
         )
     return tuple(lines)
 

@@ -73,7 +73,9 @@ def overview_of(
         highest_rate=search.sentence if search is not None else "",
         speeds=_speeds(cells) if forest is None and search is None else (),
         choice=choice_of(sweep.recommendation, run.record.argv) if sweep is not None else None,
-        doubts=doubts_of(judged, analysis, generator, problems=run.problems, notes=run.notes),
+        doubts=doubts_of(
+            judged, analysis, generator, problems=run.problems, notes=run.notes, cores=run.record.host.cores
+        ),
         table=cell_table(cells),
     )
 

@@ -18,6 +18,7 @@ from reports.figures.statistics.distributions import digamma, t_quantile, trigam
 
 FloatArray = npt.NDArray[np.float64]
 _PRIOR_DF_MAX = 1e4  # beyond, the groups share one variance
+SHOWN_MIN = 1e-5  # of a change, so 0.001 %; `number_words.change` writes as many digits as that needs
 _VARIANCE_MIN = 1e-18  # a group of equal values: its logarithm must exist
 
 
@@ -81,7 +82,8 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
+        """Of the interval as it can be shown: an end nearer to zero than SHOWN_MIN is written as 0."""
+        return self.low > SHOWN_MIN or self.high < -SHOWN_MIN
 
 
 def unbounded(value: float) -> Estimate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from reports.figures.statistics.variance import Estimate
+from reports.figures.statistics.variance import SHOWN_MIN, Estimate
 from reports.figures.sweep.observations import Measure
 
 
@@ -27,13 +27,27 @@ def effect_size(share: float) -> str:
     return f"{share:.1%}" if share < 1 else f"a factor of {1 + share:.2g}"
 
 
+def seen_in(title: str, share: float) -> str:
+    """What the smallest effect of a run means."""
+    return f"A difference of {effect_size(share)} in {title} is seen 4 times in 5; a smaller one may be missed"
+
+
 def change(difference: Estimate) -> str:
     """`-32 % (-40 to -22)`."""
     value, low, high = ((ratio - 1) * 100 for ratio in difference.ratio)
     if not difference.is_bounded:
         return f"{value:+.1f} % (interval unknown)"
     digits = 0 if max(abs(value), abs(high - low)) >= 10 else 1
-    return f"{value:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
+    return f"{_percent(value, digits)} % ({_percent(low, digits)} to {_percent(high, digits)})"
+
+
+def _percent(number: float, digits: int) -> str:
+    """With more digits where it would be 0 and is not: whether an interval holds 0 must be seen on it."""
+    if abs(number) < SHOWN_MIN * 100:
+        return "0"
+    while round(abs(number), digits) == 0:
+        digits += 1
+    return f"{number:+.{digits}f}"
 
 
 def decided_change(difference: Estimate) -> str:

@@ -96,8 +96,8 @@ def _is_clear(difference: Estimate | None, name: str) -> bool:
     if difference is None:
         return False
     if name == CAPACITY:
-        return difference.low > 0
-    return difference.high < 0 and difference.value < -CHEAPER
+        return difference.excludes_zero and difference.value > 0
+    return difference.excludes_zero and difference.value < -CHEAPER
 
 
 def _without_safety(chosen: Point, inputs: Inputs) -> list[str]:
@@ -114,7 +114,7 @@ def _without_safety(chosen: Point, inputs: Inputs) -> list[str]:
     if difference is None:
         return []
     damage, name = pair.other.damage, _with_what_it_needs(pair.other, inputs)
-    if difference.high < 0:
+    if difference.excludes_zero and difference.value < 0:
         harm = f" (under faults: {damage.text()})" if damage.cells else ""
         text = f"{name} has p99 {decided_change(difference)}, {pair.told_against}{harm}"
         return [f"if losing acknowledged records is acceptable, {text}"]

@@ -9,7 +9,7 @@ from typing import Final
 from reports.figures.sweep.choosing import Choice
 from reports.figures.sweep.fork_scatter import how_many_clusters
 from reports.figures.sweep.front import Point
-from reports.figures.sweep.number_words import change, decided_change, effect_size, figure, significant
+from reports.figures.sweep.number_words import change, decided_change, figure, seen_in, significant
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
@@ -106,7 +106,9 @@ def _what(chosen: Point, certainty: float, inputs: Inputs, *, is_told_apart: boo
         for name in (THROUGHPUT if CAPACITY not in chosen.levels else CAPACITY, P99, BROKER_CPU, WIRE_BYTES)
         if (level := chosen.levels.get(name)) is not None
     ]
-    return f"{word}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
+    struck = any(item.disturbed for item in inputs.observations)
+    though = ", though others disturbed the host" if struck else ""
+    return f"{word}{though}: run {configuration_text(chosen.configuration)}: {'; '.join(figures)}, at {inputs.load}."
 
 
 def _no_p99(objective: Measure, inputs: Inputs) -> list[str]:
@@ -214,5 +216,5 @@ def _how_sure(
         text += f". This run cannot tell it from {shown}{more}"
     own = next((item for item in inputs.sensitivities if item.measure == measure.name), None)
     if own is not None:
-        text += f". Differences in {measure.title} below {effect_size(own.smallest_effect)} stay unseen"
+        text += f". {seen_in(measure.title, own.smallest_effect)}"
     return text + "."

@@ -182,7 +182,11 @@ def _warnings(observations: Sequence[Observation]) -> list[str]:
         lines.append(
             f"{len(disturbed)} of {len(observations)} cells of the sweep were disturbed by the host (first "
             f"{name(disturbed[0])}: {disturbed[0].disturbed}); "
-            + ("their scatter is in the intervals" if repeated else "how far that moved their figures is not known")
+            + (
+                "it may have moved all figures to one side, which no interval shows"
+                if repeated
+                else "how far that moved their figures is not known"
+            )
         )
     warming = [item for item in observations if item.warming]
     if warming:
