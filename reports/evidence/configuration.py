@@ -64,6 +64,18 @@ def configuration_of(cell: Cell) -> Configuration:
     )
 
 
+def promise_of(own: Configuration) -> Configuration:
+    """What producer and topic decide, without what was done to the cell and without its readers."""
+    return Configuration(
+        acks=own.acks,
+        idempotence=own.idempotence,
+        max_in_flight=own.max_in_flight,
+        replication_factor=own.replication_factor,
+        min_isr=own.min_isr,
+        unclean_election=own.unclean_election,
+    )
+
+
 def acks_of(cell: Cell) -> str:
     """0, 1 or all."""
     acks = cell.effective_client.get("acks", "all").strip().lower()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reports.evidence.configuration import Configuration
 from reports.judge.anomalies import ANOMALIES
 from reports.judge.damage_checks import expectation, is_any_allowed
-from reports.judge.lawful import Ruling, rule
+from reports.judge.lawful import IMPOSSIBLE, LAWFUL, Ruling, rule
 from reports.read.model import PREDICTED_KINDS, CellFacts, IdentitySet, SetComparison
 from runlog.records.cell import Expectation
 
@@ -39,6 +39,18 @@ class KindOfDamage:
     @property
     def how(self) -> str:
         return self.comparison.how
+
+    @property
+    def judged(self) -> str:
+        """What happened, held against what the settings allow."""
+        if self.ruling.lawful == IMPOSSIBLE:
+            return "it cannot happen with these settings"
+        if self.observed:
+            return "the settings allow it" if self.ruling.lawful == LAWFUL else "each breaks a promise"
+        if self.observed is None:
+            return "whether any happened is not known"
+        allowed = "the settings would allow it" if self.ruling.lawful == LAWFUL else "one would break a promise"
+        return f"none happened; {allowed}"
 
     @property
     def equal(self) -> bool:

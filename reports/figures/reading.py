@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 
 from reports.figures.figures import Figures
-from reports.figures.overview.damage import DamageCell, DamageMatrix
+from reports.figures.overview.damage import DamageCell
+from reports.figures.overview.overview import Overview
 from reports.figures.overview.safety_cost import SafetyCost
 from runlog.records.verdicts import LimitOutcome, LimitTally, Reading
 
@@ -17,7 +18,7 @@ from runlog.records.verdicts import LimitOutcome, LimitTally, Reading
 def reading_of(figures: Figures) -> Reading:
     sweep = figures.sweep
     return Reading(
-        damage=_damage(figures.overview.damage),
+        damage=_damage(figures.overview),
         safety_cost=_safety_cost(figures.overview.safety),
         recommendation=sweep.recommendation.sentences if sweep else (),
         properties=sweep.recommendation.properties if sweep else "",
@@ -26,29 +27,32 @@ def reading_of(figures: Figures) -> Reading:
     )
 
 
-def _damage(matrix: DamageMatrix) -> tuple[str, ...]:
+def _damage(overview: Overview) -> tuple[str, ...]:
     """The cells in which something was damaged, then the settings under which nothing was."""
     struck = [
         f"{row.fault}, {cell.setting}: {_found(cell)}"
-        for row in matrix.rows
-        for cell in (*row.permits, *row.does_not)
+        for row in overview.damage.rows
+        for cell in row.cells
         if cell.is_damaged or any(finding.is_unexpected for finding in cell.findings)
     ]
-    kept = "; ".join(f"{'; '.join(safe.settings)} (against {safe.kind})" for safe in matrix.safe)
-    return tuple(filter(None, [*struck, f"kept every record here: {kept}" if kept else "", matrix.calm]))
+    kept = [f"under these faults {safe.text}" for safe in overview.safe]
+    return tuple(filter(None, [*struck, *kept, overview.safe_whole, overview.damage.calm]))
 
 
 def _found(cell: DamageCell) -> str:
-    told = ", ".join(f"{finding.text} {finding.against}".strip() for finding in cell.findings)
+    told = ", ".join(" ".join(filter(None, (finding.text, finding.of, finding.against))) for finding in cell.findings)
     return f"{told}. {cell.why}" if cell.why else told
 
 
 def _safety_cost(cost: SafetyCost | None) -> tuple[str, ...]:
-    """Each figure of acks=all against acks=1."""
+    """Each figure of acks=all and acks=1, and how the one differs from the other."""
     if cost is None:
         return ()
-    rows = [f"{row.title} {row.safe} with acks=all, {row.loose} with acks=1: {row.change}" for row in cost.rows]
-    return (*rows, *cost.notes, *cost.warnings)
+    rows = [
+        f"{row.title} {row.safe} with acks=all, {row.loose} with acks=1: {row.change} {cost.direction}"
+        for row in cost.rows
+    ]
+    return (*rows, *cost.silences, *cost.notes, *cost.warnings)
 
 
 def _tallies(figures: Figures) -> tuple[LimitTally, ...]:

@@ -23,7 +23,7 @@ from reports.render.chart_payload import charts_of, payload
 from reports.render.drawings import timeline_svg
 from reports.render.files import replace_text
 from reports.render.publication import PAGE
-from reports.render.words import SIGNS, json_text, ms, number, percent, script_safe, seconds, three_digits
+from reports.render.words import SIGNS, in_rules, json_text, ms, number, percent, script_safe, seconds, three_digits
 from runlog.quality.criteria import Criteria
 
 # Only the embedder is called from the page.
@@ -50,6 +50,7 @@ def environment() -> Environment:
         number=number,
         ms=ms,
         percent=percent,
+        in_rules=in_rules,
         seconds=seconds,
         json_text=json_text,
         three_digits=three_digits,

@@ -60,11 +60,11 @@ def _name_range(color: Json | None) -> None:
 
 
 def _effects(low: float, high: float) -> Chart:
-    """One row a value: its ratio to the reference with the interval; the line at 1 is no effect."""
+    """One row a value: its ratio to the baseline with the interval; the line at 1 is no effect."""
     base = alt.Chart(alt.NamedData("effects"))
     x = alt.X(
         "ratio:Q",
-        title="ratio to the reference (log)",
+        title="ratio to the baseline (log)",
         scale=alt.Scale(type="log", domain=[low, high], nice=False, clamp=True),
         axis=alt.Axis(
             labelExpr="'×' + format(datum.value, '~g')", values=[ratio for ratio in _RATIOS if low <= ratio <= high]

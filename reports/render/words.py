@@ -9,6 +9,14 @@ from markupsafe import Markup
 SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
+# How the page names a ruling of `judge/lawful.py` where it tells rules, and nothing has happened yet.
+RULES = {"lawful": "allowed", "unlawful": "would break a promise", "impossible": "cannot happen"}
+
+
+def in_rules(lawful: str) -> str:
+    return RULES[lawful]
+
+
 def script_safe(text: str) -> str:
     """Nothing inside a script element may look like its end or like a comment's start."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")

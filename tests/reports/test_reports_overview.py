@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from reports.figures.overview.choice import choice_of
-from reports.figures.overview.damage import DamageCell, DamageMatrix, DamageRow
-from reports.figures.overview.head import HostState
-from reports.figures.overview.small_timeline import POINTS_MAX, small_timeline
+from reports.figures.overview.damage import DamageMatrix
+from reports.figures.overview.head import HostState, product
+from reports.figures.overview.silence import silences
 from reports.judge.checks import INCONCLUSIVE
 from reports.read.cell import Json
 from reports.read.model import CellFacts
@@ -30,108 +29,6 @@ def matrix_of(*facts: CellFacts) -> DamageMatrix:
 def with_document(facts: CellFacts, **parts: object) -> CellFacts:
     document: Json = {**document_of(facts.cell), **parts}
     return replace(facts, cell=changed(facts.cell, document=document))
-
-
-def told(row: DamageRow) -> tuple[list[str], list[str]]:
-    """Both sides in words."""
-
-    def words(side: Sequence[DamageCell]) -> list[str]:
-        return [f"{cell.setting}: {' '.join(f'{f.text} {f.against}'.strip() for f in cell.findings)}" for cell in side]
-
-    return words(row.permits), words(row.does_not)
-
-
-# --- damage ---------------------------------------------------------------------------------------------------------
-
-
-def test_each_fault_is_a_row_with_what_permits_the_damage_against_what_does_not() -> None:
-    rows = matrix_of(*faulty()).rows
-    assert [row.fault for row in rows] == ["leader loss", "response lost", "request refused"]
-    assert told(rows[0]) == (["acks=1: 2,034 lost = predicted"], ["acks=all, min ISR 2: none lost"])
-    assert told(rows[1]) == (["idempotence off: 95 duplicated = predicted"], ["idempotence on: none duplicated"])
-    assert told(rows[2]) == (
-        ["5 in flight, idempotence off: 24 reordered = predicted"],
-        ["1 in flight: none reordered", "5 in flight, idempotence on: none reordered"],
-    )
-    assert rows[0].steps == "killed on leader"
-
-
-def test_settings_that_kept_every_record_are_named_by_what_they_were_tried_against() -> None:
-    safe = {own.kind: own.settings for own in matrix_of(*faulty()).safe}
-    assert safe == {
-        "loss": ("acks=all, min ISR 2",),
-        "duplication": ("idempotence on",),
-        "reordering": ("1 in flight", "5 in flight, idempotence on"),
-    }
-
-
-def test_a_setting_that_lost_records_under_another_fault_is_not_called_safe() -> None:
-    lost = {"lost": "predicted"}
-    found = matrix_of(
-        chaos("leader-loss", "one", {"acks": "1"}, expect=lost, seen={"lost": 9}),
-        chaos("leader-loss", "all", {"acks": "all"}),
-        chaos("power-loss", "all", {"acks": "all"}, expect=lost, seen={"lost": 3}),
-    )
-    assert found.safe == ()
-
-
-def test_damage_that_was_not_predicted_is_told_against_what_was() -> None:
-    row = matrix_of(
-        chaos("leader-loss", "one", {"acks": "1"}, expect={"lost": "predicted"}, seen={"lost": 100}, unpredicted=7)
-    ).rows[0]
-    finding = row.permits[0].findings[0]
-    assert (finding.text, finding.against, finding.is_unexpected) == ("100 lost", "≠ 93 predicted", True)
-    assert row.permits[0].result == "fail"
-
-
-def test_a_cell_whose_fault_is_not_proved_is_not_said_to_have_lost_nothing() -> None:
-    cell = matrix_of(chaos("leader-loss", "all", {"acks": "all"}, proved=False)).rows[0].does_not[0]
-    assert [finding.text for finding in cell.findings] == ["nothing can be said"]
-    assert cell.result == "inconclusive"
-    assert "no proof" in cell.why
-
-
-def test_cells_that_the_deciding_settings_do_not_tell_apart_carry_their_case() -> None:
-    same = [chaos("leader-loss", case, {"acks": "all"}) for case in ("eager", "lazy")]
-    assert [cell.setting for cell in matrix_of(*same).rows[0].does_not] == [
-        "acks=all, min ISR 2 · eager",
-        "acks=all, min ISR 2 · lazy",
-    ]
-
-
-def test_a_run_without_faults_says_what_its_records_came_to() -> None:
-    found = matrix_of(cell_facts(BASELINE, p99_us=9_000, cell_id="a"), cell_facts(BASELINE, p99_us=9_000, cell_id="b"))
-    assert found.rows == ()
-    assert (
-        found.calm == "2 cells without faults: 40,000 records sent and read back, none lost, duplicated or reordered."
-    )
-
-
-def test_damage_without_a_fault_has_a_row_of_its_own() -> None:
-    struck = chaos("x", "calm", {"acks": "all"}, seen={"lost": 4})
-    found = matrix_of(with_document(struck, kind="sweep"))
-    assert [row.fault for row in found.rows] == ["no fault"]
-    assert found.rows[0].does_not[0].findings[0].text == "4 lost"
-    assert found.calm == "1 of 1 cell without faults had damage."
-
-
-def test_the_small_time_line_has_the_dip_under_its_band() -> None:
-    cell = matrix_of(*faulty()).rows[0].permits[0]
-    own = cell.timeline
-    assert own is not None
-    assert len(own.rates) <= POINTS_MAX
-    (band,) = own.bands
-    assert (round(band.start, 2), round(band.end, 2), band.label) == (0.2, 0.4, "killed on leader")
-    middle = own.rates[round(len(own.rates) * 0.3)]
-    assert middle == 0 < own.rates[0] == own.top
-
-
-def test_nothing_is_drawn_of_a_cell_that_acknowledged_nothing() -> None:
-    facts = faulty()[0]
-    facts.slots["acked"] = 0
-    facts.slots["intended"] = 0
-    own = figures(judged([facts])).cells[0].over_time
-    assert small_timeline(own) is None
 
 
 # --- speed ----------------------------------------------------------------------------------------------------------
@@ -175,10 +72,36 @@ def test_the_cost_of_safety_is_told_in_one_place() -> None:
     assert once is not None
     rows = {row.title: row for row in repeated.rows}
     assert [*rows] == ["p99", "throughput", "broker CPU a record"]
-    assert re.fullmatch(r"\+\d\d % \(\+\d\d to \+\d\d\)", rows["p99"].change), "acks=1 was planted at 0.6 of acks=all"
+    assert re.fullmatch(r"-\d\d % \(-\d\d to -\d\d\)", rows["p99"].change), "acks=1 was planted at 0.6 of acks=all"
+    assert repeated.direction == "acks=1 against acks=all", "as in the forest"
     assert rows["throughput"].change == "both carried what was asked"
     assert rows["broker CPU a record"].change.endswith("undecided")
-    assert re.fullmatch(r"\+\d\d %, seen once", once.rows[0].change)
+    assert re.fullmatch(r"-\d\d %, seen once", once.rows[0].change)
+
+
+def test_unavailability_is_told_beside_what_safety_costs() -> None:
+    def lost(acks: str, gap_us: int) -> CellFacts:
+        expect = {"lost": "predicted"} if acks == "1" else None
+        made = chaos("leader-loss", acks, {"acks": acks}, expect=expect, seen={"lost": 9} if expect else None)
+        return replace(with_document(made, damage="loss"), gap_us=gap_us)
+
+    both = judged([lost("1", 2_560_000), lost("all", 5_680_000)])
+    (told,) = silences(both)
+    assert told == (
+        "longest silence under leader loss: 5.68 s with acks=all in an outage of 2.00 s, "
+        "2.56 s with acks=1 in one of 2.00 s; each was seen once"
+    )
+    assert silences(both[:1]) == []
+    with_sweep = figures([*swept(repetitions=1), *both]).overview.safety
+    assert with_sweep is not None
+    assert with_sweep.silences == (told,)
+
+
+def test_settings_that_may_duplicate_or_reorder_are_marked_as_those_that_may_lose_are() -> None:
+    loose = cell_facts({**BASELINE, "linger.ms": "0"}, p99_us=9_000, properties={"enable.idempotence": "false"})
+    forest = figures(judged([cell_facts(BASELINE, p99_us=9_500, baseline=True), loose])).overview.forest
+    assert forest is not None
+    assert [row.risk for row in forest.rows] == ["may duplicate and reorder"]
 
 
 def test_a_sweep_without_acks_tells_no_cost_of_safety() -> None:
@@ -259,10 +182,19 @@ def test_many_cells_that_did_not_carry_their_load_are_one_doubt_and_hide_no_othe
 
 def test_the_head_counts_the_records_that_were_accounted_for() -> None:
     head = figures(judged(faulty())).overview.head
-    assert (head.result, head.cells) == ("pass", "7 cells as expected")
+    assert (head.result, head.cells) == ("pass", "7 cells as expected (damage that was predicted included)")
     assert head.records == f"{7 * RECORDS:,} records accounted for, one by one"
     assert head.culprits == ()
     assert head.client == "client reference"
+
+
+def test_the_head_names_the_product() -> None:
+    assert product("reference", "0.1.0") == "the project's reference broker 0.1.0 (not Apache Kafka)"
+    assert product("docker", None) == "the project's reference broker in containers (not Apache Kafka)"
+    assert product("kafka", "4.3.1") == "Apache Kafka 4.3.1"
+    assert product("external", "") == "external cluster"
+    (doubt,) = [one for one in figures(judged(faulty()[:2])).overview.doubts if "reference broker" in one.text]
+    assert "carries over; speed, capacity and how long an outage lasts do not" in doubt.text
 
 
 def test_records_of_a_log_that_was_not_read_to_its_end_are_not_accounted_for() -> None:

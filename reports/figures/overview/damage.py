@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from reports.evidence.configuration import Configuration, configuration_of
+from reports.evidence.configuration import Configuration, configuration_of, promise_of
 from reports.figures.cell import CellFigures
 from reports.figures.damage import KindOfDamage
 from reports.figures.overview.small_timeline import SmallTimeline, small_timeline
@@ -23,7 +23,6 @@ from runlog.records.cell import Expectation
 NO_FAULT: Final = "no fault"
 _RESOLVED: Final = re.compile(r" \([^()]*\)$")  # which brokers or links a target was: the cell's page says it
 _KIND_OF: Final = {"loss": "lost", "duplication": "duplicated", "reordering": "reordered"}
-_NOUNS: Final = {kind: noun for noun, kind in _KIND_OF.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +30,7 @@ class Finding:
     """`2,034 lost`, and beside it what that was held against: `= predicted`."""
 
     text: str
+    of: str  # of how many records; empty where nothing can be counted
     against: str
     is_damage: bool
     is_unexpected: bool  # not what was predicted or allowed
@@ -41,6 +41,8 @@ class DamageCell:
     cell_id: str
     title: str
     setting: str  # those settings that decide
+    differing: tuple[str, ...]  # all settings in which the cells under this fault differ, as this one has them
+    promise: Configuration  # what its producer and its topic decide
     result: str
     findings: tuple[Finding, ...]
     why: str  # of the scenario; where the cell is no pass, the first reason of the verdict
@@ -59,13 +61,9 @@ class DamageRow:
     permits: tuple[DamageCell, ...]
     does_not: tuple[DamageCell, ...]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SafeSettings:
-    """Settings under which faults damaged nothing, by the kind of damage that was tried."""
-
-    kind: str
-    settings: tuple[str, ...]
+    @property
+    def cells(self) -> tuple[DamageCell, ...]:
+        return (*self.permits, *self.does_not)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,6 @@ class DamageMatrix:
     """`rows` is empty for a run without faults; `calm` then says what the records came to."""
 
     rows: tuple[DamageRow, ...]
-    safe: tuple[SafeSettings, ...]
     calm: str
 
     @property
@@ -86,7 +83,7 @@ class DamageMatrix:
 
     @property
     def has_timeline(self) -> bool:
-        return any(cell.timeline for row in self.rows for cell in (*row.permits, *row.does_not))
+        return any(cell.timeline for row in self.rows for cell in row.cells)
 
 
 def damage_matrix(judged: Sequence[Judged], cells: Sequence[CellFigures]) -> DamageMatrix:
@@ -101,7 +98,7 @@ def damage_matrix(judged: Sequence[Judged], cells: Sequence[CellFigures]) -> Dam
     struck = [pair for pair in calm if _has_damage(pair[1])]
     if struck:
         rows.append(_row(NO_FAULT, struck))
-    return DamageMatrix(rows=tuple(rows), safe=_safe(rows), calm=_calm(calm, struck=len(struck)))
+    return DamageMatrix(rows=tuple(rows), calm=_calm(calm, struck=len(struck)))
 
 
 def _row(name: str, group: Sequence[tuple[Judged, CellFigures]]) -> DamageRow:
@@ -109,8 +106,11 @@ def _row(name: str, group: Sequence[tuple[Judged, CellFigures]]) -> DamageRow:
     configurations = [configuration_of(item.facts.cell) for item, _ in group]
     settings = _settings(kinds, configurations, [cell for _, cell in group])
     sides: dict[bool, list[DamageCell]] = {True: [], False: []}
-    for (item, cell), setting in zip(group, settings, strict=True):
-        sides[_permits(cell)].append(_damage_cell(item, cell, setting, kinds))
+    differing = _differing([item for item, _ in group])
+    for place, (item, cell) in enumerate(group):
+        sides[_permits(cell)].append(
+            replace(_damage_cell(item, cell, settings[place], kinds), differing=differing[place])
+        )
     labels = dict.fromkeys(
         _RESOLVED.sub("", step.label).replace("->", " to ") for _, cell in group for step in cell.faults
     )
@@ -156,6 +156,16 @@ def _settings(kinds: Sequence[str], configurations: Sequence[Configuration], cel
     ]
 
 
+def _differing(group: Sequence[Judged]) -> list[tuple[str, ...]]:
+    """Of each cell: the settings of producer and topic in which the cells are not alike, also those that do not decide
+    this kind of damage."""
+    own = [{**item.facts.cell.record.topic.config, **item.facts.cell.effective_client} for item in group]
+    asked = [{**item.facts.cell.record.topic.config, **item.facts.cell.record.properties} for item in group]
+    names = sorted({name for one in asked for name in one})
+    unlike = [name for name in names if len({one.get(name) for one in own}) > 1]
+    return [tuple(f"{name}={one.get(name, 'default')}" for name in unlike) for one in own]
+
+
 def _deciding(kinds: Sequence[str], own: Configuration, all_of_them: Sequence[Configuration]) -> str:
     parts: list[str] = []
     if "lost" in kinds or not kinds:
@@ -183,6 +193,8 @@ def _damage_cell(item: Judged, cell: CellFigures, setting: str, kinds: Sequence[
         cell_id=cell.id,
         title=cell.title,
         setting=setting,
+        differing=(),
+        promise=promise_of(configuration_of(item.facts.cell)),
         result=cell.verdict.result,
         findings=_findings(cell, kinds),
         why=because if passed else next(iter(cell.verdict.reasons), ""),
@@ -196,17 +208,20 @@ def _findings(cell: CellFigures, kinds: Sequence[str]) -> tuple[Finding, ...]:
         for kind, found in cell.damage.items()
         if found.observed or found.predicted or (found.observed is None and found.expected != Expectation.NONE)
     ]
+    sent = cell.counts.sent_total
+    of = f"of {sent:,} records" if sent else ""
     if told:
-        return tuple(told)
+        return tuple(replace(finding, of=of if finding.is_damage else "") for finding in told)
     if cell.lost is None:
         return (_plain("whether records were lost cannot be told: the log was not read to its end"),)
     if cell.verdict.result not in (PASS, FAIL):
         return (_plain("nothing can be said"),)
-    return (_plain(f"none {' or '.join(kinds)}" if kinds else "nothing lost, duplicated or reordered"),)
+    none = _plain(f"none {' or '.join(kinds)}" if kinds else "nothing lost, duplicated or reordered")
+    return (replace(none, of=of),)
 
 
 def _plain(text: str) -> Finding:
-    return Finding(text=text, against="", is_damage=False, is_unexpected=False)
+    return Finding(text=text, of="", against="", is_damage=False, is_unexpected=False)
 
 
 def _finding(kind: str, found: KindOfDamage) -> Finding:
@@ -220,25 +235,14 @@ def _finding(kind: str, found: KindOfDamage) -> Finding:
         against, is_unexpected = f"≠ {found.predicted:,} predicted", True
     return Finding(
         text=f"{found.observed:,} {kind}" if found.observed else f"none {kind}",
+        of="",
         against=against,
         is_damage=bool(found.observed),
         is_unexpected=is_unexpected,
     )
 
 
-# --- in one sentence ------------------------------------------------------------------------------------------------
-
-
-def _safe(rows: Sequence[DamageRow]) -> tuple[SafeSettings, ...]:
-    """What was damaged under one fault is not called safe because it was not under another."""
-    found: list[SafeSettings] = []
-    for kind in PREDICTED_KINDS:
-        tried = [cell for row in rows if kind in row.kinds for cell in (*row.permits, *row.does_not)]
-        struck = {cell.setting for cell in tried if cell.result != PASS or cell.is_damaged}
-        kept = dict.fromkeys(cell.setting for cell in tried if cell.setting not in struck)
-        if kept:
-            found.append(SafeSettings(kind=_NOUNS[kind], settings=tuple(kept)))
-    return tuple(found)
+# --- without a fault ------------------------------------------------------------------------------------------------
 
 
 def _calm(calm: Sequence[tuple[Judged, CellFigures]], *, struck: int) -> str:

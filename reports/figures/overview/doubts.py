@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.figures.generator import GeneratorFigures
+from reports.figures.overview.head import REFERENCE
 from reports.figures.overview.rests_on import speed_rests_on
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.judge.checks import INCONCLUSIVE
@@ -43,6 +44,7 @@ def doubts_of(
         found += [Doubt(text=warning, target=SPEED) for warning in _of_others(analysis.warnings, judged)]
         found += _seen_once(analysis)
     found += _disturbed(judged, is_swept=analysis is not None)
+    found += _of_product(judged)
     found += [Doubt(text=problem, target=GENERATOR) for problem in generator.problems]
     found += [Doubt(text=text, target=SPEED) for text in speed_rests_on(judged, analysis, cores)]
     found += [Doubt(text=text, target=GENERATOR) for text in generator.doubts]
@@ -80,6 +82,16 @@ def _of_others(warnings: Sequence[str], judged: Sequence[Judged]) -> list[str]:
         for one in warnings
         if not any(one.startswith((f"{title}: ", f"{title}, ")) and one.endswith(why) for title, why in told)
     ]
+
+
+def _of_product(judged: Sequence[Judged]) -> list[Doubt]:
+    if not any(item.facts.cell.record.engine in REFERENCE for item in judged):
+        return []
+    text = (
+        "the brokers are the project's reference broker, not Apache Kafka: which damage the settings permit is a rule "
+        "of the protocol and carries over; speed, capacity and how long an outage lasts do not"
+    )
+    return [Doubt(text=text, target=RUN)]
 
 
 def _seen_once(analysis: SweepAnalysis) -> list[Doubt]:

@@ -19,13 +19,16 @@ from reports.figures.sweep.observations import (
     BY_NAME,
     CAPACITY,
     CLIENT_BOUND,
+    LOSES_NONE,
     MARGIN,
     MAY_LOSE,
+    MAY_LOSE_AND,
     MEASURES,
     NO_PROMISE,
     NOT_SUSTAINED,
     OK,
     P99,
+    SAFE,
     THROUGHPUT,
     Configuration,
     Measure,
@@ -213,11 +216,18 @@ def _row(
     return ForestRow(
         label=f"{_name(setting)}={value}",
         cell_id=own[0].cell_id if own else "",
-        risk=_RISKS.get(own[0].safety, "") if own else "",
-        notes=tuple(dict.fromkeys(item.note for item in own if item.note)),
+        risk=_risk(own[0]) if own else "",
+        notes=tuple(dict.fromkeys(f"not this alone: {item.note}" for item in own if item.note)),
         warnings=(*_warnings(own), *_ceiling_warnings(every)),
         values=tuple(_value(analysis, key, measure, axes[measure.name], point) for measure in measures),
     )
+
+
+def _risk(own: Observation) -> str:
+    """What its settings permit a fault to do: to lose records, or to duplicate or reorder them."""
+    if own.safety == SAFE:
+        return own.contract.removeprefix(LOSES_NONE) if own.contract.startswith(LOSES_NONE) else ""
+    return own.contract if own.contract.startswith(MAY_LOSE_AND) else _RISKS.get(own.safety, "")
 
 
 def _configuration(analysis: SweepAnalysis, setting: str, value: str) -> Configuration | None:

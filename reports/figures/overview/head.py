@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.judge.checks import FAIL, PASS, Check
+from reports.judge.damage_checks import is_any_allowed
 from reports.judge.judged import Judged, overall
 from reports.judge.noise import disturbance, host_noise
+from reports.read.model import PREDICTED_KINDS
 from runlog.quality.noise import FOREIGN_SHARE, STEAL_SHARE
 from runlog.records.cell import CellKind
 
+REFERENCE: Final = ("reference", "docker")  # both run the project's own broker, one of them in containers
+_APACHE: Final = "kafka"
 _OF_SWEEP: Final = (CellKind.SWEEP, CellKind.CEILING)
 
 
@@ -57,7 +61,7 @@ def head_of(judged: Sequence[Judged], problems: Sequence[str] = (), limits: Sequ
     ]
     return Head(
         result=overall(judged, problems, limits),
-        cells=_cells(judged),
+        cells=f"{_cells(judged)}{_with_damage(judged)}",
         records=_records(judged),
         culprits=tuple(culprits),
         cluster=_cluster(judged),
@@ -80,6 +84,17 @@ def _cells(judged: Sequence[Judged]) -> str:
     return f"{', '.join(parts)} of {_counted(count, 'cell')}"
 
 
+def _with_damage(judged: Sequence[Judged]) -> str:
+    """Beside `as expected` stands that records were damaged, as their cells' settings permit it."""
+    if any(item.verdict.result != PASS for item in judged):
+        return ""
+    struck = [(item.facts, kind) for item in judged for kind in PREDICTED_KINDS if item.facts.set_count(kind)]
+    if not struck:
+        return ""
+    is_any = any(is_any_allowed(facts, kind) for facts, kind in struck)
+    return f" (damage that was {'allowed' if is_any else 'predicted'} included)"
+
+
 def _records(judged: Sequence[Judged]) -> str:
     """Only a log that was read to its end accounts for every record."""
     whole = [item for item in judged if item.facts.cell.is_read_to_end]
@@ -97,8 +112,18 @@ def _cluster(judged: Sequence[Judged]) -> str:
 
 def _engine(item: Judged) -> str:
     record = item.facts.cell.record
-    name = " ".join(filter(None, (record.engine, record.engine_version))) or "unknown"
-    return f"{name} cluster of {_counted(record.brokers, 'broker')}" if record.brokers else f"{name} cluster"
+    name = product(record.engine, record.engine_version)
+    return f"{name}, cluster of {_counted(record.brokers, 'broker')}" if record.brokers else name
+
+
+def product(engine: str | None, version: str | None) -> str:
+    """Which brokers ran, so that nobody takes one product for another."""
+    if engine in REFERENCE:
+        where = "in containers" if engine == "docker" else None
+        return " ".join(filter(None, ("the project's reference broker", version, where, "(not Apache Kafka)")))
+    if engine == _APACHE:
+        return " ".join(filter(None, ("Apache Kafka", version)))
+    return " ".join(filter(None, (f"{engine or 'unknown'} cluster", version)))
 
 
 def _client(judged: Sequence[Judged]) -> str:

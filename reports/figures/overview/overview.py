@@ -13,7 +13,9 @@ from reports.figures.overview.damage import DamageMatrix, damage_matrix
 from reports.figures.overview.doubts import Doubt, doubts_of
 from reports.figures.overview.forest import Forest, forest_of
 from reports.figures.overview.head import Head, head_of
+from reports.figures.overview.safe_settings import SafeSettings, safe_settings, safe_whole
 from reports.figures.overview.safety_cost import SafetyCost, safety_cost
+from reports.figures.overview.silence import silences
 from reports.figures.overview.table import CellTable, cell_table
 from reports.figures.search import SearchFigures
 from reports.figures.sweep.figures import SweepFigures
@@ -43,6 +45,8 @@ class Overview:
 
     head: Head
     damage: DamageMatrix
+    safe: tuple[SafeSettings, ...]
+    safe_whole: str  # which configuration met all faults without damage; empty where there was but one
     forest: Forest | None
     safety: SafetyCost | None
     highest_rate: str
@@ -65,11 +69,14 @@ def overview_of(
     """`cells` are the figures of `judged`, in its order."""
     analysis = sweep.analysis if sweep is not None else None
     forest = forest_of(analysis) if analysis is not None else None
+    matrix = damage_matrix(judged, cells)
     return Overview(
         head=head_of(judged, run.problems, limits),
-        damage=damage_matrix(judged, cells),
+        damage=matrix,
+        safe=safe_settings(matrix.rows),
+        safe_whole=safe_whole(matrix.rows),
         forest=forest,
-        safety=safety_cost(analysis) if analysis is not None else None,
+        safety=safety_cost(analysis, silences(judged)) if analysis is not None else None,
         highest_rate=search.sentence if search is not None else "",
         speeds=_speeds(cells) if forest is None and search is None else (),
         choice=choice_of(sweep.recommendation, run.record.argv) if sweep is not None else None,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reports.figures.sweep.number_words import change, significant
+from reports.figures.sweep.number_words import decided_change, significant
 from reports.figures.sweep.observations import (
     BROKER_CPU,
     BY_NAME,
@@ -33,7 +33,8 @@ _TITLES: Final = {CAPACITY: "capacity", P99: "p99", THROUGHPUT: "throughput", BR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow:
-    """`change` is that of acks=all against acks=1, with its interval, or with the words that there is none."""
+    """`change` is that of the one that is not the baseline against the baseline, as everywhere on the page: with its
+    interval, or with the words that there is none."""
 
     title: str
     safe: str
@@ -44,11 +45,13 @@ class CostRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyCost:
     rows: tuple[CostRow, ...]
+    direction: str  # `acks=1 against acks=all`, of every change
+    silences: tuple[str, ...]  # how long nothing was acknowledged when a leader was lost
     notes: tuple[str, ...]  # what else differs between the two
     warnings: tuple[str, ...]  # what changes how the rows are to be read
 
 
-def safety_cost(analysis: SweepAnalysis) -> SafetyCost | None:
+def safety_cost(analysis: SweepAnalysis, silences: Sequence[str] = ()) -> SafetyCost | None:
     """None where the sweep does not tell the two apart."""
     pair = _pair(analysis)
     if pair is None:
@@ -62,6 +65,8 @@ def safety_cost(analysis: SweepAnalysis) -> SafetyCost | None:
         return None
     return SafetyCost(
         rows=tuple(rows),
+        direction="acks=1 against acks=all" if safe == analysis.baseline else "acks=all against acks=1",
+        silences=tuple(silences),
         notes=tuple(dict.fromkeys(f"{_acks(item)} {item.note}" for item in own if item.note)),
         warnings=_warnings(own),
     )
@@ -84,17 +89,22 @@ def _row(analysis: SweepAnalysis, measure: Measure, safe: Configuration, loose: 
     means = analysis.means.get(measure.name)
     if means is None:
         return None
-    levels, difference = (means.level(safe), means.level(loose)), means.between(loose, safe)
+    levels, difference = (means.level(safe), means.level(loose)), means.between(*_order(analysis, safe, loose))
     if levels[0] is None or levels[1] is None or difference is None:
         return None
     if measure.name == THROUGHPUT and carried_all(analysis.observations):
         told = "both carried what was asked"
     elif means.repeated and difference.is_bounded:
-        told = f"{change(difference)}{'' if difference.excludes_zero else ', undecided'}"
+        told = decided_change(difference)
     else:
         told = f"{(difference.ratio[0] - 1) * 100:+.0f} %, seen once"
     shown = [f"{significant(level.ratio[0] * measure.scale)} {measure.unit}" for level in levels if level is not None]
     return CostRow(title=_TITLES[measure.name], safe=shown[0], loose=shown[1], change=told)
+
+
+def _order(analysis: SweepAnalysis, safe: Configuration, loose: Configuration) -> tuple[Configuration, Configuration]:
+    """The baseline, then what is held against it."""
+    return (safe, loose) if safe == analysis.baseline else (loose, safe)
 
 
 def _acks(item: Observation) -> str:

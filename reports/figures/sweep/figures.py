@@ -12,7 +12,7 @@ from reports.figures.sweep.fork_scatter import how_many_clusters, words
 from reports.figures.sweep.front import Damage, Point
 from reports.figures.sweep.levels import level_of, predicted_levels
 from reports.figures.sweep.number_words import change, effect_size, figure, significant
-from reports.figures.sweep.observations import BY_NAME, MEASURES, P99, Measure, configuration_text
+from reports.figures.sweep.observations import BY_NAME, MEASURES, P99, Measure, configuration_text, is_on_jvm
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.figures.sweep.tables import Table, effect_records, interaction_records, tables
 from reports.figures.sweep.why import explain
@@ -161,7 +161,7 @@ def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
     combination = analysis.recommendation.combination
     return SweepFigures(
         analysis=analysis,
-        clusters=how_many_clusters(analysis.means),
+        clusters=how_many_clusters(analysis.means, on_jvm=is_on_jvm(analysis.observations)),
         fork_scatter=tuple(words(item) for item in analysis.fork_scatters),
         repeated=any(one.repeated for one in analysis.means.values()),
         effects=_effects(analysis),

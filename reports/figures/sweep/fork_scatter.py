@@ -47,13 +47,13 @@ def words(scatter: ForkScatter) -> str:
     return f"{text}; the {scatter.forks} clusters against their mean: {offsets}"
 
 
-def how_many_clusters(means: Mapping[str, CellMeans]) -> str:
+def how_many_clusters(means: Mapping[str, CellMeans], *, on_jvm: bool) -> str:
     """What the intervals are made of, in one sentence."""
     forks = next((one.forks for one in means.values() if one.forks is not None), None)
     if forks is None:
         return (
             "All cells ran on one cluster: every interval holds the scatter of that cluster alone, and another one "
-            "(other processes, another life of a JVM) may differ by more. With "
+            f"({'another life of the JVMs' if on_jvm else 'other processes'}) may differ by more. With "
             "sweep.forks: 2 or more they hold the scatter of clusters too."
         )
     each = "one round" if forks.rounds == 1 else f"{forks.rounds} rounds"

@@ -61,6 +61,7 @@ P99_MISSING_MAX: Final = 0.01  # with more sends that never were answered, the p
 JVM_ENGINES: Final = frozenset({"kafka"})
 
 SAFE, MAY_LOSE, NO_PROMISE = "loses none by contract", "may lose acknowledged records", "promises nothing (acks=0)"
+LOSES_NONE, MAY_LOSE_AND = "loses none, ", "may lose, "  # how a contract begins that permits other damage
 Configuration = tuple[tuple[str, str], ...]  # sorted (setting, value)
 
 
@@ -150,8 +151,8 @@ def _contract(safety: str, promised: Promised) -> str:
     kinds = (("duplicated", "duplicate"), ("reordered", "reorder"))
     permitted = [verb for kind, verb in kinds if rule(kind, promised).lawful == LAWFUL]
     if safety == SAFE:
-        return f"loses none, may {' and '.join(permitted)}" if permitted else "each record once, in order, none lost"
-    return f"may lose, {' and '.join(permitted)}" if permitted else "may lose acknowledged records"
+        return f"{LOSES_NONE}may {' and '.join(permitted)}" if permitted else "each record once, in order, none lost"
+    return f"{MAY_LOSE_AND}{' and '.join(permitted)}" if permitted else "may lose acknowledged records"
 
 
 def _state(item: Judged, criteria: Criteria) -> tuple[FigureState, str]:
@@ -244,3 +245,8 @@ def compiler_us(configuration: Configuration, observations: Sequence[Observation
     own = [item.behaviour for item in observations if item.configuration == configuration and BROKER_CPU in item.values]
     found = [each.compiler_us_per_record for each in own if each.compiler_us_per_record is not None]
     return sum(found) / len(found) if found else None
+
+
+def is_on_jvm(observations: Sequence[Observation]) -> bool:
+    """Whether the brokers ran on a JVM, as far as that was recorded."""
+    return any(item.compiler_unknown or item.behaviour.compiler_us_per_record is not None for item in observations)

@@ -23,6 +23,7 @@ from reports.figures.sweep.observations import (
     Measure,
     compiler_us,
     configuration_text,
+    is_on_jvm,
 )
 from reports.figures.sweep.other_priorities import would_change
 from reports.figures.sweep.prediction import Prediction
@@ -176,7 +177,7 @@ def _on_another_cluster(predicted: Mapping[str, Prediction], inputs: Inputs) -> 
     """What the figures above are worth on a cluster that this run did not see."""
     forked = {name: own for name, own in predicted.items() if own.forks > 1}
     if not forked:
-        return [how_many_clusters(inputs.means)]
+        return [how_many_clusters(inputs.means, on_jvm=is_on_jvm(inputs.observations))]
     figures = "; ".join(
         f"{BY_NAME[name].title} {figure(own.expected, BY_NAME[name])}" for name, own in forked.items()
     )  # fmt: skip
