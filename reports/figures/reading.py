@@ -49,7 +49,7 @@ def _safety_cost(cost: SafetyCost | None) -> tuple[str, ...]:
     if cost is None:
         return ()
     rows = [
-        f"{row.title} {row.safe} with acks=all, {row.loose} with acks=1: {row.change} {cost.direction}"
+        f"{row.title} {row.safe} with acks=all, {row.loose} with acks=1: {cost.direction} {row.change}"
         for row in cost.rows
     ]
     return (*rows, *cost.silences, *cost.notes, *cost.warnings)

@@ -118,4 +118,4 @@ def _surface(title: str, *, log: bool) -> Chart:
         color=alt.Color("front:N", scale=alt.Scale(domain=_FRONT), title=None),
         tooltip=["title:N", "settings:N", "figure:N", "damage:N", alt.Tooltip("share:Q", title="on the front, share")],
     )
-    return alt.layer(bars, points).properties(height=alt.Step(46), width=220)
+    return alt.layer(bars, points).properties(height=alt.Step(58), width=220)

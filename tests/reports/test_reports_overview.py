@@ -88,8 +88,8 @@ def test_unavailability_is_told_beside_what_safety_costs() -> None:
     both = judged([lost("1", 2_560_000), lost("all", 5_680_000)])
     (told,) = silences(both)
     assert told == (
-        "longest silence under leader loss: 5.68 s with acks=all in an outage of 2.00 s, "
-        "2.56 s with acks=1 in one of 2.00 s; each was seen once"
+        "longest silence under leader loss: 5.68 s with acks=all, where the faults lasted 2.00 s, and "
+        "2.56 s with acks=1, where they lasted 2.00 s; each was seen once"
     )
     assert silences(both[:1]) == []
     with_sweep = figures([*swept(repetitions=1), *both]).overview.safety

@@ -52,11 +52,12 @@ def _words(scenario: str, own: dict[str, _Outage]) -> str:
     safe, loose = own["all"], own["1"]
     shorter, longer = sorted((safe.lasted_s, loose.lasted_s))
     unlike = (
-        "; the outages were not equally long, and each was seen once, so the difference is not that of acks alone"
+        "; the faults did not last equally long, and each was seen once, so the difference is not that of acks alone"
         if longer > _ALIKE * shorter
         else "; each was seen once"
     )
     return (
-        f"longest silence under {scenario.replace('-', ' ')}: {safe.gap_s:.2f} s with acks=all in an outage of "
-        f"{safe.lasted_s:.2f} s, {loose.gap_s:.2f} s with acks=1 in one of {loose.lasted_s:.2f} s{unlike}"
+        f"longest silence under {scenario.replace('-', ' ')}: {safe.gap_s:.2f} s with acks=all, where the faults "
+        f"lasted {safe.lasted_s:.2f} s, and {loose.gap_s:.2f} s with acks=1, where they lasted {loose.lasted_s:.2f} s"
+        f"{unlike}"
     )

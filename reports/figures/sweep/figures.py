@@ -39,6 +39,7 @@ BEHAVIOUR: Final[Mapping[str, tuple[str, float]]] = {
 }
 
 
+WITH_MORE: Final = " +"  # after a value that needs another setting changed with it
 _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight", "enable.idempotence": "idempotence"}
 
 
@@ -191,7 +192,8 @@ def _effects(analysis: SweepAnalysis) -> dict[str, EffectBlock]:
             title=BY_NAME[name].title,
             rows=tuple(
                 EffectRow(
-                    label=f"{_SHORT.get(effect.setting, effect.setting)}={effect.value}",
+                    label=f"{_SHORT.get(effect.setting, effect.setting)}={effect.value}"
+                    f"{WITH_MORE if (effect.setting, effect.value) in _with_more(analysis) else ''}",
                     setting=effect.setting,
                     reference=effect.reference,
                     ratio=ratio,
@@ -207,6 +209,15 @@ def _effects(analysis: SweepAnalysis) -> dict[str, EffectBlock]:
         for name, effects in analysis.effects.items()
         if effects.effects and name in analysis.telling
     }
+
+
+def _with_more(analysis: SweepAnalysis) -> frozenset[tuple[str, str]]:
+    """(setting, value) of what cannot be changed alone: another setting, which the sweep does not vary with it, had to
+    follow."""
+    base = set(analysis.baseline or ())
+    return frozenset(
+        pair for item in analysis.observations if item.note for pair in item.configuration if pair not in base
+    )
 
 
 def _interactions(analysis: SweepAnalysis) -> tuple[InteractionRow, ...]:
@@ -263,7 +274,8 @@ def _drawn(estimate: Estimate, scale: float = 1.0) -> list[float]:
 def _damage_text(damage: Damage) -> str:
     if not damage.cells:
         return "not tried under faults"
-    return f"{damage.per_million:,.0f} of a million damaged by faults" if damage.total else "nothing damaged by faults"
+    tried = "" if damage.is_own else "cells like it: "
+    return "|".join(f"{tried}{text}" for text in damage.struck or ("nothing damaged by faults",))
 
 
 def _surface_row(point: Point) -> SurfaceRow:

@@ -115,7 +115,7 @@ def _without_safety(chosen: Point, inputs: Inputs) -> list[str]:
         return []
     damage, name = pair.other.damage, _with_what_it_needs(pair.other, inputs)
     if difference.excludes_zero and difference.value < 0:
-        harm = f" (under faults: {damage.text()})" if damage.cells else ""
+        harm = f" (cells with its acks under faults: {damage.counted})" if damage.cells else ""
         text = f"{name} has p99 {decided_change(difference)}, {pair.told_against}{harm}"
         return [f"if losing acknowledged records is acceptable, {text}"]
     return [

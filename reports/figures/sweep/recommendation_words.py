@@ -48,6 +48,7 @@ def sentences_of(
         *_no_p99(objective, inputs),
         *_why_not_the_best(chosen, winner, objective, inputs),
         *_against_baseline(chosen, inputs),
+        *_under_faults(chosen),
         *_compiler_aside(chosen, inputs),
         *_on_another_cluster(predicted, inputs),
         _how_sure(chosen, others, choice.contenders, objective, certainty, inputs),
@@ -161,6 +162,18 @@ def _against_baseline(chosen: Point, inputs: Inputs) -> list[str]:
         and (difference := means.between(inputs.baseline, chosen.configuration)) is not None
     ]
     return [f"Against the baseline: {'; '.join(parts)}."] if parts else []
+
+
+def _under_faults(chosen: Point) -> list[str]:
+    """That it keeps every record is a promise; how far this run has tried it."""
+    if chosen.damage.is_own:
+        return []
+    if not chosen.damage.cells:
+        return ["That this configuration keeps every record is its contract: nothing like it was run under faults."]
+    return [
+        "This configuration was not run under faults: that it keeps every record is inferred from cells with its acks, "
+        "idempotence and in flight."
+    ]
 
 
 def _compiler_aside(chosen: Point, inputs: Inputs) -> list[str]:

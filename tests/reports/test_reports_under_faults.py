@@ -1,0 +1,46 @@
+"""What faults did to cells that promise the same as a configuration of the sweep, and whether it met a fault itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from reports.figures.sweep.figures import sweep_figures
+from tests.reports.sweep_facts import BASELINE, analysed, cell_facts, judged
+
+
+def test_each_kind_of_damage_is_held_against_the_cells_that_promised_the_same_of_it() -> None:
+    loose = {"acks": "1", "enable.idempotence": "false"}
+    cells = [cell_facts(BASELINE, p99_us=20_000, baseline=True)]
+    one = {**loose, "max.in.flight.requests.per.connection": "1"}
+    cells.append(cell_facts({**BASELINE, "acks": "1"}, p99_us=5_000, properties=one))
+    cells.append(
+        cell_facts({}, cell_id="chaos-a", kind="chaos", p99_us=5e4, throughput=1_000.0, damage={"lost": 412},
+                   properties={**loose, "max.in.flight.requests.per.connection": "5"})
+    )  # fmt: skip
+    cells.append(cell_facts({}, cell_id="chaos-b", kind="chaos", p99_us=5e4, throughput=1_000.0))
+    damage = {dict(point.configuration)["acks"]: point.damage for point in analysed(judged(cells)).points}["1"]
+    assert (damage.lost, damage.sent["lost"]) == (412, 10_000)
+    assert damage.sent["reordered"] == 0, "one in flight was tried with acks=all alone"
+    assert damage.struck == ("412 of 10,000 lost under faults",)
+    assert damage.text() == (
+        "not run under faults; inferred from cells with its acks, idempotence and in flight: "
+        "412 of 10,000 lost under faults, none duplicated of 10,000, reordered: not tried"
+    )
+    assert damage.per_million == pytest.approx(41_200)
+
+
+def test_a_configuration_that_met_a_fault_itself_is_told_from_one_that_is_like_it() -> None:
+    cells = [cell_facts(BASELINE, p99_us=20_000 + r, repetition=r, baseline=True) for r in (1, 2)]
+    cells += [cell_facts({**BASELINE, "batch.size": "131072"}, p99_us=9_000 + r, repetition=r) for r in (1, 2)]
+    cells.append(cell_facts(BASELINE, cell_id="chaos", kind="chaos", p99_us=5e4, throughput=1_000.0))
+    found = analysed(judged(cells))
+    own = {dict(point.configuration)["batch.size"]: point.damage for point in found.points}
+    assert own["16384"].text() == "none lost of 10,000, none duplicated of 10,000, none reordered of 10,000"
+    assert (
+        own["131072"].text().startswith("not run under faults; inferred from cells with its acks, idempotence and in ")
+    )
+    assert any(
+        text.startswith("This configuration was not run under faults") for text in found.recommendation.sentences
+    )
+    lanes = {point.lane.partition("|")[2] for point in sweep_figures(found).surface["p99"]}
+    assert lanes == {"nothing damaged by faults", "cells like it: nothing damaged by faults"}
