@@ -64,10 +64,10 @@ def test_where_no_configuration_met_every_fault_nothing_is_pieced_together() -> 
 
 def test_every_setting_in_which_the_two_sides_differ_is_told_and_of_how_many_records() -> None:
     row = matrix_of(*faulty()).rows[0]
-    off = ("acks=1", "enable.idempotence=false", "max.in.flight.requests.per.connection=1")
+    off = ("acks=1", "enable.idempotence=false", "max.in.flight=1")
     assert row.permits[0].differing == off
     assert row.does_not[0].differing == (
-        "acks=all", "enable.idempotence=true", "max.in.flight.requests.per.connection=5",
+        "acks=all", "enable.idempotence=true", "max.in.flight=5",
     )  # fmt: skip
     assert {finding.of for cell in row.cells for finding in cell.findings} == {f"of {RECORDS:,} records"}
 

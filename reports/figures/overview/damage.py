@@ -20,6 +20,7 @@ from reports.judge.judged import Judged
 from reports.read.model import PREDICTED_KINDS
 from runlog.records.cell import Expectation
 
+_SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight"}
 NO_FAULT: Final = "no fault"
 _RESOLVED: Final = re.compile(r" \([^()]*\)$")  # which brokers or links a target was: the cell's page says it
 _KIND_OF: Final = {"loss": "lost", "duplication": "duplicated", "reordering": "reordered"}
@@ -163,7 +164,7 @@ def _differing(group: Sequence[Judged]) -> list[tuple[str, ...]]:
     asked = [{**item.facts.cell.record.topic.config, **item.facts.cell.record.properties} for item in group]
     names = sorted({name for one in asked for name in one})
     unlike = [name for name in names if len({one.get(name) for one in own}) > 1]
-    return [tuple(f"{name}={one.get(name, 'default')}" for name in unlike) for one in own]
+    return [tuple(f"{_SHORT.get(name, name)}={one.get(name, 'default')}" for name in unlike) for one in own]
 
 
 def _deciding(kinds: Sequence[str], own: Configuration, all_of_them: Sequence[Configuration]) -> str:
