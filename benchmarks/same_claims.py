@@ -24,12 +24,12 @@ _CHOICES: Final = ("Clear choice", "Likely choice")
 # Sentences of a recommendation that set another configuration, which they name, beside the recommended one.
 _REMARKS: Final = (
     re.compile(r"if \S+(?: \S+)* counts? most, (?P<other>\S+) (?:takes|carries) "),
-    re.compile(r"if losing acknowledged records is acceptable, (?P<other>\S+) has "),
+    re.compile(r"if losing acknowledged records is acceptable, (?P<other>\S+)(?: with \S+)? has "),
     re.compile(r"^(?P<other>\S+) has the best .* this one takes less of the brokers"),
 )
 REMARKS_MAX: Final = 5  # capacity, broker CPU, bytes, safety, and why the best was passed over
 _AGAINST_BASELINE: Final = "Against the baseline: "
-_INTERVAL: Final = re.compile(r"[+-][\d.]+ % \(([+-][\d.]+) to ([+-][\d.]+)\)")
+_INTERVAL: Final = re.compile(r"[+-]?[\d.]+ % \(([+-]?[\d.]+) to ([+-]?[\d.]+)\)")
 # A row of the forest on the front page, and in it what each dot says.
 _ROW: Final = re.compile(r'<tr><th scope="row">(?:<a [^>]*>)?([^<]*)(?:</a>)?(.*?)</tr>', re.DOTALL)
 _DOT: Final = re.compile(r'<svg class="dot ([a-z-]+)"')

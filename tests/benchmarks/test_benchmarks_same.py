@@ -100,7 +100,7 @@ def test_dots_of_the_front_page_are_read_from_the_page_itself() -> None:
             1,
         ),
         ("What would change it: if broker CPU counts most, linger.ms=50 takes -9 % (-12 to -5).", 0),
-        ("What would change it: giving up acks=all bought no p99 that this run could see.", 0),
+        ("What would change it: acks=1, which may lose records, bought no p99 that this run could see.", 0),
     ],
 )
 def test_remarks_are_counted_between_equals_alone(sentence: str, count: int) -> None:
