@@ -12,8 +12,7 @@ from markupsafe import Markup
 
 from reports.figures.definitions import DEFINITIONS
 from reports.figures.figures import Figures
-from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS
-from reports.figures.sweep.figures import BEHAVIOUR
+from reports.figures.generator import CERTIFICATE_COLUMNS
 from reports.figures.sweep.observations import MARGIN, MEASURES
 from reports.figures.waterfall import SERIES
 from reports.judge.anomalies import ANOMALIES
@@ -74,7 +73,6 @@ def render(figures: Figures) -> str:
             signs=SIGNS,
             front=figures.overview,
             generator=figures.generator,
-            generator_columns=[column.heading for column in COLUMNS],
             certificate_columns=[column.heading for column in CERTIFICATE_COLUMNS],
             search=figures.search,
             waterfall=figures.waterfall,
@@ -83,7 +81,6 @@ def render(figures: Figures) -> str:
             analysis=figures.sweep,
             measures=MEASURES,
             margin=f"{MARGIN * 100:.0f} %",
-            behaviour_columns=[heading for heading, _ in BEHAVIOUR.values()],
             cells=figures.cells,
             charts=charts,
             kinds=PREDICTED_KINDS,

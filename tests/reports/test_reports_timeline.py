@@ -81,3 +81,15 @@ def test_a_fault_without_effect_never_reads_as_a_proof() -> None:
     for last, proof in ((silent, "had no effect"), ({**silent, "detail": {"why": "gone"}}, "had no effect: why gone")):
         (step,) = timeline_steps(cells.changed(facts().cell, faults=(begun, last)))
         assert (step.proof, step.proved) == (proof, False)
+
+
+def test_counters_of_links_are_words_and_links_without_any_are_left_out() -> None:
+    """A page showed `links: client-1 {'matched': 20, 'acted': 3}, client-2 {}`."""
+    links = {"client-1": {"matched": 20, "acted": 3}, "client-2": {}}
+    proved = line("f", "kafka_drop_response", "client->all", "proved", 2_000, acted=3, links=links)
+    made = facts().cell
+    (step,) = timeline_steps(cells.changed(made, faults=(line("f", "x", "y", "applied", 1_000), proved)))
+    assert step.proof == "requests acted on 3; links: client-1 (requests looked at 20, requests acted on 3)"
+    idle = line("f", "x", "y", "proved", 2_000, links={"client-2": {}})
+    (step,) = timeline_steps(cells.changed(made, faults=(line("f", "x", "y", "applied", 1_000), idle)))
+    assert step.proof == "proved"
