@@ -12,6 +12,7 @@ from reports.read.model import CellFacts
 from runlog.records.cell import CellKind, CellRecord
 
 KNOBS = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
+_IDEMPOTENCE = "enable.idempotence"
 _ROOM = 1.05  # of an axis beyond the largest value
 
 
@@ -49,7 +50,12 @@ class Limits:
 
 
 def settings_text(cell: Cell) -> str:
-    return " ".join(f"{name}={value}" for name, value in cell.record.knobs.items())
+    """The knobs, then what else tells two cells apart: what the sweep varies beyond them, and idempotence, which `acks`
+    may change. Empty without knobs."""
+    record = cell.record
+    others = (name for name in (*record.factors, _IDEMPOTENCE) if name not in record.knobs)
+    further = {name: value for name in others if (value := record.properties.get(name, record.factors.get(name)))}
+    return " ".join(f"{name}={value}" for name, value in {**record.knobs, **further}.items()) if record.knobs else ""
 
 
 def knob_rows(judged: Sequence[Judged], capacity: Mapping[str, float]) -> dict[str, tuple[KnobRow, ...]]:

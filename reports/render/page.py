@@ -82,6 +82,7 @@ def render(figures: Figures) -> str:
             measures=MEASURES,
             margin=f"{MARGIN * 100:.0f} %",
             cells=figures.cells,
+            names={suite.cell.id: suite.name for suite in figures.suites.cells},
             charts=charts,
             kinds=PREDICTED_KINDS,
             price=figures.price_drawn,
