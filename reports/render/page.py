@@ -89,6 +89,7 @@ def render(figures: Figures) -> str:
             price_at_ceilings=figures.price.at_ceilings,
             price_without=figures.price.without,
             knob_measures=figures.knob_measures,
+            knob_batches=figures.knob_batches,
             sweep=figures.knobs,
             anomalies=ANOMALIES,
             typical=TYPICAL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reports.figures.knobs import knob_rows
+from reports.figures.knobs import batch_words, knob_rows
 from reports.figures.timeline import timeline_steps
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
@@ -93,3 +93,13 @@ def test_counters_of_links_are_words_and_links_without_any_are_left_out() -> Non
     idle = line("f", "x", "y", "proved", 2_000, links={"client-2": {}})
     (step,) = timeline_steps(cells.changed(made, faults=(line("f", "x", "y", "applied", 1_000), idle)))
     assert step.proof == "proved"
+
+
+def test_records_per_batch_are_named_as_a_reason_only_where_they_differ() -> None:
+    rows = knob_rows([sweep_cell("base", "", {}), sweep_cell("linger-50", "linger.ms", {"linger.ms": "50"})], {})
+    base, changed = rows["linger.ms"]
+    alike = [replace(base, records_per_batch=3.0), replace(changed, records_per_batch=3.1)]
+    assert batch_words(alike).startswith("Records per batch are alike at all values (3.0 to 3.1)")
+    differ = [replace(base, records_per_batch=3.0), replace(changed, records_per_batch=6.7)]
+    assert batch_words(differ) == "Records per batch differ (3.0 to 6.7): that tells part of why."
+    assert batch_words([replace(base, records_per_batch=None)]) == ""
