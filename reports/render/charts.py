@@ -240,8 +240,8 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
         .encode(x="rate_low:Q", x2="rate_high:Q", y="p99:Q")
     )
     base = alt.Chart(alt.NamedData("price"))
-    names = point_names(base, alt.X("rate:Q"), alt.Y("p99:Q"), across="rate", turns=(-10, 14, -22, 26))
-    return alt.layer(front, bars, across, points, *names).properties(height=300, width=600)
+    names = point_names(base, alt.X("rate:Q"), alt.Y("p99:Q"), across="rate", order="p99", turns=(14, 4, -8), dx=8)
+    return alt.layer(front, bars, across, points, names).properties(height=300, width=600)
 
 
 def _sweep(field: str, title: str, limit: float) -> Chart:

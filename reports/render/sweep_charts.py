@@ -120,5 +120,5 @@ def _surface(title: str, *, log: bool) -> Chart:
         color=alt.Color("front:N", scale=alt.Scale(domain=_FRONT), title=None),
         tooltip=["title:N", "settings:N", "figure:N", "damage:N", alt.Tooltip("share:Q", title="on the front, share")],
     )
-    names = point_names(base, x, y, across="x", lane=["lane"], turns=_BESIDE)
-    return alt.layer(bars, points, *names).properties(height=alt.Step(62), width=220)
+    names = point_names(base, x, y, across="x", order="x", lane=["lane"], turns=_BESIDE, dx=-5)
+    return alt.layer(bars, points, names).properties(height=alt.Step(62), width=220)
