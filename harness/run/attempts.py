@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from runlog.files.paths import cell_directory, events_path
 from runlog.quality.criteria import Criteria
-from runlog.quality.noise import disturbance_of
+from runlog.quality.noise import disturbance_of, others_share
 from runlog.quality.steadiness import CHANGING_KINDS, CLOSED, CONSTANT, backlog_reason, backlog_share, steady_ratio
 from runlog.records.lines import STATS, read_lines
 from runlog.streams.parquet import partition_directory, read_stream
@@ -68,6 +68,38 @@ def why_again(
         return why
     is_asked = acks != "0" and schedule_kind != CLOSED
     return (backlog(run_dir, cell_id, window_us) if is_asked else None) or disturbed(run_dir, cell_id, window_us)
+
+
+class DisturbedCells:
+    """Cells that the host disturbed and that stay: the first is told as it is, the others by a count at the end. On a
+    host that is always busy a line for each would bury the progress."""
+
+    def __init__(self) -> None:
+        self._cells = 0
+        self._shares: list[float] = []
+
+    def ended(self, run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) -> str:
+        """A line to say now; empty if there is none."""
+        self._cells += 1
+        path = events_path(run_dir, cell_id, "stats")
+        if window_us is None or not path.exists():
+            return ""
+        samples = read_lines(path, STATS).records
+        why = disturbance_of(samples, window_us, Criteria())
+        if not why:
+            return ""
+        self._shares.append(others_share(samples, window_us))
+        return f"{cell_id}: {why}; it stays and is marked" if len(self._shares) == 1 else ""
+
+    def words(self) -> str:
+        """Of all cells that ended; empty if the line of the first said all."""
+        if len(self._shares) < 2:
+            return ""
+        low, high = f"{min(self._shares):.0%}", f"{max(self._shares):.0%}"
+        share = low if low == high else f"{low} to {high}"
+        return (
+            f"{len(self._shares)} of {self._cells} cells were disturbed by the host: others took {share} of all cores"
+        )
 
 
 def disturbed(run_dir: Path, cell_id: str, window_us: tuple[int, int] | None) -> str | None:

@@ -20,7 +20,7 @@ from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
-from harness.run.attempts import ATTEMPTS_MAX, put_aside, why_again
+from harness.run.attempts import ATTEMPTS_MAX, DisturbedCells, put_aside, why_again
 from harness.run.cell import CellRun
 from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
@@ -44,6 +44,7 @@ from harness.suite import Search
 from runlog.files.clock import RunClock
 from runlog.files.paths import cell_directory
 from runlog.files.redaction import Redactor
+from runlog.quality.noise import DISTURBED
 from runlog.records.cell import CellStatus, OutcomeRecord
 from runlog.records.documents import write_run
 from runlog.records.run import CertificationStatus, RunRecord, RunStatus
@@ -95,6 +96,7 @@ class Run:
             request, self._context, loads=self._loads, time_left=self._time_left, on_warmed=self._note_warm_up
         )
         self._repeats = repeats_of(request.suite, request.cells)
+        self._disturbed = DisturbedCells()
         self._hosts: LoadHosts | None = None
         self._fault_hosts: FaultHosts | None = None
         self._ceilings: HostCeilings | None = None
@@ -113,6 +115,8 @@ class Run:
             self._run_cells(statuses)
             if self._request.suite.search is not None and not self._stop.is_set():
                 self._search(self._request.suite.search)
+            if words := self._disturbed.words():
+                self._progress.say(words)
             status = RunStatus.FINISHED
         except HarnessError as error:
             if not self._stop.is_set():  # otherwise the error only follows from stopping in the middle of something
@@ -195,7 +199,7 @@ class Run:
             if self._stop.is_set():
                 return
             left_s = self._time_left.seconds(self._request.cells[order:], self._cluster.key)
-            self._progress.begin_cell(order + 1, planned.title, left_s)
+            self._progress.begin_cell(order + 1, planned.cell_id, left_s)
             try:
                 cluster = self._cluster.of(planned)
                 if self._stop.is_set():  # while a cluster came up or was warmed: the cell has not begun
@@ -212,6 +216,7 @@ class Run:
                     raise
                 continue
             statuses[outcome.status] += 1
+            self._count_disturbed(planned, outcome)
             self._keep(planned.cell_id)
             self._progress.end_cell(outcome.status, outcome.reason)
             if outcome.status is CellStatus.FAILED:
@@ -248,9 +253,10 @@ class Run:
         cells = self._record.cells or ()
         order = len(cells)
         self._write(replace(self._record, cells=(*cells, planned.cell_id)))
-        self._progress.begin_cell(order + 1, planned.title, 0.0)
+        self._progress.begin_cell(order + 1, planned.cell_id, 0.0)
         cluster = self._cluster.of(planned)
         outcome = self._run_cell(planned.marked(self._context.mark), cluster, order, ())
+        self._count_disturbed(planned, outcome)
         self._keep(planned.cell_id)
         self._progress.end_cell(outcome.status, outcome.reason)
         if outcome.status is CellStatus.FAILED:
@@ -283,7 +289,7 @@ class Run:
                 break
             notes.append(f"attempt {attempt} was put aside: {why}")
             self._progress.say(
-                f"{planned.title}: attempt {attempt} was put aside, {why}; once more{self._repeats.words()}"
+                f"{planned.cell_id}: attempt {attempt} was put aside, {why}; once more{self._repeats.words()}"
             )
             put_aside(self._context.run_dir, planned.cell_id, attempt)
             if broken:
@@ -311,8 +317,14 @@ class Run:
         )
         if why is None or self._repeats.has_room_for(took_ms):
             return why
-        self._progress.say(f"{planned.title}: {why}; it stays and is marked{self._repeats.words()}")
+        if not why.startswith(DISTURBED):  # those are counted, whatever their kind
+            self._progress.say(f"{planned.cell_id}: {why}; it stays and is marked{self._repeats.words()}")
         return None
+
+    def _count_disturbed(self, planned: PlannedCell, outcome: OutcomeRecord) -> None:
+        told = self._disturbed.ended(self._context.run_dir, planned.cell_id, outcome.window_us)
+        if told:
+            self._progress.say(f"{told}{self._repeats.words()}")
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> OutcomeRecord:
         load = self._take_load()

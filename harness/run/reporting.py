@@ -23,12 +23,13 @@ from harness.clusters.broker_process import ManagedProcess, spawn, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
-from harness.run.terminal_tables import Column, print_fitting, table_lines, wrapped_line
+from harness.run.terminal_tables import PIPE_WIDTH, Column, print_fitting, table_lines, wrapped_line
 from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
 from reports.render.publication import BEFORE, new_analysis_id
 from runlog.files.redaction import hidden_text
+from runlog.quality.noise import DISTURBED
 from runlog.records.cell import CellKind, Expectation
 from runlog.records.results import read_verdicts
 from runlog.records.verdicts import CellVerdict, PredictedDamage, Reading, Result, VerdictsRecord
@@ -40,6 +41,8 @@ _ANALYSIS: Final = (sys.executable, "-m", "reports")
 _OWN_LINE: Final = "reports: "
 _VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
 _WARNINGS_SHOWN: Final = 6
+_PROPERTY: Final = " " * 4  # before a line that can be copied into a file: a pipe keeps it whole
+_NAMED_MAX: Final = 4  # cells in one line
 _STYLES: Final = {"pass": "green", "fail": "bold red", "inconclusive": "yellow"}
 
 
@@ -94,7 +97,10 @@ def make_report(
     HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
     where = f" on {hidden_text(spark_master)}" if spark_master else ""
-    progress.say(f"analysis by PySpark{where}, at most {REPORT_TIMEOUT_S / 60:.0f} min …")
+    progress.say(
+        f"analysis by PySpark{where}: about half a minute for a run like the demo, longer on a busy host; it is ended "
+        f"after {REPORT_TIMEOUT_S / 60:.0f} min"
+    )
     analysis_id = new_analysis_id()
     stderr_path = run_dir / f"report.{analysis_id}.stderr.log"
     arguments = [str(run_dir), "--analysis-id", analysis_id, *(["--allow", str(allow.resolve())] if allow else [])]
@@ -187,8 +193,12 @@ def print_verdicts(verdicts: VerdictsRecord, report_path: Path) -> None:
     width = console.width if console.is_terminal else None
     for line in _summary_lines(verdicts.cells, width):
         console.print(_coloured(line), soft_wrap=True)
-    for text in [*_reasons(verdicts), *reading_lines(verdicts.reading, told=_told_as_reasons(verdicts))]:
-        for line in wrapped_line(text, width):
+    for text in [
+        *_beside_the_table(verdicts.cells),
+        *_reasons(verdicts),
+        *reading_lines(verdicts.reading, told=_told_as_reasons(verdicts)),
+    ]:
+        for line in wrapped_line(text, width or (None if text.startswith(_PROPERTY) else PIPE_WIDTH)):
             print(line)
     print_fitting(f"verdict: {verdicts.verdict}")
     print(report_path, flush=True)
@@ -203,6 +213,20 @@ def _summary_lines(cells: Sequence[CellVerdict], width: int | None) -> list[str]
     place = next(index for index, column in enumerate(_SUMMARY) if column.heading == _CAPACITY)
     without = [(*row[:place], *row[place + 1 :]) for row in rows]
     return table_lines([*_SUMMARY[:place], *_SUMMARY[place + 1 :]], without, width)
+
+
+def _beside_the_table(cells: Sequence[CellVerdict]) -> list[str]:
+    """What the table does not show: where the ceilings are, and which cells the host disturbed."""
+    passed = sum(cell.kind is CellKind.CEILING and cell.verdict is Result.PASS for cell in cells)
+    lines = []
+    if passed:
+        lines.append(f"{passed} of the {len(cells)} cells are ceilings: their figures stand in the column {_CAPACITY}")
+    struck = [cell.cell_id for cell in cells if any(note.startswith(DISTURBED) for note in cell.notes)]
+    if struck:
+        more = f" and {len(struck) - _NAMED_MAX} more" if len(struck) > _NAMED_MAX else ""
+        named = "" if len(struck) == len(cells) else f" ({', '.join(struck[:_NAMED_MAX])}{more})"
+        lines.append(f"disturbed by other programs on the host: {len(struck)} of {len(cells)} cells{named}")
+    return lines
 
 
 def _reasons(verdicts: VerdictsRecord) -> list[str]:
@@ -243,7 +267,7 @@ def reading_lines(reading: Reading, *, told: AbstractSet[str] = frozenset()) -> 
     lines += ["what safety costs:", *(f"  - {text}" for text in reading.safety_cost)] if reading.safety_cost else []
     if reading.recommendation:
         lines += ["what to run:", *(f"  {sentence}" for sentence in reading.recommendation)]
-        lines += [f"    {line}" for line in reading.properties.splitlines()]
+        lines += [f"{_PROPERTY}{line}" for line in reading.properties.splitlines()]
     return lines
 
 

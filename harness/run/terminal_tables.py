@@ -1,7 +1,8 @@
 """Tables for a terminal of any width and for a pipe. Nothing is ever cut. Pure.
 
 If a terminal is too narrow, the columns that are marked as spare are left out first. After that a row takes several
-lines. A pipe has no width: each row is one line with all columns. Shown by tests/harness/test_harness_widths.py.
+lines. A pipe has no width: each row is one line with all columns, so that programs can read them. Sentences are wrapped
+there too. Shown by tests/harness/test_harness_widths.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import IO, Final
 
 _GAP: Final = "  "
 _INDENT: Final = "    "
+PIPE_WIDTH: Final = 120  # of sentences where nobody tells a width: people read the logs of CI too
 _WIDTH_DEFAULT: Final = 80  # of a terminal that does not tell
 _WRAPPED_MIN: Final = 24  # a text column that is narrower than this is hard to read
 

@@ -7,7 +7,7 @@ acknowledgements (loss) or the final log (duplicates, order). tests/reports/test
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -31,6 +31,7 @@ from reports.read.cell import Cell
 from runlog.records.cluster import BrokerEvent
 from runlog.records.cluster_kinds import ClusterKind, Source
 from runlog.records.partition import Appended, BecameLeader, LeaderSeen, SequenceRefused, Truncated
+from runlog.records.wire import WireExchange, WireOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +209,18 @@ def leader_change_us(
 # Duplicates: a batch that was appended, whose response was withheld, and which was appended again.
 
 
+def _also(dropped: Sequence[WireExchange]) -> str:
+    """Why these may be more than those that the fault counts: who loses one response loses the connection with it."""
+    connections = len({(line.proxy, line.connection) for line in dropped if line.outcome is WireOutcome.DROPPED})
+    behind = sum(line.outcome is WireOutcome.DROPPED for line in dropped) - connections
+    if behind <= 0:
+        return ""
+    return (
+        f": {connections} connection(s) ended with a dropped response, and {behind} more request(s) were in flight "
+        "behind those"
+    )
+
+
 def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
     wire = wire_lines(cell)
     dropped = [line for line in wire if line.outcome in WITHHELD and succeeded(line)]
@@ -246,7 +259,8 @@ def _duplicated(cell: Cell) -> tuple[list[Interval], str]:
                 )
             )
     refused = sum(event.kind is ClusterKind.DUPLICATE_SEQUENCE for event in events_of(cell, SequenceRefused))
-    how = f"batches of {len(dropped)} Produce exchange(s) whose response was withheld after the append (wire)"
+    how = f"batches of {len(dropped)} Produce request(s) whose response was withheld after the append (wire"
+    how += f"{_also(dropped)})"
     how += (
         ", of which the journal shows the same CRC at two offsets, or whose records came back in other batches"
         if journal

@@ -1,7 +1,8 @@
 """How a cell came back from its first fault: time to detect, to elect, to the first ack, back to the service level.
 
-Pure: takes events of journal or probe, and the rate of acknowledgements in time buckets. All times count from the
-moment when the first fault began to act. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
+Pure: takes events of journal or probe, and the rate of acknowledgements in time buckets. Times count from the moment
+when the first fault began to act. Detection and election count from the end of a process where a fault ended one: until
+then nobody had to be replaced. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
 Shown by tests/reports/test_reports_recovery.py.
 """
 
@@ -16,13 +17,15 @@ from reports.read.cell import Cell
 from reports.read.model import Recovery
 from runlog.records.cluster import BrokerEvent, ControllerElected
 from runlog.records.cluster_kinds import ClusterKind
-from runlog.records.fault import FaultPhase
+from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen
 
 SERVICE_LEVEL: Final = 0.9  # of the rate before the fault
 STEADY_US: Final = 1_000_000  # the rate must stay there this long, or to the end of the load
 BASELINE_US_MIN: Final = 500_000
 SILENT_SHARE: Final = 0.05  # of the rate before: less in a bucket is silence
+SILENT_SLOTS: Final = 2  # buckets of silence that are a pause
+ENDS_A_PROCESS: Final = frozenset({"kill", "terminate", "restart", "pause", "power_loss"})
 
 
 def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
@@ -41,17 +44,38 @@ def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
     per_slot = float(before["acked"].mean())
     after = slots[(slots["t_us"] + slot_us > fault_us) & (slots["t_us"] < end_us)]
     recover_us = _back_us(after, per_slot, slot_us)
-    elect_us = _elected_us(cell, fault_us)
+    struck = _process_fault(cell, fault)
+    struck_us = fault_us if struck is None else struck.t_us
+    elect_us = _elected_us(cell, struck_us)
     return Recovery(
-        fault=f"{fault.kind} on {fault.target}",
+        fault=_name(fault),
         fault_us=fault_us,
-        detect_us=_since(_detected_us(cell, fault_us), fault_us),
-        elect_us=_since(elect_us, fault_us),
+        process_fault="" if struck is None else _name(struck),
+        process_fault_us=None if struck is None else struck.t_us,
+        detect_us=_since(_detected_us(cell, struck_us), struck_us),
+        elect_us=_since(elect_us, struck_us),
         first_ack_us=_since(_first_ack_us(after, per_slot, elect_us), fault_us),
         recover_us=_since(recover_us, fault_us),
+        has_stopped=_has_stopped(after, per_slot),
+        has_fallen=any(_below(after, per_slot, slot_us)),
         area_record_seconds=_area(after, per_slot, slot_us, recover_us),
         service_level_records_per_s=round(SERVICE_LEVEL * per_slot * 1e6 / slot_us, 1),
     )
+
+
+def _process_fault(cell: Cell, first: FaultLine) -> FaultLine | None:
+    """The fault after the first one that ended a process. None if the first did so itself, or if another leader had
+    been elected before: then the later one has its own story."""
+    if first.kind in ENDS_A_PROCESS:
+        return None
+    applied = (line for line in cell.fault_lines if line.phase is FaultPhase.APPLIED and line.t_us >= first.t_us)
+    found = next((line for line in applied if line.kind in ENDS_A_PROCESS), None)
+    elected_us = _elected_us(cell, first.t_us)
+    return None if found is None or (elected_us is not None and elected_us < found.t_us) else found
+
+
+def _name(line: FaultLine) -> str:
+    return f"{line.kind} on {line.target}"
 
 
 def _since(t_us: int | None, fault_us: int) -> int | None:
@@ -104,18 +128,35 @@ def _first_ack_us(after: pd.DataFrame, per_slot: float, elect_us: int | None) ->
     """End of the first silence that lasted two buckets; after an election the first acknowledgement since."""
     run = 0
     for t_us, acked in zip(after["t_us"].tolist(), after["acked"].tolist(), strict=True):
-        is_silent = acked <= SILENT_SHARE * per_slot
-        if not is_silent and (run >= 2 if elect_us is None else t_us >= elect_us):
+        is_silent = _is_silent(acked, per_slot)
+        if not is_silent and (run >= SILENT_SLOTS if elect_us is None else t_us >= elect_us):
             return int(t_us)
         run = run + 1 if is_silent else 0
     return None
 
 
+def _is_silent(acked: int, per_slot: float) -> bool:
+    return acked <= SILENT_SHARE * per_slot
+
+
+def _has_stopped(after: pd.DataFrame, per_slot: float) -> bool:
+    run = 0
+    for acked in after["acked"].tolist():
+        run = run + 1 if _is_silent(acked, per_slot) else 0
+        if run >= SILENT_SLOTS:
+            return True
+    return False
+
+
+def _below(after: pd.DataFrame, per_slot: float, slot_us: int) -> list[bool]:
+    """Whether the rate over the second until each bucket is below the service level."""
+    rate = after["acked"].rolling(max(1, STEADY_US // slot_us), min_periods=1).mean()
+    return [bool(one) for one in (rate < SERVICE_LEVEL * per_slot).tolist()]
+
+
 def _back_us(after: pd.DataFrame, per_slot: float, slot_us: int) -> int | None:
     """The first moment from which the rate, over a second, stays at the service level; None if it never fell."""
-    width = max(1, STEADY_US // slot_us)
-    rate = after["acked"].rolling(width, min_periods=1).mean()
-    below = (rate < SERVICE_LEVEL * per_slot).tolist()
+    below = _below(after, per_slot, slot_us)
     if not any(below):
         return None
     last = len(below) - 1 - below[::-1].index(True)

@@ -10,9 +10,11 @@ from typing import Final
 from reports.evidence.asked import achieved_ratio, unsent
 from reports.evidence.configuration import configuration_of
 from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
+from reports.figures.host_share import HostShare, host_share
 from reports.figures.knobs import settings_text
 from reports.figures.latencies import CurvePoint, percentile_curve
 from reports.figures.over_time import OverTime, over_time
+from reports.figures.recovery_words import recovery_sentences
 from reports.figures.redelivery import redelivery_sentences
 from reports.figures.replica_logs import PartitionPicture, pictures
 from reports.figures.story import StoryFigures, stories_of
@@ -24,12 +26,10 @@ from reports.judge.judged import Judged
 from reports.judge.noise import disturbance
 from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, Basis, CellFacts, Counts, IdentitySet, Latency, Recovery
-from runlog.quality.noise import host_values
 from runlog.records.cell import CellKind, CellRecord, Expectation
 from runlog.records.hosts import clock_error_between_us
 
 SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
-NOISE_SHOWN: Final = 12
 _CATALOGUE: Final = re.compile(r"S\d+")
 _EXPECTED_WORDS: Final[Mapping[Expectation, str]] = {
     Expectation.NONE: "none",
@@ -97,23 +97,6 @@ class PlanFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryTime:
-    """Seconds; None: not seen."""
-
-    name: str
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
-    """Of what the host sampler measured."""
-
-    name: str
-    mean: float
-    max: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CellFigures:
     """`facts` are those of the analysis; what is not in them was computed here."""
 
@@ -147,7 +130,7 @@ class CellFigures:
     compression_ratio: float | None
     log_bytes: int
     recovery: Recovery | None
-    recovery_times: tuple[RecoveryTime, ...]
+    recovery_sentences: tuple[str, ...]
     load: LoadFigures
     time_table: TimeTable
     about: About | None
@@ -162,7 +145,7 @@ class CellFigures:
     looked_for: int  # anomalies beside those that are predicted
     pictures: tuple[PartitionPicture, ...]
     stories: tuple[StoryFigures, ...]
-    host: tuple[Noise, ...]
+    host: HostShare
     disturbed: str
     is_read_to_end: bool
     plan: PlanFigures
@@ -225,7 +208,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         compression_ratio=facts.compression_ratio,
         log_bytes=facts.log_bytes,
         recovery=facts.recovery,
-        recovery_times=_recovery_times(facts.recovery),
+        recovery_sentences=recovery_sentences(cell, facts.recovery),
         load=_load(facts),
         time_table=_time_table(facts),
         about=_about(cell, damage) if is_chaos else None,
@@ -240,7 +223,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         looked_for=len(ANOMALIES) - len(PREDICTED_KINDS),
         pictures=tuple(pictures(facts)),
         stories=stories_of(facts),
-        host=_host_noise(cell),
+        host=host_share(cell),
         disturbed=disturbance(facts),
         is_read_to_end=cell.is_read_to_end,
         plan=_plan(cell.record),
@@ -260,18 +243,6 @@ def _about(cell: Cell, damage: Mapping[str, KindOfDamage]) -> About:
         source=cell.record.source.rstrip("."),
         catalogue=", ".join(tag for tag in cell.record.tags if _CATALOGUE.fullmatch(tag)),
     )
-
-
-def _recovery_times(found: Recovery | None) -> tuple[RecoveryTime, ...]:
-    if found is None:
-        return ()
-    times = (
-        ("detected after", found.detect_us),
-        ("new leader after", found.elect_us),
-        ("first acknowledgement after", found.first_ack_us),
-        ("service back after", found.recover_us),
-    )
-    return tuple(RecoveryTime(name=name, seconds=None if us is None else us / 1e6) for name, us in times)
 
 
 def _plan(cell: CellRecord) -> PlanFigures:
@@ -320,10 +291,3 @@ def _time_table(facts: CellFacts) -> TimeTable:
 def _measured(value: float) -> float | None:
     """None for what pandas says is missing."""
     return None if value != value else float(value)
-
-
-def _host_noise(cell: Cell) -> tuple[Noise, ...]:
-    return tuple(
-        Noise(name=name, mean=sum(found) / len(found), max=max(found))
-        for name, found in sorted(host_values(cell.samples, None).items())[:NOISE_SHOWN]
-    )

@@ -63,6 +63,7 @@ class OtherAnomaly:
 
     count: int
     title: str
+    rule: str  # what it is
     lawful: str
     example: str
 
@@ -105,6 +106,7 @@ def other_anomalies(facts: CellFacts, configuration: Configuration) -> tuple[Oth
         OtherAnomaly(
             count=facts.anomaly_count(anomaly.name),
             title=anomaly.title.lower(),
+            rule=anomaly.rule,
             lawful=rule(anomaly.name, configuration).lawful,
             example=next(iter(facts.findings[anomaly.name].examples), "") if anomaly.name in facts.findings else "",
         )

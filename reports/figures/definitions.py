@@ -23,7 +23,8 @@ DEFINITIONS: tuple[Definition, ...] = (
     Definition(
         name="broker CPU per record",
         unit="µs",
-        text="CPU time of all broker processes in the measured window over the records acknowledged in it.",
+        text="CPU time of all broker processes in the measured window over the records acknowledged in it. It falls as "
+        "the rate rises: what a cell needs at its ceiling is no figure of the common rate.",
     ),
     Definition(
         name="wire bytes per record",
@@ -95,6 +96,19 @@ DEFINITIONS: tuple[Definition, ...] = (
         text="Hand-over to the client minus intended time: how late the generator or a full client buffer was.",
     ),
     Definition(
+        name="foreign CPU",
+        unit="%",
+        text="CPU that programs other than the harness and its children took, of all cores, as the mean over the "
+        "measured window. Stolen CPU is what other guests of the machine took.",
+    ),
+    Definition(
+        name="queue and linger",
+        unit="ms",
+        text="How long a record waits in its client before it is sent: the mean over the records of the measured "
+        "window. The wait of a batch is longer, because it begins with the batch's first record; the client counts it "
+        "once a batch over the whole cell.",
+    ),
+    Definition(
         name="gap",
         unit="s",
         text="Longest time within the measured window in which no acknowledgement came, all producers together.",
@@ -112,9 +126,10 @@ DEFINITIONS: tuple[Definition, ...] = (
     Definition(
         name="recovery",
         unit="s",
-        text="From the moment the first fault acts. Detected: a broker fenced, an ISR or an epoch changed. New leader: "
-        "one of a later epoch. First acknowledgement: after the election, else after the first silence of two buckets. "
-        "Back: from when the rate over a second stays at 90 % of the rate before the fault.",
+        text="From the moment the first fault acts; detection and election from the fault that ended a process, where "
+        "one did (kill, terminate, restart, pause, power_loss). Detected: a broker fenced, an ISR or an epoch changed. "
+        "New leader: one of a later epoch. First acknowledgement: after the election, else after the first silence of "
+        "two buckets. Back: from when the rate over a second stays at 90 % of the rate before the fault.",
     ),
     Definition(
         name="area of violation",

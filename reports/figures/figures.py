@@ -13,7 +13,7 @@ import pandas as pd
 from reports.figures.cell import CellFigures, cell_figures
 from reports.figures.client_properties import client_properties
 from reports.figures.generator import GeneratorFigures, generator_figures
-from reports.figures.knobs import KnobRow, Limits, knob_rows, limits_of
+from reports.figures.knobs import KnobRow, Limits, batch_words, knob_rows, limits_of
 from reports.figures.measurements import measure
 from reports.figures.overview.overview import Overview, overview_of
 from reports.figures.price import Price, PricePoint, price_of_safety
@@ -69,6 +69,7 @@ class Figures:
     throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
     knobs: Mapping[str, tuple[KnobRow, ...]]
     knob_measures: tuple[str, ...]  # what is drawn of each knob
+    knob_batches: Mapping[str, str]  # by knob: whether records per batch tell why
     knob_limits: Limits
     sweep: SweepFigures | None
     effect_limits: RatioLimits
@@ -106,6 +107,7 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
         throughput_tells=tells,
         knobs=knobs,
         knob_measures=_knob_measures(capacity, has_throughput=tells),
+        knob_batches={knob: batch_words(rows) for knob, rows in knobs.items()},
         knob_limits=limits_of(knobs),
         sweep=sweep,
         effect_limits=sweep.limits if sweep else ratio_limits(()),

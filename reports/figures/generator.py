@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from reports.evidence.asked import achieved_ratio
+from reports.figures.told_columns import ToldColumns, told_columns
 from reports.judge.broker_cpu import still_warming
 from reports.judge.checks import PASS
 from reports.judge.figure_checks import ceiling_limit, ceiling_share, generator_ceiling_per_s
 from reports.judge.judged import Judged
 from reports.judge.noise import disturbance, host_noise
-from reports.read.model import CellFacts
+from reports.read.model import SCHEDULE_LAG, CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.records.cell import CellKind
 from runlog.records.load import Health
@@ -72,7 +73,7 @@ COLUMNS: Final[Sequence[Column[_Told]]] = (
         heading="schedule lag p99 ms",
         name="schedule_lag_us_p99",
         factor=1e-3,
-        of=lambda told: told.health.schedule_lag_us_p99,
+        of=lambda told: told.facts.latency[SCHEDULE_LAG].p99_us or told.health.schedule_lag_us_p99,
     ),
     Column(
         heading="lag max ms",
@@ -166,6 +167,7 @@ class GeneratorFigures:
     doubts: tuple[str, ...]  # of what it reached by itself
     certificates: tuple[Certificate, ...]
     rows: tuple[GeneratorRow, ...]
+    table: ToldColumns[float | None]  # of the rows, in the units of the headings
     shares: tuple[SharePoint, ...]
     limits: tuple[Limit, ...]  # above which a figure may be the client's
 
@@ -181,6 +183,7 @@ def generator_figures(judged: Sequence[Judged], certification: CertificationReco
         doubts=_doubts(certification),
         certificates=tuple(_certificate(one) for one in certification.certificates) if certification else (),
         rows=rows,
+        table=told_columns([column.heading for column in COLUMNS], [row.shown() for row in rows]),
         shares=_shares(rows),
         limits=(Limit(share=criteria.generator_cpu_share_max), Limit(share=criteria.generator_ceiling_share_max)),
     )

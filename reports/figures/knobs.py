@@ -12,6 +12,8 @@ from reports.read.model import CellFacts
 from runlog.records.cell import CellKind, CellRecord
 
 KNOBS = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
+_IDEMPOTENCE = "enable.idempotence"
+_ALIKE = 0.15  # share by which the largest batches may exceed the smallest
 _ROOM = 1.05  # of an axis beyond the largest value
 
 
@@ -49,7 +51,12 @@ class Limits:
 
 
 def settings_text(cell: Cell) -> str:
-    return " ".join(f"{name}={value}" for name, value in cell.record.knobs.items())
+    """The knobs, then what else tells two cells apart: what the sweep varies beyond them, and idempotence, which `acks`
+    may change. Empty without knobs."""
+    record = cell.record
+    others = (name for name in (*record.factors, _IDEMPOTENCE) if name not in record.knobs)
+    further = {name: value for name in others if (value := record.properties.get(name, record.factors.get(name)))}
+    return " ".join(f"{name}={value}" for name, value in {**record.knobs, **further}.items()) if record.knobs else ""
 
 
 def knob_rows(judged: Sequence[Judged], capacity: Mapping[str, float]) -> dict[str, tuple[KnobRow, ...]]:
@@ -68,6 +75,22 @@ def knob_rows(judged: Sequence[Judged], capacity: Mapping[str, float]) -> dict[s
         if len({row.value for row in rows}) > 1:
             result[knob] = tuple(sorted(rows, key=_by_value))
     return {knob: result[knob] for knob in (*KNOBS, *(k for k in result if k not in KNOBS)) if knob in result}
+
+
+def batch_words(rows: Sequence[KnobRow]) -> str:
+    """Whether the size of the batches says why the values of a knob differ. Empty where it is unknown."""
+    by_value: dict[str, list[float]] = {}
+    for row in rows:
+        if row.records_per_batch is not None:
+            by_value.setdefault(row.value, []).append(row.records_per_batch)
+    means = sorted(sum(own) / len(own) for own in by_value.values())
+    if not means:
+        return ""
+    low, high = f"{means[0]:.1f}", f"{means[-1]:.1f}"
+    if means[-1] <= means[0] * (1 + _ALIKE):
+        sizes = low if low == high else f"{low} to {high}"
+        return f"Records per batch are alike at all values ({sizes}): the reason for a difference is another one."
+    return f"Records per batch differ ({low} to {high}): that tells part of why."
 
 
 def limits_of(knobs: Mapping[str, Sequence[KnobRow]]) -> Limits:

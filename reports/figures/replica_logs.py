@@ -23,6 +23,8 @@ _BAR_PADDING: Final = 6
 _ROW_HEIGHT: Final = 30
 _COLOURS: Final = 6  # of the page's style
 _TICKS: Final = 4  # stretches between them
+_WHOLE_UP_TO: Final = 12  # times the longest removed stretch: that is 60 of the 720 units of width
+_AROUND: Final = 3  # stretches that are drawn on both sides of a short one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +91,11 @@ class _Axis:
 
     def bar(self, first: int, end: int, epoch: int, *, truncated: bool = False) -> Bar | None:
         """Of offsets [first, end); None where the axis has none of them."""
-        first, end = max(first, self.start), min(end, self.end)
-        if end <= first:
+        low, high = max(first, self.start), min(end, self.end)
+        if high <= low:
             return None
         scale = _WIDTH / max(1, self.end - self.start)
-        x, width = _LEFT + round((first - self.start) * scale, 2), round(max(_BAR_WIDTH_MIN, (end - first) * scale), 2)
+        x, width = _LEFT + round((low - self.start) * scale, 2), round(max(_BAR_WIDTH_MIN, (high - low) * scale), 2)
         words = "truncated" if truncated else f"epoch {epoch}"
         return Bar(
             x=x,
@@ -128,17 +130,28 @@ def _picture(facts: CellFacts, partition: int, events: Sequence[Truncated]) -> P
         offsets_y=below + 24,
         height=below + 36,
         caption=f"Partition {partition}: {removed:,} offsets were removed, the same offsets were given again by a "
-        f"later epoch. {'The head of the log is left out. ' if axis.start else ''}",
+        f"later epoch. {_left_out(axis, final)}",
     )
 
 
+def _left_out(axis: _Axis, final: Sequence[EpochRange]) -> str:
+    """What of the log is not drawn; with a blank at the end if anything is."""
+    end = max((item.end_offset for item in final), default=axis.end)
+    head = "The head of the log is not drawn. " if axis.start else ""
+    return head + (f"The log goes on to offset {end - 1:,}, which is not drawn. " if end > axis.end else "")
+
+
 def _axis(final: Sequence[EpochRange], events: Sequence[Truncated]) -> _Axis:
-    """The interesting part is around the truncation; the calm head of the log is cut off and the axis says so."""
+    """The whole log, if what was removed can still be seen in it. Else the part around the truncation: the caption says
+    what is not drawn."""
     longest = max(_length(event) for event in events)
     last = max(event.from_offset for event in events)
+    end = max([last, *(item.end_offset for item in final)])
+    if end <= _WHOLE_UP_TO * longest:
+        return _Axis(start=0, end=end)
     return _Axis(
-        start=max(0, min(event.to_offset for event in events) - 3 * longest),
-        end=min(max([last, *(item.end_offset for item in final)]), last + 3 * longest),
+        start=max(0, min(event.to_offset for event in events) - _AROUND * longest),
+        end=min(end, last + _AROUND * longest),
     )
 
 

@@ -7,6 +7,7 @@ for each setting. Shown by tests/reports/test_reports_page.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,13 @@ from runlog.records.codec import to_json
 
 _VALUES_MAX: Final = 8  # of one setting, on paper
 _NAMED_MAX: Final = 3  # cells of one value
+_GROUPS: Final = ("client", "topic", "workload", "broker", "cell")
+_FIRST: Final = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection", "batch.size", "linger.ms",
+                 "compression.type", "replication_factor", "min.insync.replicas", "partitions")  # fmt: skip
+_PLACES: Final = frozenset(
+    {("topic", "name"), ("cell", "seed"), ("client", "client.id"), ("client", "bootstrap.servers")}
+)
+_PLACE: Final = re.compile(r"listener|port|host|dir|voters|bootstrap|\bid$|cluster\.id|node\.id|broker\.id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +40,9 @@ class Settings:
     different: tuple[str, ...]
     rows: tuple[SettingsRow, ...]
     in_words: tuple[tuple[str, str], ...]  # the same as the rows: a setting that differs, and which cells have what
+    places: tuple[
+        tuple[str, str], ...
+    ]  # likewise of ports, names and seeds: no row has them, and no test is about them
 
 
 def settings_of(judged: Sequence[Judged]) -> Settings:
@@ -39,12 +50,13 @@ def settings_of(judged: Sequence[Judged]) -> Settings:
     flat = {cell.cell_id: _flat(cell) for cell in cells}
     shared: list[tuple[str, str]] = []
     different: list[str] = []
-    for name in sorted({name for values in flat.values() for name in values}):
+    places: list[str] = []
+    for name in sorted({name for values in flat.values() for name in values}, key=_order):
         found = {values.get(name, "–") for values in flat.values()}
         if len(found) == 1:
             shared.append((name, found.pop()))
         else:
-            different.append(name)
+            (places if _is_place(name) else different).append(name)
     rows = tuple(
         SettingsRow(
             cell_id=cell.cell_id,
@@ -56,7 +68,27 @@ def settings_of(judged: Sequence[Judged]) -> Settings:
     in_words = tuple(
         (name, _words([(row.title, row.values[place]) for row in rows])) for place, name in enumerate(different)
     )
-    return Settings(shared=tuple(shared), different=tuple(different), rows=rows, in_words=in_words)
+    return Settings(
+        shared=tuple(shared),
+        different=tuple(different),
+        rows=rows,
+        in_words=in_words,
+        places=tuple(
+            (name, _words([(cell.title, flat[cell.cell_id].get(name, "–")) for cell in cells])) for name in places
+        ),
+    )
+
+
+def _order(name: str) -> tuple[int, int, str]:
+    """What a reader asks for first: the client's settings, the knobs before the others; brokers and the cell last."""
+    group, _, setting = name.partition(": ")
+    return (_GROUPS.index(group), _FIRST.index(setting) if setting in _FIRST else len(_FIRST), name)
+
+
+def _is_place(name: str) -> bool:
+    """Where something runs and what it is called. It differs because clusters and topics are made anew."""
+    group, _, setting = name.partition(": ")
+    return (group, setting) in _PLACES or (group == "broker" and _PLACE.search(setting) is not None)
 
 
 def _words(column: Sequence[tuple[str, str]]) -> str:

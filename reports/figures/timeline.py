@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from reports.read.cell import Cell
 from runlog.records.fault import WAIT, FaultLine, FaultPhase
 
 # For plots and for the programs that read the file; the words beside the chart say the same.
 _NOT_TOLD = frozenset({"label", "colour", "took_us"})
+_COUNTED: Final = {"matched": "requests looked at", "acted": "requests acted on"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +76,24 @@ def _label(line: FaultLine) -> str:
 
 
 def _detail_text(detail: Mapping[str, object]) -> str:
-    """Facts of a fault in words: `name value; name value`, microseconds as seconds."""
-    told = []
-    for key, value in detail.items():
-        if key in _NOT_TOLD:
-            continue
-        if key.endswith("_us") and isinstance(value, int | float):
-            told.append(f"{key.removesuffix('_us').replace('_', ' ')} {value / 1e6:.2f} s")
-        elif isinstance(value, Mapping):
-            told.append(f"{key}: {', '.join(f'{name} {item}' for name, item in value.items())}")
-        elif isinstance(value, list | tuple):
-            told.append(f"{key} {', '.join(map(str, value))}")
-        else:
-            told.append(f"{key} {value}")
-    return "; ".join(told)
+    """Facts of a fault in words: `name value; name value`, microseconds as seconds. What holds nothing is left out."""
+    return "; ".join(text for key, value in detail.items() if key not in _NOT_TOLD and (text := _fact(key, value)))
+
+
+def _fact(key: str, value: object) -> str:
+    if isinstance(value, Mapping):
+        facts = [_inner(str(name), item) for name, item in value.items()]
+        return f"{key}: {', '.join(filter(None, facts))}" if any(facts) else ""
+    if isinstance(value, list | tuple):
+        return f"{key} {', '.join(map(str, value))}"
+    if key.endswith("_us") and isinstance(value, int | float):
+        return f"{key.removesuffix('_us').replace('_', ' ')} {value / 1e6:.2f} s"
+    return f"{_COUNTED.get(key, key)} {value}"
+
+
+def _inner(name: str, value: object) -> str:
+    """Inside of a fact: what is deeper stands in brackets."""
+    if isinstance(value, Mapping):
+        own = [f"{_COUNTED.get(key, key)} {item}" for key, item in value.items()]
+        return f"{name} ({', '.join(own)})" if own else ""
+    return f"{name} {value}"

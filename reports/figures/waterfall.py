@@ -1,20 +1,25 @@
 """Where the time of a record goes: the stages between its times, as waterfalls and their tables.
 
-The load processes counted these figures in the measured window (`outcome.health.stages`). Means add up, so the chart
-over all cells shows means. A percentile of the whole is not the sum of the percentiles of its parts. The charts of
-single cells show means and percentiles, so they mark the whole beside the parts. Pure.
+The load processes counted these figures in the measured window (`outcome.health.stages`). Four of them are also the
+latencies of the same records in the run log. Those come from the run log, whose bins are finer, so that a latency has
+one value on the whole page. Means add up, so the chart over all cells shows means. A percentile of the whole is not the
+sum of the percentiles of its parts. The charts of single cells show means and percentiles, so they mark the whole
+beside the parts. Pure.
 Shown by tests/reports/test_reports_waterfall.py.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from reports.evidence.asked import schedule_kind
 from reports.figures.sweep.behaviour import mean_record_queue_us
 from reports.judge.judged import Judged
-from reports.read.cell import Cell
+from reports.read.model import CORRECTED, END_TO_END, SCHEDULE_LAG, UNCORRECTED, Latency
+from runlog.quality.steadiness import CLOSED
 from runlog.records.cell import CellKind
 from runlog.records.load import StageFigures, Stages
 
@@ -52,6 +57,9 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
 }
 ACKED, POLLED = "to the acknowledgement", "to the reader"
 UNDER_FAULTS: Final = "under faults"
+CLOSED_LOOP: Final = "in a closed loop"
+_FROM: Final = {True: "From the hand-over", False: "From the intended time"}  # by whether there is no schedule
+_LABEL_WIDTH: Final = 40  # characters of a line beside the bars
 _UNSPLIT_SHARE_MAX: Final = 0.9
 
 
@@ -65,7 +73,8 @@ class Part:
 class Bar:
     """A stage in a chart, in milliseconds."""
 
-    label: str
+    label: str  # `|` ends a line
+    title: str
     stage: str
     start: float
     end: float
@@ -75,6 +84,7 @@ class Bar:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
     label: str
+    title: str
     whole: float  # ms
     n: int
 
@@ -102,6 +112,8 @@ class StageRow:
 class CellStages:
     rows: tuple[StageRow, ...]
     bars: Bars  # all levels on both ways
+    has_percentiles: bool  # among the bars
+    is_closed_loop: bool
     failed: int | None  # sends without an end: they are in no percentile
     unknown: int | None
 
@@ -124,11 +136,13 @@ class WayChart:
     name: str
     heading: str
     bars: Bars
+    undrawn: str  # which cells are only in the table, and why; empty if none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallFigures:
     charts: tuple[WayChart, ...]
+    without: tuple[str, ...]  # a sentence for each way that has no chart
     rows: tuple[MeanRow, ...]
     more: int  # bars of the longest chart that are in the table only
 
@@ -144,8 +158,30 @@ class Waterfall:
     n: int
 
 
-def _stages_of(cell: Cell) -> Stages:
-    return cell.record.outcome.health.stages or Stages()
+def _stages_of(item: Judged) -> Stages:
+    counted, latency = item.facts.cell.record.outcome.health.stages or Stages(), item.facts.latency
+    return replace(
+        counted,
+        schedule_lag=_as_in_the_log(counted.schedule_lag, latency[SCHEDULE_LAG]),
+        send_to_ack=_as_in_the_log(counted.send_to_ack, latency[UNCORRECTED]),
+        intended_to_ack=_as_in_the_log(counted.intended_to_ack, latency[CORRECTED]),
+        intended_to_poll=_as_in_the_log(counted.intended_to_poll, latency[END_TO_END]),
+    )
+
+
+def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigures | None:
+    """The latency of the same records. What counted other records (a load process died) keeps its own figures."""
+    if counted is None or counted.n != latency.n or latency.max_us is None:
+        return counted
+    return replace(
+        counted,
+        mean_us=latency.mean_us,
+        p50_us=latency.p50_us,
+        p90_us=latency.p90_us,
+        p99_us=latency.p99_us,
+        p999_us=latency.p999_us,
+        max_us=latency.max_us,
+    )
 
 
 def _us(stage: StageFigures | None, level: Level) -> float | None:
@@ -154,7 +190,7 @@ def _us(stage: StageFigures | None, level: Level) -> float | None:
 
 def waterfalls(item: Judged) -> list[Waterfall]:
     """Every level that the sample carries, on both ways."""
-    stages = _stages_of(item.facts.cell)
+    stages = _stages_of(item)
     queue_us = mean_record_queue_us(item.facts) or 0.0
     found = []
     for level in LEVELS:
@@ -203,11 +239,12 @@ def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
     for label, fall in labelled:
         if _says_nothing(fall):
             continue
-        at_us = 0.0
+        at_us, lines = 0.0, "|".join(textwrap.wrap(label, _LABEL_WIDTH, break_on_hyphens=False))
         for part in fall.parts:
             stages.append(
                 Bar(
-                    label=label,
+                    label=lines,
+                    title=label,
                     stage=part.series,
                     start=round(at_us / 1000, 4),
                     end=round((at_us + part.us) / 1000, 4),
@@ -215,16 +252,28 @@ def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
                 )
             )
             at_us += part.us
-        wholes.append(Whole(label=label, whole=round(fall.whole_us / 1000, 4), n=fall.n))
+        wholes.append(Whole(label=lines, title=label, whole=round(fall.whole_us / 1000, 4), n=fall.n))
     return Bars(stages=tuple(stages), wholes=tuple(wholes))
 
 
 def cell_stages(item: Judged) -> CellStages:
-    stages = _stages_of(item.facts.cell)
+    stages = _stages_of(item)
     measured = stages.by_name()
     rows = tuple(_stage_row(name, words, measured[name]) for name, words in STAGE_WORDS.items() if name in measured)
     bars = bars_of((f"{fall.level}, {fall.path}", fall) for fall in in_order(waterfalls(item)))
-    return CellStages(rows=rows, bars=bars, failed=stages.censored.failed, unknown=stages.censored.unknown)
+    return CellStages(
+        rows=rows,
+        bars=bars,
+        has_percentiles=any(not one.title.startswith(MEAN.name) for one in bars.wholes),
+        is_closed_loop=_is_closed_loop(item),
+        failed=stages.censored.failed,
+        unknown=stages.censored.unknown,
+    )
+
+
+def _is_closed_loop(item: Judged) -> bool:
+    """Then nothing is due at a time of its own: a record is due when it is handed over."""
+    return schedule_kind(item.facts.cell) == CLOSED
 
 
 def _stage_row(name: str, words: str, figures: StageFigures) -> StageRow:
@@ -239,16 +288,29 @@ def _stage_row(name: str, words: str, figures: StageFigures) -> StageRow:
 
 def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
     """Over all cells; without charts where nothing was measured."""
-    drawn = _over_cells(judged)
+    ways = _over_cells(judged)
+    drawn = [way for way in ways if way.is_drawn]
     return WaterfallFigures(
         charts=tuple(
-            WayChart(name=name, heading=heading, bars=bars)
-            for name, heading, falls in drawn
-            if (bars := bars_of(falls[:LABELS_MAX])).stages
+            WayChart(
+                name=way.name,
+                heading=way.heading,
+                bars=bars_of(way.falls[:LABELS_MAX]),
+                undrawn=_undrawn(way.unsplit) if way.unsplit else "",
+            )
+            for way in drawn
         ),
-        rows=tuple(_mean_row(heading, label, fall) for _, heading, falls in drawn for label, fall in falls),
-        more=max(0, *(len(falls) - LABELS_MAX for _, _, falls in drawn)) if drawn else 0,
+        without=tuple(f"{way.heading}: not drawn, because {_WHY_UNSPLIT}." for way in ways if not way.is_drawn),
+        rows=tuple(_mean_row(way.path, label, fall) for way in ways for label, fall in way.falls),
+        more=max(0, *(len(way.falls) - LABELS_MAX for way in ways)) if ways else 0,
     )
+
+
+_WHY_UNSPLIT: Final = "of most cells nearly the whole time is in one stage that could not be split"
+
+
+def _undrawn(titles: Sequence[str]) -> str:
+    return f"Not drawn, because nearly all of its time could not be split (the table has it): {'; '.join(titles)}."
 
 
 def _mean_row(heading: str, label: str, fall: Waterfall) -> MeanRow:
@@ -265,16 +327,46 @@ def in_order(falls: Sequence[Waterfall]) -> list[Waterfall]:
     return [fall for path in (ACKED, POLLED) for fall in falls if fall.path == path and len(fall.parts) > 1]
 
 
-def _over_cells(judged: Sequence[Judged]) -> list[tuple[str, str, list[tuple[str, Waterfall]]]]:
-    """Name, heading and bars of each chart over cells. Cells under faults have charts of their own: seconds without a
-    leader would flatten the milliseconds of the others."""
-    undisturbed = [item for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """The bars of one chart over cells, by title."""
+
+    name: str
+    path: str
+    heading: str
+    falls: Sequence[tuple[str, Waterfall]]
+
+    @property
+    def unsplit(self) -> list[str]:
+        return [title for title, fall in self.falls if _says_nothing(fall)]
+
+    @property
+    def is_drawn(self) -> bool:
+        """A chart of the few bars that happen to say something would be missing most of its cells."""
+        return 2 * len(self.unsplit) < len(self.falls)
+
+
+def _over_cells(judged: Sequence[Judged]) -> list[_Way]:
+    """Cells under faults have charts of their own, and so have closed loops: seconds without a leader, and the queue
+    that a ceiling makes, would flatten the milliseconds of the others."""
     faulted = [item for item in judged if item.facts.cell.kind is CellKind.CHAOS]
-    found = []
-    for name, path in (("acked", ACKED), ("polled", POLLED)):
-        found.append((name, path, _means(undisturbed, path)))
-        found.append((f"{name}-under-faults", f"{path}, {UNDER_FAULTS}", _means(faulted, path)))
-    return [chart for chart in found if chart[2]]
+    calm = [item for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
+    groups = (
+        ("", "", False, [item for item in calm if not _is_closed_loop(item)]),
+        ("-under-faults", f", {UNDER_FAULTS}", False, faulted),
+        ("-closed-loop", f", {CLOSED_LOOP}", True, [item for item in calm if _is_closed_loop(item)]),
+    )
+    ways = [
+        _Way(
+            name=f"{name}{suffix}",
+            path=f"{path}{words}",
+            heading=f"{_FROM[is_closed]} {path}{words}",
+            falls=_means(items, path),
+        )
+        for name, path in (("acked", ACKED), ("polled", POLLED))
+        for suffix, words, is_closed, items in groups
+    ]
+    return [way for way in ways if way.falls]
 
 
 def _means(judged: Sequence[Judged], path: str) -> list[tuple[str, Waterfall]]:

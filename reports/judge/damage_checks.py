@@ -105,7 +105,7 @@ def _never(kind: str, facts: CellFacts, configuration: Configuration, usable: bo
     ):
         return Check(name=name, result=INCONCLUSIVE, reason=f"damage was to be shown, but none was {title}")
     if not observed:
-        return Check(name=name, result=PASS, reason=f"none {title}")
+        return Check(name=name, result=PASS, reason=f"did not happen: {title}")
     examples = facts.findings[kind].examples if kind in facts.findings else ()
     reason = f"{observed} {title} ({ruling.lawful}: {ruling.reason})" + (f": {examples[0]}" if examples else "")
     if ruling.lawful == LAWFUL:

@@ -42,8 +42,8 @@ LEVELS: Final[Mapping[str, str]] = {
     "mean": "mean of the acknowledged", "max": "maximum of the acknowledged",
 }  # fmt: skip
 RECOVERY_TIMES: Final[Mapping[str, str]] = {
-    "detect_ms": "from the first fault until somebody acted on it",
-    "elect_ms": "from the first fault until another leader led",
+    "detect_ms": "from the end of a process by a fault, else from the first fault, until somebody acted on it",
+    "elect_ms": "from the end of a process by a fault, else from the first fault, until another leader led",
     "first_ack_ms": "from the first fault until the first acknowledgement after the silence",
     "recover_ms": "from the first fault until the rate was back for good",
 }

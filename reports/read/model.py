@@ -307,14 +307,19 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """From the first fault on. None: it did not happen, or nobody could see it."""
+    """From the first fault on; detection and election from the fault that ended a process, if a later one did. None: it
+    did not happen, or nobody could see it."""
 
     fault: str
     fault_us: int
+    process_fault: str = ""  # the later fault that ended a process
+    process_fault_us: int | None = None
     detect_us: int | None = None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
     elect_us: int | None = None  # until another leader led
     first_ack_us: int | None = None  # until the first acknowledgement after the longest silence that the fault began
     recover_us: int | None = None  # until the rate of acknowledgements was back, for good
+    has_stopped: bool = False  # acknowledgements paused for two buckets of time or longer
+    has_fallen: bool = False  # the rate over a second fell below the service level
     area_record_seconds: float | None = None  # records not acknowledged in time, over the time that they were not
     service_level_records_per_s: float | None = None  # what counts as back
 

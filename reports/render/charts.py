@@ -13,6 +13,7 @@ import altair as alt
 
 from reports.figures.over_time import LATENCIES, LATENCIES_UNACKNOWLEDGED
 from reports.read.cell import Json
+from reports.render.point_names import point_names
 
 _SERIES = ["asked", "sent", "acked", "received"]
 _CURVES = ["corrected", "uncorrected", "end to end"]
@@ -47,11 +48,16 @@ def _same_for_all_runs() -> Mapping[str, Json]:
         "price": _price("throughput, records/s", from_nought=False),
         "price_at_ceilings": _price("capacity, records/s", from_nought=True),
     }
-    return {name: chart.to_dict(validate=False) for name, chart in charts.items()}
+    made: dict[str, Json] = {name: chart.to_dict(validate=False) for name, chart in charts.items()}
+    for name in ("price", "price_at_ceilings"):
+        for layer in made[name]["layer"]:
+            if layer["encoding"].get("color", {}).get("field") == "safety":
+                layer["encoding"]["color"]["scale"]["range"] = "safety"  # by name: the page's theme has the colours
+    return made
 
 
 def _seconds(title: str | None = None, *, labels: bool = False) -> Chart:
-    axis = alt.Axis(title=title, labels=labels, ticks=labels, format="~g")
+    axis = alt.Axis(title=title, labels=labels, ticks=labels, format="~f")
     return alt.X("t:Q", axis=axis, scale=alt.Scale(nice=False, zero=False))
 
 
@@ -141,7 +147,7 @@ def _isr() -> Chart:
 
 def _lanes(data: str, title: str, color: Chart, *, bottom: bool) -> Chart:
     lane = alt.Y("lane:N", title=title, sort=None, axis=alt.Axis(ticks=False, domain=False))
-    x = _seconds("seconds since the cell began; shift + wheel zooms, drag moves", labels=True) if bottom else _seconds()
+    x = _seconds("seconds since the cell began", labels=True) if bottom else _seconds()
     bars = (
         alt.Chart(alt.NamedData(data))
         .mark_bar(height=13)
@@ -233,7 +239,9 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
         .mark_rule(style="interval")
         .encode(x="rate_low:Q", x2="rate_high:Q", y="p99:Q")
     )
-    return alt.layer(front, bars, across, points).properties(height=300, width=600)
+    base = alt.Chart(alt.NamedData("price"))
+    names = point_names(base, alt.X("rate:Q"), alt.Y("p99:Q"), across="rate", order="p99", turns=(14, 4, -8), dx=8)
+    return alt.layer(front, bars, across, points, names).properties(height=300, width=600)
 
 
 def _sweep(field: str, title: str, limit: float) -> Chart:

@@ -12,8 +12,7 @@ from markupsafe import Markup
 
 from reports.figures.definitions import DEFINITIONS
 from reports.figures.figures import Figures
-from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS
-from reports.figures.sweep.figures import BEHAVIOUR
+from reports.figures.generator import CERTIFICATE_COLUMNS
 from reports.figures.sweep.observations import MARGIN, MEASURES
 from reports.figures.waterfall import SERIES
 from reports.judge.anomalies import ANOMALIES
@@ -75,7 +74,6 @@ def render(figures: Figures) -> str:
             signs=SIGNS,
             front=figures.overview,
             generator=figures.generator,
-            generator_columns=[column.heading for column in COLUMNS],
             certificate_columns=[column.heading for column in CERTIFICATE_COLUMNS],
             search=figures.search,
             waterfall=figures.waterfall,
@@ -84,14 +82,15 @@ def render(figures: Figures) -> str:
             analysis=figures.sweep,
             measures=MEASURES,
             margin=f"{MARGIN * 100:.0f} %",
-            behaviour_columns=[heading for heading, _ in BEHAVIOUR.values()],
             cells=figures.cells,
+            names={suite.cell.id: suite.name for suite in figures.suites.cells},
             charts=charts,
             kinds=PREDICTED_KINDS,
             price=figures.price_drawn,
             price_at_ceilings=figures.price.at_ceilings,
             price_without=figures.price.without,
             knob_measures=figures.knob_measures,
+            knob_batches=figures.knob_batches,
             sweep=figures.knobs,
             anomalies=ANOMALIES,
             typical=TYPICAL,

@@ -151,12 +151,19 @@ def _limit() -> Schema:
 
 
 def _recovery() -> Schema:
-    times = ("detect_us", "elect_us", "first_ack_us", "recover_us")
+    since = {
+        "detect_us": "process_fault, else from the fault",
+        "elect_us": "process_fault, else from the fault",
+        "first_ack_us": "the fault",
+        "recover_us": "the fault",
+    }
     return _closed(
         {
             "fault": _TEXT,
             "fault_us": {"type": "integer"},
-            **{name: _about(_NUMBER_OR_NULL, "from the fault on; null: not seen") for name in times},
+            "process_fault": _about(_TEXT, "the later fault that ended a process; empty if the first did, or none"),
+            "process_fault_us": _NUMBER_OR_NULL,
+            **{name: _about(_NUMBER_OR_NULL, f"from {what} on; null: not seen") for name, what in since.items()},
             "area_record_seconds": _NUMBER_OR_NULL,
             "service_level_records_per_s": _NUMBER_OR_NULL,
         }

@@ -50,26 +50,27 @@ def _generator() -> Chart:
 
 def _waterfall() -> Chart:
     """Stacked bars of the stages with the whole as a tick; page.js gives the words on the left their room."""
-    y = alt.Y("label:N", title=None, sort=None, axis=alt.Axis(ticks=False, domain=False))
+    lines = alt.Axis(ticks=False, domain=False, labelExpr="split(datum.label, '|')")
+    y = alt.Y("label:N", title=None, sort=None, axis=lines)
     stages = (
         alt.Chart(alt.NamedData("stages"))
         .mark_bar(height=12)
         .encode(
-            x=alt.X("start:Q", title="milliseconds since the record was due", axis=alt.Axis(format=",~r", tickCount=6)),
+            x=alt.X("start:Q", title="milliseconds", axis=alt.Axis(format=",~r", tickCount=6)),
             x2="end:Q",
             y=y,
             color=alt.Color(
                 "stage:N", scale=alt.Scale(domain=list(STAGES)), legend=alt.Legend(title=None, symbolType="square")
             ),
-            tooltip=["label:N", "stage:N", alt.Tooltip("ms:Q", format=",.3f")],
+            tooltip=["title:N", "stage:N", alt.Tooltip("ms:Q", format=",.3f")],
         )
     )
     wholes = (
         alt.Chart(alt.NamedData("wholes"))
         .mark_tick(style="whole", thickness=2, height=18)
-        .encode(x="whole:Q", y=y, tooltip=["label:N", alt.Tooltip("whole:Q", title="measured whole, ms"), "n:Q"])
+        .encode(x="whole:Q", y=y, tooltip=["title:N", alt.Tooltip("whole:Q", title="measured whole, ms"), "n:Q"])
     )
-    return alt.layer(stages, wholes).properties(height=alt.Step(20), width=500)
+    return alt.layer(stages, wholes).properties(height=alt.Step(28), width=500)
 
 
 def _trace() -> Chart:

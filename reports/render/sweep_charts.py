@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 
 from reports.read.cell import Json
+from reports.render.point_names import point_names
 
 Chart = Any  # Altair's chart classes share no useful base type
 _JUDGEMENTS = ["better", "worse", "negligible", "not clear"]
@@ -20,6 +21,7 @@ _LABELS = {
     "interactions": {"data": "interactions", "field": "pair", "limit": 260},
     "surface": {"data": "surface", "field": "lane", "limit": 250},
 }
+_BESIDE = (-10, 12, -21, 23)  # pixels
 _FRONT = ["on the front", "beaten by another"]
 
 
@@ -102,7 +104,7 @@ def _interactions() -> Chart:
 def _surface(title: str, *, log: bool) -> Chart:
     """Cost to the right, what may be lost downwards: one point a configuration."""
     base = alt.Chart(alt.NamedData("surface"))
-    scale = alt.Scale(type="log", nice=False, padding=14) if log else alt.Scale(zero=False, padding=14)
+    scale = alt.Scale(type="log", nice=False, padding=20) if log else alt.Scale(zero=False, padding=20)
     x = alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(format="~s" if not log else "~g", tickCount=4))
     y = alt.Y(
         "lane:N",
@@ -118,4 +120,5 @@ def _surface(title: str, *, log: bool) -> Chart:
         color=alt.Color("front:N", scale=alt.Scale(domain=_FRONT), title=None),
         tooltip=["title:N", "settings:N", "figure:N", "damage:N", alt.Tooltip("share:Q", title="on the front, share")],
     )
-    return alt.layer(bars, points).properties(height=alt.Step(58), width=220)
+    names = point_names(base, x, y, across="x", order="x", lane=["lane"], turns=_BESIDE, dx=-5)
+    return alt.layer(bars, points, names).properties(height=alt.Step(62), width=220)

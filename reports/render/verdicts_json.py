@@ -183,6 +183,8 @@ def _recovery(found: Recovery | None) -> RecoveryRecord | None:
     return RecoveryRecord(
         fault=found.fault,
         fault_us=found.fault_us,
+        process_fault=found.process_fault,
+        process_fault_us=found.process_fault_us,
         detect_us=found.detect_us,
         elect_us=found.elect_us,
         first_ack_us=found.first_ack_us,

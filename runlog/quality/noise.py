@@ -13,6 +13,7 @@ from runlog.records.stats import HOST, HostFigure, Resources, StatsSample
 
 FOREIGN_SHARE: Final = HostFigure.FOREIGN_SHARE
 STEAL_SHARE: Final = HostFigure.STEAL_SHARE
+DISTURBED: Final = "disturbed host"  # how the reason begins
 
 
 def means(samples: Iterable[StatsSample], window_us: tuple[int, int] | None) -> dict[str, float]:
@@ -33,6 +34,12 @@ def host_values(samples: Iterable[StatsSample], window_us: tuple[int, int] | Non
     return found
 
 
+def others_share(samples: Iterable[StatsSample], window_us: tuple[int, int]) -> float:
+    """Of all cores in the window: other programs and other guests of the machine. 0 if nothing was recorded."""
+    found = means(samples, window_us)
+    return found.get(FOREIGN_SHARE, 0.0) + found.get(STEAL_SHARE, 0.0)
+
+
 def disturbance_of(samples: Iterable[StatsSample], window_us: tuple[int, int], criteria: Criteria) -> str:
     """Why the host was not the cell's own; empty if it was, or if nothing was recorded.
 
@@ -45,4 +52,4 @@ def disturbance_of(samples: Iterable[StatsSample], window_us: tuple[int, int], c
         reasons.append(f"other programs took {foreign:.0%} of all cores")
     if stolen > criteria.steal_share_max:
         reasons.append(f"other guests of the machine took {stolen:.0%}")
-    return f"disturbed host: {' and '.join(reasons)} in the measured window" if reasons else ""
+    return f"{DISTURBED}: {' and '.join(reasons)} in the measured window" if reasons else ""

@@ -187,10 +187,13 @@ class PredictedDamage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryRecord:
-    """Times from the first fault on; null: not seen."""
+    """Times from the first fault on, those of detection and election from process_fault if there is one; null: not
+    seen."""
 
     fault: str
     fault_us: int  # since the run's zero of time
+    process_fault: str = ""  # the later fault that ended a process; empty if the first one did, or none
+    process_fault_us: int | None = None
     detect_us: int | None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
     elect_us: int | None  # until another leader led
     first_ack_us: int | None  # until the first acknowledgement after the longest silence that the fault began

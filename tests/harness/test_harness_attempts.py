@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.run.attempts import RepeatAllowance, backlog, put_aside, unsteady, why_again
+from harness.run.attempts import DisturbedCells, RepeatAllowance, backlog, put_aside, unsteady, why_again
 from runlog.files.json_lines import JsonlWriter
 from runlog.files.paths import cell_directory, events_path
 from runlog.streams.parquet import read_stream, write_part
@@ -133,3 +133,20 @@ def test_repeats_are_bounded_for_the_whole_run_by_what_they_took() -> None:
     assert not slow.has_room_for(100)
     assert RepeatAllowance([3_000] * 30, 0.1).words() == " (0 of at most 9 s for repeats are used)"
     assert RepeatAllowance([3_000] * 30, 0.0).words() == "", "nothing of a bound that is nothing"
+
+
+def test_only_the_first_disturbed_cell_has_a_line_and_the_others_a_count_at_the_end(tmp_path: Path) -> None:
+    """28 lines of the same kind buried the progress of a demo on a busy host."""
+    found = DisturbedCells()
+    for cell_id, share in (("a", 0.41), ("b", 0.02), ("c", 0.69)):
+        cell_directory(tmp_path, cell_id).mkdir(parents=True)
+        samples = JsonlWriter(events_path(tmp_path, cell_id, "stats"))
+        samples.append(
+            {"t_us": 2_000_000, "source": "host", "name": "resources", "values": {"foreign_share": share}}
+        )  # fmt: skip
+        samples.close()
+    told = [found.ended(tmp_path, cell_id, WINDOW_US) for cell_id in "abc"]
+    assert told == ["a: disturbed host: other programs took 41% of all cores in the measured window; "
+                    "it stays and is marked", "", ""]  # fmt: skip
+    assert found.words() == "2 of 3 cells were disturbed by the host: others took 41% to 69% of all cores"
+    assert found.ended(tmp_path, "d", None) == "", "nothing was measured"

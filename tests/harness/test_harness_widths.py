@@ -173,6 +173,31 @@ def test_limits_doubts_and_what_to_run_fit_and_lose_no_word(width: int, monkeypa
     assert "…" not in words
 
 
+def test_sentences_are_wrapped_in_a_pipe_too_and_lines_to_copy_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence, line = "Clear choice: " + "this and that " * 30, "ssl.keystore.location=" + "/a" * 90
+    verdicts = _verdicts(reading={"recommendation": [sentence], "properties": line})
+    reporting.print_verdicts(verdicts, Path("/r/report.html"))
+    told = capsys.readouterr().out.splitlines()
+    assert f"    {line}" in told
+    said = told[told.index("what to run:") + 1 : told.index(f"    {line}")]
+    assert max(map(len, said)) <= 120
+    assert " ".join(" ".join(said).split()) == sentence.strip()
+
+
+def test_where_ceilings_stand_and_what_was_disturbed_is_said_beside_the_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cells = [
+        {"cell_id": "sweep-a", "kind": "sweep", "verdict": "pass", "capacity_records_per_s": 9.0, "lost": 0},
+        {"cell_id": "ceiling-a", "kind": "ceiling", "verdict": "pass", "capacity_records_per_s": 9.0, "lost": 0,
+         "notes": ["disturbed host: other programs took 45% of all cores in the measured window"]},
+    ]  # fmt: skip
+    reporting.print_verdicts(_verdicts(cells=cells), Path("/r/report.html"))
+    told = capsys.readouterr().out
+    assert "1 of the 2 cells are ceilings: their figures stand in the column capacity" in told
+    assert "disturbed by other programs on the host: 1 of 2 cells (ceiling-a)" in told
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_confirm_says_fits(width: int) -> None:
     told = {"value": 1_234_567.0, "low": 1_034_567.0, "high": 1_434_567.0}

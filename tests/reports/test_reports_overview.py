@@ -47,6 +47,7 @@ def test_the_forest_has_a_row_for_each_setting_with_its_interval() -> None:
     assert slow.low is not None
     assert slow.high is not None
     assert forest.columns[0].one < slow.low < slow.at < slow.high
+    assert all(len(column.ticks) >= 2 for column in forest.columns), "one named tick is no scale"
     assert rows["acks=1"].risk == "may lose records"
     assert rows["linger.ms=50"].risk == ""
 

@@ -17,6 +17,7 @@ from reports.figures.settings import settings_of
 from reports.figures.story import story_steps
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
+from reports.read.cell import Cell
 from reports.read.model import Basis, Latency
 from reports.render.page import render
 from tests.reports.cells import changed, document_of
@@ -240,3 +241,23 @@ def test_a_setting_that_differs_names_the_cells_of_its_rarer_values() -> None:
     sweep = [cell_facts({"linger.ms": value}, p99_us=9_000, repetition=n) for n in (1, 2) for value in ("5", "50", "5")]
     (one,) = [words for name, words in settings_of(judged_facts(sweep)).in_words if name == "client: linger.ms"]
     assert one == "50 in linger.ms=50; 5 in the others"
+
+
+def test_settings_that_a_test_is_about_come_first_and_ports_stand_apart() -> None:
+    sweep = [
+        cell_facts({"linger.ms": value, "acks": acks}, p99_us=9_000) for value, acks in (("5", "1"), ("50", "all"))
+    ]
+    ports = (
+        {"listeners": "INTERNAL://127.0.0.1:1", "log.flush": "a"},
+        {"listeners": "INTERNAL://127.0.0.1:2", "log.flush": "b"},
+    )
+    made = [replace(item, cell=_with_broker(item.cell, own)) for item, own in zip(sweep, ports, strict=True)]
+    found = settings_of(judged_facts(made))
+    assert found.different[0] == "client: acks"
+    assert "broker: log.flush" in found.different
+    assert [name for name, _ in found.places if name.startswith("broker")] == ["broker: listeners"]
+
+
+def _with_broker(cell: Cell, broker: dict[str, str]) -> Cell:
+    effective = replace(cell.record.outcome.effective, broker=broker)
+    return replace(cell, record=replace(cell.record, outcome=replace(cell.record.outcome, effective=effective)))

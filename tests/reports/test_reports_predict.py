@@ -220,6 +220,18 @@ def test_the_journal_decides_whether_a_batch_was_appended_twice() -> None:
     assert intervals(cell(events=journal, wire=wire), "duplicated") == [(110, 120)]
 
 
+def test_more_responses_are_withheld_than_the_fault_dropped_and_the_prediction_says_why() -> None:
+    """The fault had acted on 8 and 12 were withheld: the others were in flight on connections that ended with those."""
+    wire = (
+        exchange(1, 7, "dropped", 100, connection=1), exchange(2, 8, "dropped", 110, connection=1),
+        exchange(3, 9, "dropped", 120, connection=2),
+    )  # fmt: skip
+    told = predict(cell(wire=wire)).how["duplicated"]
+    assert "3 Produce request(s)" in told
+    assert "2 connection(s) ended with a dropped response, and 1 more request(s) were in flight behind those" in told
+    assert "connection" not in predict(cell(wire=wire[1:])).how["duplicated"]
+
+
 def test_a_dropped_response_with_an_error_was_no_append() -> None:
     wire = (exchange(1, 7, "dropped", 100, error_code=19), exchange(2, 7, "delivered", 100))
     assert intervals(cell(wire=wire), "duplicated") == []

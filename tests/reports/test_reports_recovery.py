@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from reports.evidence.recovery import recovery
+from reports.figures.recovery_words import recovery_sentences
 from reports.read.model import Recovery
 from tests.reports.cells import make_cell
 
@@ -20,11 +22,17 @@ def rates(*parts: tuple[int, float]) -> pd.DataFrame:
     return pd.DataFrame({"t_us": [number * SLOT_US for number in range(len(acked))], "acked": acked})
 
 
-def figures(slots: pd.DataFrame, *events: dict[str, Any], faults: bool = True) -> Recovery | None:
+def figures(
+    slots: pd.DataFrame, *events: dict[str, Any], faults: bool = True, kinds: Mapping[str, int] | None = None
+) -> Recovery | None:
+    """`kinds`: when each fault began."""
     end_us = len(slots) * SLOT_US
-    fault = {"t_us": FAULT_US, "id": "f", "kind": "kill", "target": "leader", "phase": "applied"}
+    lines = tuple(
+        {"t_us": t_us, "id": kind, "kind": kind, "target": "leader", "phase": "applied"}
+        for kind, t_us in (kinds or {"kill": FAULT_US}).items()
+    )
     document = {"topic": {"name": "t"}, "outcome": {"measure_start_us": 0, "measure_end_us": end_us}}
-    cell = make_cell(cell_id="c", document=document, events=events, faults=(fault,) if faults else ())
+    cell = make_cell(cell_id="c", document=document, events=events, faults=lines if faults else ())
     return recovery(cell, slots, SLOT_US)
 
 
@@ -52,6 +60,49 @@ def test_an_outage_with_an_election() -> None:
     # 3 s at 1,000 records a second pile up to 3,000: 4,500 record-seconds, and less while they are worked off.
     assert found.area_record_seconds is not None
     assert 4_500 <= found.area_record_seconds <= 7_000
+
+
+def test_an_election_counts_from_the_death_of_the_leader_and_not_from_an_earlier_fault() -> None:
+    """Links were cut at 2 s and the leader was killed at 3 s: a reader took 2.4 s for the time of a fail-over."""
+    slots = rates((100, 3), (0, 2), (300, 1), (100, 4))
+    events = (leader(500_000, 1, 4), leader(4_400_000, 2, 5))
+    found = figures(slots, *events, kinds={"link_cut": FAULT_US, "kill": 3_000_000})
+    assert found is not None
+    assert (found.fault, found.process_fault, found.process_fault_us) == (
+        "link_cut on leader",
+        "kill on leader",
+        3_000_000,
+    )
+    assert (found.detect_us, found.elect_us) == (1_400_000, 1_400_000)
+    assert found.first_ack_us == 3_000_000, "the silence counts from the first fault, which may have begun it"
+
+
+def told(slots: pd.DataFrame, *events: dict[str, Any], **more: Any) -> str:
+    cell = make_cell(cell_id="c", document={"outcome": {"started_us": 0}})
+    return " ".join(recovery_sentences(cell, figures(slots, *events, **more)))
+
+
+def test_each_time_says_from_which_event_it_counts() -> None:
+    events = (leader(500_000, 1, 4), leader(4_400_000, 2, 5))
+    text = told(rates((100, 3), (0, 2), (300, 1), (100, 4)), *events, kinds={"link_cut": FAULT_US, "kill": 3_000_000})
+    assert "After kill on leader at second 3.00: detected after 1.40 s, new leader after 1.40 s." in text
+    assert "After link_cut on leader at second 2.00: acknowledgements paused, and the first came after 3.00 s;" in text
+    assert "900 acknowledged records/s. That is a threshold, 90%" in text
+
+
+def test_what_did_not_happen_is_a_sentence() -> None:
+    calm = told(rates((100, 6)))
+    assert "the cluster saw nothing that it had to act on" in calm
+    assert "acknowledgements never paused; the rate stayed at the service level." in calm
+    for_good = told(rates((100, 2), (0, 4)))
+    assert "none came again before the load ended; service was not back when the load ended, area" in for_good
+
+
+def test_an_election_before_the_kill_is_that_of_the_first_fault() -> None:
+    events = (leader(500_000, 1, 4), leader(2_400_000, 2, 5))
+    found = figures(rates((100, 2), (0, 3), (100, 4)), *events, kinds={"link_cut": FAULT_US, "kill": 3_000_000})
+    assert found is not None
+    assert (found.process_fault, found.elect_us) == ("", 400_000)
 
 
 def test_an_outage_without_an_election_ends_with_the_silence() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from reports.figures.replica_logs import pictures
@@ -75,3 +76,20 @@ def test_the_picture_of_replica_logs_is_of_the_cells_own_topic() -> None:
     (picture,) = pictures(CellFacts(cell=both, epochs=epochs))
     assert (picture.partition, [row.name for row in picture.rows]) == (1, ["broker 2, before", "final log"])
     assert pictures(CellFacts(cell=cell({**TRUNCATED, "topic": "other"}), epochs=epochs)) == []
+
+
+def test_the_picture_draws_the_whole_log_or_says_what_is_not_drawn() -> None:
+    """A log of 15,948 records ended in its picture at 13,364, and nothing said so."""
+    gone = {**TRUNCATED, "from_offset": 7_208, "to_offset": 5_156}
+    epochs = (
+        EpochRange(partition=1, leader_epoch=0, first_offset=0, end_offset=5_156),
+        EpochRange(partition=1, leader_epoch=1, first_offset=5_156, end_offset=15_948),
+    )
+    (picture,) = pictures(CellFacts(cell=cell(gone), epochs=epochs))
+    assert [picture.ticks[0].offset, picture.ticks[-1].offset] == [0, 15_948]
+    assert "not drawn" not in picture.caption
+    long = (epochs[0], replace(epochs[1], end_offset=90_000))
+    (picture,) = pictures(CellFacts(cell=cell(gone), epochs=long))
+    assert picture.ticks[-1].offset == 13_364
+    assert "The log goes on to offset 89,999, which is not drawn." in picture.caption
+    assert picture.rows[-1].bars[-1].label == "offsets 5,156 to 89,999, leader epoch 1, kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reports.figures.knobs import knob_rows
+from reports.figures.knobs import batch_words, knob_rows
 from reports.figures.timeline import timeline_steps
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
@@ -81,3 +81,25 @@ def test_a_fault_without_effect_never_reads_as_a_proof() -> None:
     for last, proof in ((silent, "had no effect"), ({**silent, "detail": {"why": "gone"}}, "had no effect: why gone")):
         (step,) = timeline_steps(cells.changed(facts().cell, faults=(begun, last)))
         assert (step.proof, step.proved) == (proof, False)
+
+
+def test_counters_of_links_are_words_and_links_without_any_are_left_out() -> None:
+    """A page showed `links: client-1 {'matched': 20, 'acted': 3}, client-2 {}`."""
+    links = {"client-1": {"matched": 20, "acted": 3}, "client-2": {}}
+    proved = line("f", "kafka_drop_response", "client->all", "proved", 2_000, acted=3, links=links)
+    made = facts().cell
+    (step,) = timeline_steps(cells.changed(made, faults=(line("f", "x", "y", "applied", 1_000), proved)))
+    assert step.proof == "requests acted on 3; links: client-1 (requests looked at 20, requests acted on 3)"
+    idle = line("f", "x", "y", "proved", 2_000, links={"client-2": {}})
+    (step,) = timeline_steps(cells.changed(made, faults=(line("f", "x", "y", "applied", 1_000), idle)))
+    assert step.proof == "proved"
+
+
+def test_records_per_batch_are_named_as_a_reason_only_where_they_differ() -> None:
+    rows = knob_rows([sweep_cell("base", "", {}), sweep_cell("linger-50", "linger.ms", {"linger.ms": "50"})], {})
+    base, changed = rows["linger.ms"]
+    alike = [replace(base, records_per_batch=3.0), replace(changed, records_per_batch=3.1)]
+    assert batch_words(alike).startswith("Records per batch are alike at all values (3.0 to 3.1)")
+    differ = [replace(base, records_per_batch=3.0), replace(changed, records_per_batch=6.7)]
+    assert batch_words(differ) == "Records per batch differ (3.0 to 6.7): that tells part of why."
+    assert batch_words([replace(base, records_per_batch=None)]) == ""

@@ -26,6 +26,7 @@ from reports.figures.waterfall import (
 )
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
+from reports.read.model import CORRECTED, Latency
 from reports.render.csv_tables import STAGES as HEADER
 from reports.render.csv_tables import stage_rows
 from tests.reports.cells import changed, document_of
@@ -33,7 +34,15 @@ from tests.reports.synthetic_run import STAGES, stage
 from tests.reports.test_reports_verdict import facts
 
 
-def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str = "c", kind: str = "sweep") -> Judged:
+def item(
+    stages: dict[str, Any],
+    *,
+    queue_ms: float | None = None,
+    cell_id: str = "c",
+    kind: str = "sweep",
+    title: str = "one title",
+    schedule: str = "",
+) -> Judged:
     own = facts(kind=kind)
     outcome = {**document_of(own.cell)["outcome"], "health": {"stages": stages}}
     stats: tuple[dict[str, Any], ...] = ()
@@ -55,7 +64,9 @@ def item(stages: dict[str, Any], *, queue_ms: float | None = None, cell_id: str 
             }
             for at_us, count, sum_ms in totals
         )  # fmt: skip
-    document = {**document_of(own.cell), "outcome": outcome, "title": "one title"}
+    document = {**document_of(own.cell), "outcome": outcome, "title": title}
+    if schedule:
+        document["workload"] = {**document["workload"], "schedule": {"kind": schedule}}
     cell = changed(own.cell, cell_id=cell_id, document=document, stats=stats)
     one = replace(own, cell=cell)
     return Judged(facts=one, verdict=judge(one))
@@ -101,6 +112,21 @@ def test_the_queue_of_batches_is_not_that_of_records() -> None:
     assert QUEUE not in parts(fall(replace(blind, facts=replace(blind.facts, cell=cell)), ACKED))
 
 
+def test_a_latency_has_one_value_in_all_tables() -> None:
+    """The load processes' bins are coarser than those of the analysis: two values stood under one name."""
+    counted = item(STAGES)
+    fine = Latency(
+        n=STAGES["intended_to_ack"]["n"], mean_us=2_500.0, max_us=9_100,
+        quantiles={"p50": 2_490.0, "p90": 4_900.0, "p99": 8_950.0, "p999": None},
+    )  # fmt: skip
+    own = replace(counted, facts=replace(counted.facts, latency={**counted.facts.latency, CORRECTED: fine}))
+    row = next(one for one in cell_stages(own).rows if one.stage == "intended_to_ack")
+    assert row.us == (fine.mean_us, fine.p50_us, fine.p90_us, fine.p99_us, None, fine.max_us)
+    assert fall(own, ACKED, "p99").whole_us == fine.p99_us
+    fewer = replace(own, facts=replace(own.facts, latency={**own.facts.latency, CORRECTED: replace(fine, n=7)}))
+    assert fall(fewer, ACKED, "p99").whole_us == 10_000, "other records have their own figure"
+
+
 def test_repetitions_are_joined_by_the_weight_of_their_records() -> None:
     slow = {**STAGES, "schedule_lag": stage(1_200, n=15_000), "intended_to_ack": stage(3_500, n=15_000)}
     found = waterfall_figures([item(STAGES), item(slow, cell_id="d")])
@@ -111,7 +137,7 @@ def test_repetitions_are_joined_by_the_weight_of_their_records() -> None:
 def test_bars_of_a_chart_stand_one_after_the_other_and_the_whole_is_marked() -> None:
     bars = waterfall_figures([item(STAGES)]).charts[0].bars
     assert [(bar.start, bar.end) for bar in bars.stages] == [(0.0, 0.2), (0.2, 1.7), (1.7, 2.5)]
-    assert bars.wholes == (Whole(label="one title", whole=2.5, n=5_000),)
+    assert bars.wholes == (Whole(label="one title", title="one title", whole=2.5, n=5_000),)
 
 
 def test_a_bar_that_is_one_unsplit_stage_is_in_the_table_and_not_drawn() -> None:
@@ -132,12 +158,46 @@ def test_cells_under_faults_have_charts_of_their_own() -> None:
     assert [(way.name, len(way.bars.wholes)) for way in found.charts] == [
         ("acked", 1), ("acked-under-faults", 1), ("polled", 1), ("polled-under-faults", 1)
     ]  # fmt: skip
-    assert [way.heading for way in found.charts] == [
-        ACKED, f"{ACKED}, under faults", POLLED, f"{POLLED}, under faults"
-    ]  # fmt: skip
-    assert [row.path for row in found.rows] == [way.heading for way in found.charts]
+    paths = [ACKED, f"{ACKED}, under faults", POLLED, f"{POLLED}, under faults"]
+    assert [way.heading for way in found.charts] == [f"From the intended time {path}" for path in paths]
+    assert [row.path for row in found.rows] == paths
     only_faults = waterfall_figures([item(STAGES, kind="chaos")])
     assert "acked" not in {way.name for way in only_faults.charts}
+
+
+def test_a_closed_loop_has_no_intended_time_and_a_chart_of_its_own() -> None:
+    found = waterfall_figures([item(STAGES), item(STAGES, cell_id="d", kind="ceiling", schedule="closed")])
+    assert [way.heading for way in found.charts if way.name.startswith("acked")] == [
+        f"From the intended time {ACKED}",
+        f"From the hand-over {ACKED}, in a closed loop",
+    ]
+    assert cell_stages(item(STAGES, kind="ceiling", schedule="closed")).is_closed_loop
+
+
+def test_a_cell_that_is_not_drawn_is_named_and_a_chart_of_few_bars_is_left_out() -> None:
+    blind = {name: STAGES[name] for name in ("schedule_lag", "send_to_ack", "intended_to_ack", "intended_to_poll")}
+    split = [item(STAGES, cell_id=name, title=name) for name in ("a", "b")]
+    found = waterfall_figures([*split, item(blind, cell_id="c", title="not split at all")])
+    assert [way.undrawn[-42:] for way in found.charts if way.name == "acked"] == [
+        "not be split (the table has it): not split at all."[-42:]
+    ]
+    mostly = waterfall_figures([split[0], *(item(blind, cell_id=name, title=name) for name in ("c", "d"))])
+    assert mostly.charts == ()
+    assert [text.partition(",")[0] for text in mostly.without] == [
+        f"From the intended time {ACKED}: not drawn", f"From the intended time {POLLED}: not drawn"
+    ]  # fmt: skip
+
+
+def test_long_names_take_several_lines_and_the_tooltip_has_them_whole() -> None:
+    title = "acks=1 (with enable.idempotence=false: idempotence needs acks=all)"
+    bar = waterfall_figures([item(STAGES, title=title)]).charts[0].bars.stages[0]
+    assert (bar.title, bar.label) == (title, "acks=1 (with enable.idempotence=false:|idempotence needs acks=all)")
+
+
+def test_only_charts_with_percentiles_explain_them() -> None:
+    blind = {name: STAGES[name] for name in ("schedule_lag", "send_to_ack", "intended_to_ack", "intended_to_poll")}
+    assert cell_stages(item(STAGES)).has_percentiles
+    assert not cell_stages(item(blind, queue_ms=2.0)).has_percentiles
 
 
 def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:

@@ -46,7 +46,7 @@ _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight", "enab
 _TITLES: Final = {"p99": "p99", "broker_cpu": "broker CPU a record", "wire_bytes": "bytes a record"}
 _TICKS: Final = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.8, 1.0, 1.25, 2.0, 3.0, 5.0, 10.0, 100.0)
 _UNDECIDED: Final = "undecided"
-_APART: Final = 0.55  # of the axis
+_APART: Final = 0.4  # of the axis: nearer, words of two ticks run into each other
 _ROOM: Final = 1.12  # of the axis beyond the outermost end
 
 
@@ -191,14 +191,16 @@ def _column(analysis: SweepAnalysis, measure: Measure, axis: _Axis) -> ForestCol
     # The plot is narrow: an end is named only where its words do not run into those of the baseline.
     inside = [ratio for ratio in _TICKS if axis.low <= ratio <= axis.high and abs(axis.place(ratio) - one) >= _APART]
     below, above = [ratio for ratio in inside if ratio < 1], [ratio for ratio in inside if ratio > 1]
-    named = (*below[:1], 1.0, *above[-1:])
+    # One named tick is no scale: where no round ratio has room, the farther end of the axis is named.
+    end = axis.low if one > 1 - one else axis.high
+    named = sorted((*below[:1], 1.0, *above[-1:], *([] if inside else [end])))
     return ForestColumn(
         title=_TITLES.get(measure.name, measure.title),
         unit=measure.unit,
         direction="more is better" if measure.more_is_better else "less is better",
         baseline="" if level is None else f"{significant(level.ratio[0] * measure.scale)} {measure.unit}",
         one=one,
-        ticks=tuple((axis.place(ratio), f"×{ratio:g}") for ratio in named),
+        ticks=tuple((axis.place(ratio), f"×{ratio:.2g}") for ratio in named),
     )
 
 

@@ -39,6 +39,7 @@ class TableGroup:
 class CellTable:
     columns: tuple[TableColumn, ...]
     groups: tuple[TableGroup, ...]
+    has_ceilings: bool
 
     def sort_key(self, cell: CellFigures, column: str) -> float | str:
         """Empty where the cell has nothing: such rows stand last."""
@@ -100,6 +101,7 @@ def cell_table(cells: Sequence[CellFigures]) -> CellTable:
     several = sum(bool(group) for group in own.values()) > 1
     return CellTable(
         columns=tuple(_column(name, cells) for name in _COLUMNS),
+        has_ceilings=bool(own["ceiling"]),
         groups=tuple(
             TableGroup(
                 name=kind,

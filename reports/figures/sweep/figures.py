@@ -16,6 +16,7 @@ from reports.figures.sweep.observations import BY_NAME, MEASURES, P99, Measure, 
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.figures.sweep.tables import Table, effect_records, interaction_records, tables
 from reports.figures.sweep.why import explain
+from reports.figures.told_columns import ToldColumns, told_columns
 from runlog.records.sweep import EffectRecord, InteractionRecord, Level, PredictedFigure
 
 # Attribute of Behaviour -> heading, factor.
@@ -24,8 +25,8 @@ BEHAVIOUR: Final[Mapping[str, tuple[str, float]]] = {
     "fill": ("fill %", 100),
     "records_per_request": ("rec/request", 1),
     "requests_per_s": ("requests/s", 1),
-    "queue_ms": ("queue and linger ms", 1),
-    "request_ms": ("round trip ms", 1),
+    "queue_ms": ("wait of a batch ms", 1),
+    "request_ms": ("round trip of a request ms", 1),
     "retries": ("retries", 1),
     "buffer_wait_ms": ("wait for memory ms", 1),
     "backpressure_sends": ("refused for space", 1),
@@ -146,6 +147,7 @@ class SweepFigures:
     surface_rows: tuple[SurfaceRow, ...]
     why: tuple[str, ...]
     behaviour: tuple[BehaviourRow, ...]
+    behaviour_table: ToldColumns[str]  # the values of those rows
     sensitivity: tuple[SensitivityRow, ...]
     recommendation: RecommendationText
     limits: RatioLimits
@@ -160,6 +162,7 @@ class SweepFigures:
 def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
     reasons = [one.why_no_interactions for one in analysis.effects.values() if one.why_no_interactions]
     combination = analysis.recommendation.combination
+    behaviour = _behaviour(analysis)
     return SweepFigures(
         analysis=analysis,
         clusters=how_many_clusters(analysis.means, on_jvm=is_on_jvm(analysis.observations)),
@@ -171,7 +174,8 @@ def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
         surface={m.name: points for m in MEASURES if len(points := _surface(analysis, m)) > 1},
         surface_rows=tuple(_surface_row(point) for point in analysis.points),
         why=tuple(explain(analysis.observations, analysis.baseline)),
-        behaviour=_behaviour(analysis),
+        behaviour=behaviour,
+        behaviour_table=told_columns([title for title, _ in BEHAVIOUR.values()], [row.values for row in behaviour]),
         sensitivity=_sensitivity(analysis),
         recommendation=_recommendation(analysis),
         limits=ratio_limits(

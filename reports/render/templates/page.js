@@ -28,14 +28,17 @@
         interval: {color: soft, strokeWidth: 1.5},
         whole: {color: ink},
         effect: {color: line, strokeWidth: 1.5},
+        "point-name": {color: ink, fontSize: 10.5, font},
       },
       axis: {labelColor: soft, titleColor: soft, gridColor: line, gridOpacity: 0.6, domainColor: line, tickColor: line,
              labelFont: font, titleFont: font, titleFontWeight: 500, labelFontSize: 11, titleFontSize: 11},
       axisY: {minExtent: 46, titlePadding: 6},
       legend: {labelColor: ink, titleColor: soft, labelFont: font, titleFont: font, orient: "top", symbolType: "stroke",
-               labelFontSize: 11, labelLimit: 220, symbolStrokeWidth: 2.5, columns: innerWidth < 520 ? 2 : 4, padding: 0, offset: 4},
+               labelFontSize: 11, labelLimit: 220, symbolStrokeWidth: 2.5, columns: innerWidth < 520 ? 1 : 4, padding: 0, offset: 4},
       title: {color: ink, font},
-      range: {category, judgement: [category[0], category[5], category[6], category[6]], front: [category[0], category[6]]},
+      // One meaning a colour on the whole page; the legend stands under "All cells" and "How fast".
+      range: {category, judgement: [color("--good"), color("--bad"), soft, soft], front: [category[0], soft],
+              safety: [color("--bad"), color("--good"), soft]},
     };
   };
 
@@ -100,7 +103,7 @@
     if (zoomed) first.layer[0].name = zoomed.name;
     last.layer.forEach(layer => {
       if (layer.encoding.x && layer.encoding.x.axis) Object.assign(layer.encoding.x.axis,
-        {labels: true, ticks: true, title: "seconds since the cell began; shift + wheel zooms, drag moves"});
+        {labels: true, ticks: true, title: "seconds since the cell began"});
     });
   };
 
