@@ -49,8 +49,10 @@ def verdicts_schema() -> Schema:
     }
 
 
-def _closed(properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+def _closed(properties: Schema, *, optional: str = "") -> Schema:
+    """All fields are there, and no others. `optional`: one that is left out if it has no value."""
+    required = [name for name in properties if name != optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _about(schema: Schema, description: str) -> Schema:
@@ -162,11 +164,12 @@ def _recovery() -> Schema:
             "fault": _TEXT,
             "fault_us": {"type": "integer"},
             "process_fault": _about(_TEXT, "the later fault that ended a process; empty if the first did, or none"),
-            "process_fault_us": _NUMBER_OR_NULL,
+            "process_fault_us": _about({"type": "integer"}, "since the run's zero of time"),
             **{name: _about(_NUMBER_OR_NULL, f"from {what} on; null: not seen") for name, what in since.items()},
             "area_record_seconds": _NUMBER_OR_NULL,
             "service_level_records_per_s": _NUMBER_OR_NULL,
-        }
+        },
+        optional="process_fault_us",
     )
 
 

@@ -48,7 +48,7 @@ def test_the_summary_has_what_to_run_and_what_to_doubt() -> None:
     text = summary(figures)
     assert "## What to run\n\n" in text
     assert "```\nacks=all\nbatch.size=16384\nlinger.ms=0\n" in text, "complete: not only what was varied"
-    assert "# measured on a topic with replication.factor=3, min.insync.replicas=2" in text
+    assert "\n# measured on a topic with\n#   replication.factor=3\n#   min.insync.replicas=2\n" in text
     assert "## Before you read a figure\n\n- " in text
 
 
