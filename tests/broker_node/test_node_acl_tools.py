@@ -13,7 +13,7 @@ from kafka_node import kafka_node
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(600)]
 ACLS, CONFIGS = "org.apache.kafka.tools.AclCommand", "kafka.admin.ConfigCommand"
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -289,6 +289,7 @@ def test_the_largest_times_are_as_long_as_is_allowed(cluster: SecuredCluster) ->
         assert alice.tokens.expire(token.hmac, period_ms=-(2**63)) < token.ends_ms
 
 
+@pytest.mark.long
 def test_tokens_outlive_all_brokers(cluster: SecuredCluster) -> None:
     with admin_of(cluster, "alice") as alice:
         token = alice.tokens.create()

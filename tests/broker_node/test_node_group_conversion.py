@@ -158,6 +158,7 @@ def test_a_group_whose_assignor_keeps_data_in_assignments_stays_classic(cluster:
             member.consumer.close()
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.parametrize("assignor", ["Range", "CooperativeSticky"])
 def test_java_consumers_of_both_protocols_share_a_group(cluster: Cluster, assignor: str) -> None:

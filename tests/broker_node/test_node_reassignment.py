@@ -88,6 +88,7 @@ def test_a_partition_moves_to_other_brokers_under_load_and_loses_nothing(cluster
     assert all(has_log(cluster, broker, partition) for broker in (3, 4))
 
 
+@pytest.mark.long
 def test_a_throttle_slows_a_move_down_and_what_is_in_sync_does_not_wait(cluster: Cluster, admin: Admin) -> None:
     """4 MB at 400 kB/s: the first fetch comes at once, the rest in some seconds."""
     partition = create(admin, "slow", 1, 2)

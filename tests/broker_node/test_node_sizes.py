@@ -25,6 +25,7 @@ def test_one_broker_comes_back_with_everything_after_a_crash(tmp_path: Path) -> 
         assert consume(running, "t", 3) == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_seven_brokers_survive_three(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=7) as running:
         wait_brokers(running)

@@ -259,6 +259,7 @@ def test_librdkafka_pushes_by_itself(cluster: tuple[Cluster, Path]) -> None:
     assert b"org.apache.kafka.producer" in base64.b64decode(pushed[0]["metrics"])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.kafka
 @pytest.mark.timeout(300)

@@ -15,7 +15,7 @@ from harness.errors import ExitCode
 from reports.read.run_files import read_run
 from tests.harness.harness_process import REPOSITORY
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.spark]
 SUITE = """
 name: both
 seed: 3

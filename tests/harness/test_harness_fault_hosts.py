@@ -149,6 +149,7 @@ def test_a_killed_broker_is_started_by_itself_when_the_link_is_cut(linked: Linke
         linked.cluster.is_running(3)
 
 
+@pytest.mark.long
 def test_what_was_asked_while_the_link_was_cut_is_not_done_later(linked: Linked, strangers: Strangers) -> None:
     linked.link.cut(30.0)
     with pytest.raises(HostFaultError, match="whether pause of broker 1 was done is not known") as caught:
@@ -166,6 +167,7 @@ def test_when_the_harness_dies_everything_is_healed(linked: Linked, strangers: S
     wait_until(strangers.are_well, "healed without a harness")
 
 
+@pytest.mark.long
 def test_a_worker_that_was_killed_heals_when_it_starts_again(linked: Linked, strangers: Strangers) -> None:
     linked.cluster.pause(2)
     linked.workers.kill(2)

@@ -94,6 +94,7 @@ def test_ctrl_c_under_faults_heals_them_and_the_partial_run_is_reported(start: S
     assert report.stdout.splitlines()[-1] == str(tmp_path / "run" / "report.html")
 
 
+@pytest.mark.long
 def test_sigkill_under_faults_leaves_nothing_after_clean_and_the_run_can_be_analysed(
     start: Start, tmp_path: Path
 ) -> None:

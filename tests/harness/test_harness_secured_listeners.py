@@ -38,7 +38,7 @@ OF_CLIENTS: Final = ("EXTERNAL", "DIRECT")
 BETWEEN: Final = ("INTERNAL", "CONTROLLER")
 API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 METADATA: Final = struct.pack(">ihhihi", 14, 3, 1, 7, -1, 0)  # of no topics; a controller does not know it, and closes
-KINDS: Final = ["reference", pytest.param("kafka", marks=pytest.mark.kafka)]
+KINDS: Final = ["reference", pytest.param("kafka", marks=(pytest.mark.kafka, pytest.mark.long))]
 
 
 class Secured(NamedTuple):

@@ -197,6 +197,7 @@ def write_disordered_cell(directory: Path, cell_id: str, *, records: int, swaps:
     (directory / "cells" / cell_id / "cell.json").write_text(json.dumps(document))
 
 
+@pytest.mark.long
 def test_spark_and_the_written_rules_agree_where_nothing_is_in_order(spark: SparkSession, tmp_path: Path) -> None:
     cells = {"wild": 300, "swapped": 8, "alternating": 0}
     for seed, (cell_id, swaps) in enumerate(cells.items()):

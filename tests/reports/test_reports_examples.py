@@ -33,6 +33,7 @@ def test_every_example_stands_on_the_page() -> None:
     assert set(re.findall(r"with_\w+\.py", page)) == {path.name for path in EXAMPLES.glob("*.py")}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_examples_find_what_was_planted(planted: Planted) -> None:
     directory = Path(planted.run.directory)

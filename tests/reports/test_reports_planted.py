@@ -32,7 +32,7 @@ from tests.reports.planted_damage import DAMAGES
 from tests.reports.planted_doubts import UNREAD
 from tests.reports.planted_rows import ENDED_US, MEASURED_US, write_cases
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 CASES_MIN = len(PLANTS) + len(DAMAGES) + 1
 CASES = max(CASES_MIN, int(os.environ.get("PLANTED_CASES", CASES_MIN + 12)))
 CASES_PER_RUN = 250  # cells in one run directory
