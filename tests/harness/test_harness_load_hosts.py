@@ -90,6 +90,7 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
     found.close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_over_two_load_hosts(tmp_path: Path, workers: Workers) -> None:
     """The commands of docs/guide/load-hosts.md, on one machine: doctor, then run."""

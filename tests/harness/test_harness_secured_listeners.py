@@ -204,6 +204,7 @@ cluster: {security: sasl_ssl, sasl: {mechanism: SCRAM-SHA-512}, ssl: {client: {a
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cell_with_faults_between_brokers_runs_on_secured_listeners(kind: str, tmp_path: Path) -> None:
     (tmp_path / "between-scenario.yaml").write_text(SCENARIO)

@@ -30,6 +30,7 @@ def test_a_jvm_that_does_not_end_when_asked_is_killed_within_the_bound() -> None
     assert deaf.returncode == -9
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)

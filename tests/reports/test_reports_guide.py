@@ -68,6 +68,7 @@ def test_each_block_of_commands_is_run_by_a_test_of_this_file() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(900)

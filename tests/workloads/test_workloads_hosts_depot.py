@@ -198,6 +198,7 @@ def test_a_run_that_has_no_store_puts_nothing(
     assert not (spool.live(CELL).parent / DUE).exists()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_depot_that_is_killed_gives_way_to_the_link_and_the_next_one_stores_what_is_due(
     store: DirectoryStore, spool: Spool, start: Callable[[str], Running]
@@ -243,6 +244,7 @@ def test_a_share_that_runs_is_never_taken_for_finished_after_the_store_failed(
     assert found.is_whole, "afterwards it is stored after all"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_cell_that_the_store_keeps_whole_is_removed_from_the_spool(
     store: DirectoryStore, spool: Spool, start: Callable[[str], Running], tmp_path: Path
