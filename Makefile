@@ -151,7 +151,7 @@ chromium:
 .PHONY: picture
 picture: | $(VENV)/bin/python chromium  ## the front of a report as docs/images/front-page.png (RUN=runs/NAME)
 	@test -f "$(RUN)/report.html" || { echo "picture: RUN=$(RUN) has no report.html; expected RUN=runs/NAME" >&2; exit 2; }
-	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=5000 --window-size=1280,1080 \
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=5000 --window-size=1280,1500 \
 	  --blink-settings=preferredColorScheme=1 --screenshot=docs/images/front-page.png "file://$(abspath $(RUN))/report.html"
 
 .PHONY: lint
