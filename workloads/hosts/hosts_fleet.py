@@ -115,17 +115,9 @@ class HostsFleet:
     def start_users(self) -> None:
         plan = self._plan
         for part in self.parts.values():
-            part.wanted["plan"] = wire.SharePlan(
+            part.wanted["plan"] = wire.SharePlan.of(
+                plan,
                 run_id=self._cell.run_id,
-                cell_id=plan.cell_id,
-                client=plan.client,
-                bootstrap_servers=plan.bootstrap_servers,
-                topic=plan.topic,
-                partitions=plan.partitions,
-                properties=plan.properties,
-                workload=plan.workload,
-                seed=plan.seed,
-                log_append_time=plan.log_append_time,
                 share=part.share,
                 t0_monotonic_ns=plan.t0_monotonic_ns + part.shift_ns,
                 harness_t0_ns=plan.t0_monotonic_ns,

@@ -270,20 +270,7 @@ class Hub:
         self._emit(CeilingsTold(ceilings=tuple(found)))
 
     def _own_ceiling(self, plan: Plan, share: wire.ShareOfHost) -> wire.SharePlan:
-        return wire.SharePlan(
-            run_id=self._config.run_id,
-            cell_id=plan.cell_id,
-            client=plan.client,
-            bootstrap_servers=plan.bootstrap_servers,
-            topic=plan.topic,
-            partitions=plan.partitions,
-            properties=plan.properties,
-            workload=plan.workload,
-            seed=plan.seed,
-            share=share,
-            t0_monotonic_ns=0,
-            harness_t0_ns=0,
-        )
+        return wire.SharePlan.of(plan, run_id=self._config.run_id, share=share, t0_monotonic_ns=0, harness_t0_ns=0)
 
     # --- what hosts say -----------------------------------------------------------------------------------------------
 

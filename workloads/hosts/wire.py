@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from workloads.clients import client_names
-from workloads.model import Replay, Workload
+from workloads.model import Plan, Replay, Workload
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
@@ -102,6 +102,28 @@ class SharePlan(Message):
     t0_monotonic_ns: _Nanoseconds  # of the run, on the load host's clock
     harness_t0_ns: _Nanoseconds  # the same moment on the harness's clock, which the records' headers carry
     store: StoreToken = ""
+
+    @classmethod
+    def of(
+        cls, plan: Plan, *, run_id: str, share: ShareOfHost, t0_monotonic_ns: int, harness_t0_ns: int, store: str = ""
+    ) -> SharePlan:
+        """One host's share of a plan of the harness. ValidationError for what no load host takes."""
+        return cls(
+            run_id=run_id,
+            cell_id=plan.cell_id,
+            client=plan.client,
+            bootstrap_servers=plan.bootstrap_servers,
+            topic=plan.topic,
+            partitions=plan.partitions,
+            properties=plan.properties,
+            workload=plan.workload,
+            seed=plan.seed,
+            log_append_time=plan.log_append_time,
+            share=share,
+            t0_monotonic_ns=t0_monotonic_ns,
+            harness_t0_ns=harness_t0_ns,
+            store=store,
+        )
 
     @field_validator("client")
     @classmethod
