@@ -312,7 +312,7 @@ class Recovery:
 
     fault: str
     fault_us: int
-    process_fault: str = ""  # the later fault that ended a process
+    process_fault: str = ""  # the later fault that ended or paused a process
     process_fault_us: int | None = None
     detect_us: int | None = None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
     elect_us: int | None = None  # until another leader led

@@ -163,7 +163,9 @@ def _recovery() -> Schema:
         {
             "fault": _TEXT,
             "fault_us": {"type": "integer"},
-            "process_fault": _about(_TEXT, "the later fault that ended a process; empty if the first did, or none"),
+            "process_fault": _about(
+                _TEXT, "the later fault that ended or paused a process; empty if the first did, or none"
+            ),
             "process_fault_us": _about({"type": "integer"}, "since the run's zero of time"),
             **{name: _about(_NUMBER_OR_NULL, f"from {what} on; null: not seen") for name, what in since.items()},
             "area_record_seconds": _NUMBER_OR_NULL,

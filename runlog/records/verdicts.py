@@ -192,7 +192,7 @@ class RecoveryRecord:
 
     fault: str
     fault_us: int  # since the run's zero of time
-    process_fault: str = ""  # the later fault that ended a process; empty if the first one did, or none
+    process_fault: str = ""  # the later fault that ended or paused a process; empty if the first one did, or none
     process_fault_us: int | None = None
     detect_us: int | None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
     elect_us: int | None  # until another leader led
