@@ -43,6 +43,7 @@ MUTANTS = (
     "generation_not_checked",
     "high_watermark_falls",
     "high_watermark_ignored",
+    "isr_counts_before_the_log_tells_it",
     "isr_never_shrinks",
     "last_stable_offset_ignored",
     "leader_epoch_kept",

@@ -1,8 +1,12 @@
 """The leader's proposals for its ISR, one at a time (AlterPartition, KIP-497).
 
 While a proposal is open, its members count for the high watermark in addition to the committed ISR, because the
-controller may have agreed already. States and triggers are in `broker.replication.transitions`. Knows neither followers
-nor offsets.
+controller may have agreed already. It stays open after the controller agreed, until the metadata log tells the change.
+Before it, the log tells everything that the controller knew when it agreed, such as a raised min.insync.replicas. By
+that the controller counted who may lead without being in the ISR (KIP-966). In Apache Kafka the answer alone ends a
+proposal.
+
+States and triggers are in `broker.replication.transitions`. Knows neither followers nor offsets.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.replication.transitions import ISR_TRANSITIONS, IsrState, IsrTrigger
 
+_AGREED = int(ErrorCode.none)
 # With these errors the proposal is void. The committed ISR stands, and a later fetch or tick may propose again.
 _REVERTING_ERRORS = frozenset({ErrorCode.operation_not_attempted, ErrorCode.ineligible_replica})
 
@@ -26,27 +31,36 @@ class IsrProposal:
     def is_open(self) -> bool:
         return self.state is not IsrState.SETTLED
 
+    @property
+    def is_agreed(self) -> bool:
+        return self.state is IsrState.AGREED
+
     def propose(self, isr: tuple[int, ...], *, attempt: int) -> None:
         """For the first time, or again."""
         self._move(IsrTrigger.RETRY if self.is_open else IsrTrigger.PROPOSE)
         self.isr, self.attempt, self.retry_at_ms = isr, attempt, None
 
-    def accepted(self) -> None:
-        self._settle(IsrTrigger.ACCEPTED)
+    def is_answered_by(self, attempt: int) -> bool:
+        """Otherwise it is the answer to an earlier attempt, perhaps of a proposal that a newer image had ended. The
+        later one is on its way, and the controller may already count its members in. If the maximal ISR did not
+        contain these, the HW would run ahead of them."""
+        return self.state is IsrState.PROPOSED and attempt == self.attempt
+
+    def answered(self, error_code: int, *, retry_at_ms: int) -> None:
+        if error_code == _AGREED:
+            self._move(IsrTrigger.ACCEPTED)
+        elif error_code in _REVERTING_ERRORS:
+            self._settle(IsrTrigger.REFUSED)
+        else:
+            # The answer was lost, there is no controller, or the image will correct our state. Nobody knows whether the
+            # proposal took effect. So the maximal ISR stays until an answer or a newer image comes.
+            self._move(IsrTrigger.LOST)
+            self.retry_at_ms = retry_at_ms
 
     def overtaken(self) -> None:
-        """An image of a newer partition epoch came. The controller will not agree to a proposal that was made before
-        it."""
+        """An image of a newer partition epoch came. It has what the controller agreed to, and the controller will not
+        agree any more to what was proposed before it."""
         self._settle(IsrTrigger.IMAGE)
-
-    def failed(self, error_code: int, *, retry_at_ms: int) -> None:
-        if error_code in _REVERTING_ERRORS:
-            self._settle(IsrTrigger.REFUSED)
-            return
-        # The answer was lost, there is no controller, or the image will correct our state. Nobody knows whether the
-        # proposal took effect. So the maximal ISR stays until an answer or a newer image comes.
-        self._move(IsrTrigger.LOST)
-        self.retry_at_ms = retry_at_ms
 
     def _settle(self, trigger: IsrTrigger) -> None:
         self._move(trigger)

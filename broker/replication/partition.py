@@ -80,6 +80,12 @@ class PartitionReplica:
         return role.maximal_isr() if isinstance(role, Leader) else self.isr
 
     @property
+    def awaits_agreed_isr(self) -> bool:
+        """Whether the controller has agreed to an ISR that the metadata log has not told this leader yet."""
+        role = self._role
+        return isinstance(role, Leader) and role.proposal.is_agreed
+
+    @property
     def effective_min_insync_replicas(self) -> int:
         return min(self.min_insync_replicas, max(1, len(self.replicas)))
 

@@ -43,6 +43,7 @@ class IsrState(Enum):
     SETTLED = "settled"  # what the controller has committed is all there is
     PROPOSED = "proposed"  # AlterPartition is on its way
     UNANSWERED = "unanswered"  # nobody knows whether the controller agreed; the proposal will be sent again
+    AGREED = "agreed"  # the controller agreed, and the metadata log will tell it
 
 
 class IsrTrigger(Enum):
@@ -57,14 +58,11 @@ class IsrTrigger(Enum):
 ISR_TRANSITIONS = {
     (IsrState.SETTLED, IsrTrigger.PROPOSE): IsrState.PROPOSED,
     (IsrState.SETTLED, IsrTrigger.IMAGE): IsrState.SETTLED,
-    (IsrState.PROPOSED, IsrTrigger.ACCEPTED): IsrState.SETTLED,
+    (IsrState.PROPOSED, IsrTrigger.ACCEPTED): IsrState.AGREED,
     (IsrState.PROPOSED, IsrTrigger.REFUSED): IsrState.SETTLED,
     (IsrState.PROPOSED, IsrTrigger.LOST): IsrState.UNANSWERED,
     (IsrState.PROPOSED, IsrTrigger.IMAGE): IsrState.SETTLED,
-    # A late answer to an earlier attempt tells that the controller agreed after all.
-    (IsrState.UNANSWERED, IsrTrigger.ACCEPTED): IsrState.SETTLED,
-    (IsrState.UNANSWERED, IsrTrigger.REFUSED): IsrState.SETTLED,
-    (IsrState.UNANSWERED, IsrTrigger.LOST): IsrState.UNANSWERED,
     (IsrState.UNANSWERED, IsrTrigger.RETRY): IsrState.PROPOSED,
     (IsrState.UNANSWERED, IsrTrigger.IMAGE): IsrState.SETTLED,
+    (IsrState.AGREED, IsrTrigger.IMAGE): IsrState.SETTLED,
 }

@@ -95,16 +95,13 @@ class AwaitReplication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposalAnswered:
-    """The answer to AlterPartition. With error 0 the state is the controller's; otherwise isr is ignored.
+    """The answer to AlterPartition. Error 0: the controller agreed, and the metadata log will tell it (BecomeLeader).
 
-    `attempt` is the attempt of the ProposeIsr that it answers. An error says nothing about a later attempt.
+    `attempt` is the attempt of the ProposeIsr that it answers. An answer says nothing about a later attempt.
     """
 
     attempt: int
     error_code: int
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

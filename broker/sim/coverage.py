@@ -133,6 +133,7 @@ EXPECTED = {
     "ended within a swap": "the process, or the power, while a compaction was on its way",
     "rot named": "a broker ended at its start for a damaged metadata log, and cut nothing",
     "entries of a directory lost": "a loss of power undid what was created, removed or renamed",
+    "isr agreed to before the log told it": "its leader waited for the metadata log",
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
 }
 # States that a run of some thousand seeds reaches once or never.

@@ -70,6 +70,8 @@ def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
         mine = under_way.get(self, {})
         mine.pop(event.attempt, None)
         actions = handle(self, event, now_ms)
+        if self.awaits_agreed_isr:
+            coverage.reached("isr agreed to before the log told it")
         for proposal in mine.values():
             coverage.reached("answer of an older proposal")
             missing = missing_of(self, proposal)

@@ -6,7 +6,7 @@ brokers may crash and come back with the image of any later time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -169,14 +169,7 @@ class Cluster:
             self.partition_epoch += 1
         if is_answer_lost:
             error = ErrorCode.network_exception
-        answer = IsrProposalAnswered(
-            attempt=proposal.attempt,
-            error_code=int(error),
-            leader_epoch=self.leader_epoch,
-            partition_epoch=self.partition_epoch,
-            isr=self.isr,
-        )
-        self.answers.append((broker, answer))
+        self.answers.append((broker, IsrProposalAnswered(attempt=proposal.attempt, error_code=int(error))))
 
     def answer(self) -> None:
         if self.answers:
@@ -277,9 +270,8 @@ def test_a_session_that_leaves_partitions_out_is_as_good_as_fetches_that_name_th
                 both(Tick())
             case _:
                 isr = named.maximal_isr if amount else (1,)
-                epoch = named.partition_epoch + 1
-                attempt = named.proposal_attempt
-                both(IsrProposalAnswered(attempt=attempt, error_code=0, leader_epoch=1, partition_epoch=epoch, isr=isr))
+                both(IsrProposalAnswered(attempt=named.proposal_attempt, error_code=0))
+                both(replace(become, partition_epoch=named.partition_epoch + 1, isr=isr, log_end_offset=end))
         idle.check_invariants()
         assert (named.isr, named.high_watermark, named.maximal_isr) == (idle.isr, idle.high_watermark, idle.maximal_isr)
         assert named.next_deadline_ms() == idle.next_deadline_ms()

@@ -56,14 +56,31 @@ def fetched(replica: PartitionReplica, follower: int, offset: int, now_ms: int =
     return step(replica, FollowerFetched(replica_id=follower, fetch_offset=offset, broker_epoch=40 + follower), now_ms)
 
 
-def assert_no_proposal(replica: PartitionReplica) -> None:
-    """None is open: an answer that accepts the last one changes nothing."""
-    epoch = replica.partition_epoch
-    late = IsrProposalAnswered(
-        attempt=replica.proposal_attempt, error_code=0, leader_epoch=5, partition_epoch=epoch + 1, isr=(1, 3)
+def told(
+    replica: PartitionReplica, isr: tuple[int, ...], *, partition_epoch: int = 8, min_isr: int = 1, now_ms: int = 0
+) -> list[Action]:
+    """An image of the same leader epoch."""
+    event = BecomeLeader(
+        leader_epoch=5,
+        partition_epoch=partition_epoch,
+        isr=isr,
+        replicas=(1, 2, 3),
+        log_end_offset=replica.log_end_offset,
+        min_insync_replicas=min_isr,
     )
-    assert step(replica, late) == []
-    assert replica.partition_epoch == epoch
+    return step(replica, event, now_ms)
+
+
+def answered(replica: PartitionReplica, attempt: int, error: ErrorCode = ErrorCode.none, now_ms: int = 0) -> None:
+    """No answer changes what is committed: that comes by the metadata log."""
+    assert step(replica, IsrProposalAnswered(attempt=attempt, error_code=int(error)), now_ms) == []
+
+
+def assert_no_proposal(replica: PartitionReplica) -> None:
+    """None is open: nobody but the ISR counts, and nothing is sent again, whatever the answer to the last one is."""
+    answered(replica, replica.proposal_attempt, ErrorCode.network_exception)
+    assert replica.maximal_isr == replica.isr
+    assert replica.next_deadline_ms() != ReplicationConfig(broker_id=1).proposal_retry_ms
 
 
 def test_high_watermark_is_the_lowest_end_offset_of_the_isr() -> None:
@@ -93,8 +110,9 @@ def test_follower_behind_longer_than_the_lag_time_is_proposed_out() -> None:
     expected = ProposeIsr(attempt=1, leader_epoch=5, partition_epoch=7, isr=(1, 2), broker_epochs=(-1, 42))
     assert step(replica, Tick(), deadline_ms) == [expected]
     assert replica.high_watermark == 0, "the one being removed still counts while the proposal is in flight"
-    answer = IsrProposalAnswered(attempt=1, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2))
-    assert step(replica, answer, deadline_ms) == [
+    answered(replica, 1)
+    assert replica.high_watermark == 0, "the controller has agreed, but the metadata log has not told it"
+    assert told(replica, (1, 2), now_ms=deadline_ms) == [
         IsrChanged(leader_epoch=5, isr=(1, 2)),
         HighWatermarkAdvanced(high_watermark=3),
     ]
@@ -166,7 +184,8 @@ def test_follower_joins_the_isr_when_it_reaches_the_high_watermark() -> None:
     assert fetched(replica, 3, 10) == [expected]
     step(replica, Appended(log_end_offset=11))
     assert fetched(replica, 2, 11) == [], "the joining replica counts for the high watermark already"
-    step(replica, IsrProposalAnswered(attempt=1, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2, 3)))
+    answered(replica, 1)
+    assert told(replica, (1, 2, 3)) == [IsrChanged(leader_epoch=5, isr=(1, 2, 3))]
     assert fetched(replica, 3, 11) == [HighWatermarkAdvanced(high_watermark=11)]
 
 
@@ -183,14 +202,10 @@ def test_follower_below_the_epoch_start_does_not_join() -> None:
 def test_lost_answer_is_asked_again_and_refusal_reverts() -> None:
     replica = leader(isr=(1, 2))
     fetched(replica, 3, 0)
-    lost = IsrProposalAnswered(attempt=1, error_code=int(ErrorCode.not_controller), leader_epoch=5, partition_epoch=7)
-    assert step(replica, lost, 50) == []
+    answered(replica, 1, ErrorCode.not_controller, 50)
     assert replica.next_deadline_ms() == 250
     assert isinstance(step(replica, Tick(), 250)[0], ProposeIsr)
-    refused = IsrProposalAnswered(
-        attempt=2, error_code=int(ErrorCode.ineligible_replica), leader_epoch=5, partition_epoch=7
-    )
-    step(replica, refused)
+    answered(replica, 2, ErrorCode.ineligible_replica)
     assert replica.maximal_isr == (1, 2)
     assert_no_proposal(replica)
 
@@ -198,16 +213,38 @@ def test_lost_answer_is_asked_again_and_refusal_reverts() -> None:
 def test_image_with_a_newer_partition_epoch_ends_the_proposal() -> None:
     replica = leader(isr=(1, 2))
     fetched(replica, 3, 0)
-    event = BecomeLeader(
-        leader_epoch=5,
-        partition_epoch=8,
-        isr=(1, 2, 3),
-        replicas=(1, 2, 3),
-        log_end_offset=0,
-        min_insync_replicas=1,
-    )
-    assert step(replica, event) == [IsrChanged(leader_epoch=5, isr=(1, 2, 3))]
+    assert told(replica, (1, 2, 3)) == [IsrChanged(leader_epoch=5, isr=(1, 2, 3))]
     assert_no_proposal(replica)
+
+
+def test_what_the_controller_agreed_to_is_neither_sent_again_nor_followed_by_another_before_the_log_tells_it() -> None:
+    replica = leader(isr=(1, 2))
+    fetched(replica, 3, 0)
+    answered(replica, 1)
+    assert replica.next_deadline_ms() is None
+    step(replica, Appended(log_end_offset=10))
+    fetched(replica, 3, 10)
+    assert step(replica, Tick(), 3 * LAG_MS) == [], "broker 2 is late, but what the ISR is has not been told"
+    assert told(replica, (1, 2, 3), now_ms=3 * LAG_MS) == [IsrChanged(leader_epoch=5, isr=(1, 2, 3))]
+    assert isinstance(step(replica, Tick(), 3 * LAG_MS)[0], ProposeIsr)
+
+
+def test_nothing_is_committed_by_a_smaller_isr_before_a_raised_minimum_that_was_decided_before_it_is_known() -> None:
+    """Seed 5439 of the simulation. The minimum is raised to 2, and the leader hears nothing of it. The controller then
+    agrees that broker 2 leaves the ISR {1, 2}. It keeps broker 2 as eligible to lead, because an ISR of one commits
+    nothing under a minimum of 2. So the leader must not commit alone by the old minimum, or broker 2 would be elected
+    without an acknowledged record. The log tells both changes, in their order."""
+    replica = leader(isr=(1, 2), min_isr=1)
+    step(replica, Appended(log_end_offset=10))
+    step(replica, AwaitReplication(token=1, required_offset=10, deadline_ms=60_000))
+    assert step(replica, Tick(), LAG_MS + 1) == [
+        ProposeIsr(attempt=1, leader_epoch=5, partition_epoch=7, isr=(1,), broker_epochs=(-1,))
+    ]
+    answered(replica, 1, now_ms=LAG_MS + 1)
+    step(replica, Tick(), 2 * LAG_MS)
+    assert replica.high_watermark == 0
+    assert told(replica, (1,), min_isr=2, now_ms=2 * LAG_MS) == [IsrChanged(leader_epoch=5, isr=(1,))]
+    assert replica.high_watermark == 0
 
 
 def test_the_answer_to_an_older_proposal_does_not_void_a_newer_one() -> None:
@@ -219,25 +256,16 @@ def test_the_answer_to_an_older_proposal_does_not_void_a_newer_one() -> None:
     replica = leader(isr=(1,))
     first = fetched(replica, 2, 0)
     assert isinstance(first[0], ProposeIsr)
-    image = BecomeLeader(
-        leader_epoch=5, partition_epoch=8, isr=(1,), replicas=(1, 2, 3), log_end_offset=0, min_insync_replicas=1
-    )
-    step(replica, image)
+    told(replica, (1,))
     second = fetched(replica, 3, 0)
     assert isinstance(second[0], ProposeIsr)
     step(replica, Appended(log_end_offset=300))
-    late = IsrProposalAnswered(
-        attempt=first[0].attempt, error_code=int(ErrorCode.ineligible_replica), leader_epoch=5, partition_epoch=7
-    )
-    assert step(replica, late) == []
+    answered(replica, first[0].attempt, ErrorCode.ineligible_replica)
     assert replica.maximal_isr == (1, 3)
     fetched(replica, 3, 150, LAG_MS // 2)
     step(replica, Tick(), 3 * LAG_MS)
     assert replica.high_watermark == 150, "what the second proposal brings in may be in the ISR by now"
-    lost = IsrProposalAnswered(
-        attempt=first[0].attempt, error_code=int(ErrorCode.network_exception), leader_epoch=5, partition_epoch=7
-    )
-    assert step(replica, lost) == []
+    answered(replica, first[0].attempt, ErrorCode.network_exception)
     assert replica.next_deadline_ms() != 3 * LAG_MS + 200, "the second proposal is not sent twice"
 
 
@@ -249,10 +277,8 @@ def test_a_proposed_member_does_not_lift_the_isr_to_the_minimum() -> None:
     assert isinstance(proposed[0], ProposeIsr)
     assert replica.maximal_isr == (1, 2)
     assert replica.high_watermark == 0, "the controller may still refuse broker 2"
-    accepted = IsrProposalAnswered(
-        attempt=proposed[0].attempt, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1, 2)
-    )
-    assert HighWatermarkAdvanced(high_watermark=10) in step(replica, accepted)
+    answered(replica, proposed[0].attempt)
+    assert HighWatermarkAdvanced(high_watermark=10) in told(replica, (1, 2), min_isr=2)
 
 
 def test_acks_all_is_refused_before_the_append_under_min_insync_replicas() -> None:
@@ -320,7 +346,8 @@ def test_isr_that_shrinks_under_the_minimum_after_the_append_is_reported() -> No
     step(replica, Appended(log_end_offset=2))
     step(replica, AwaitReplication(token=1, required_offset=2, deadline_ms=5000))
     step(replica, Tick(), LAG_MS + 1)
-    step(replica, IsrProposalAnswered(attempt=1, error_code=0, leader_epoch=5, partition_epoch=8, isr=(1,)), LAG_MS + 2)
+    answered(replica, 1, now_ms=LAG_MS + 2)
+    told(replica, (1,), min_isr=2, now_ms=LAG_MS + 2)
     expected = [CompleteProduce(token=1, error_code=ErrorCode.not_enough_replicas_after_append)]
     assert step(replica, Tick(), 5000) == expected
 

@@ -97,10 +97,8 @@ def after(*events: Event) -> PartitionReplica:
     return replica
 
 
-def answer(error: ErrorCode, *, partition_epoch: int = 7) -> IsrProposalAnswered:
-    return IsrProposalAnswered(
-        attempt=1, error_code=int(error), leader_epoch=5, partition_epoch=partition_epoch, isr=(1, 2, 3)
-    )
+def answer(error: ErrorCode, *, attempt: int = 1) -> IsrProposalAnswered:
+    return IsrProposalAnswered(attempt=attempt, error_code=int(error))
 
 
 JOINS = FollowerFetched(replica_id=3, fetch_offset=0)
@@ -113,6 +111,7 @@ BEGINNINGS: dict[str, tuple[Callable[[], PartitionReplica], Role]] = {
         lambda: after(lead(), JOINS, answer(ErrorCode.network_exception)),
         Role.LEADER,
     ),
+    "leader whose proposal was agreed to": (lambda: after(lead(), JOINS, answer(ErrorCode.none)), Role.LEADER),
 }
 STIMULI: tuple[Event, ...] = (
     lead(),
@@ -127,7 +126,7 @@ STIMULI: tuple[Event, ...] = (
     JOINS,
     Tick(),
     answer(ErrorCode.none),
-    answer(ErrorCode.none, partition_epoch=8),
+    answer(ErrorCode.none, attempt=2),
     answer(ErrorCode.network_exception),
     answer(ErrorCode.ineligible_replica),
 )
@@ -153,7 +152,7 @@ def test_what_is_not_in_a_table_is_refused() -> None:
     with pytest.raises(AssertionError, match="no row for a replica that is stopped: elected again"):
         stopped()._enter(Trigger.LEADS_AGAIN)
     with pytest.raises(AssertionError, match="no row for an ISR that is settled: the controller agrees"):
-        IsrProposal().accepted()
+        IsrProposal().answered(0, retry_at_ms=1)
 
 
 def test_an_image_of_an_older_leader_epoch_changes_no_role() -> None:

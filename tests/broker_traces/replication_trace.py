@@ -73,6 +73,9 @@ class ReplicationTrace:
                 self._decide(answer)
             case "elect", [broker, *rest]:
                 self._elect(int(broker), is_unclean=rest == ["unclean"])
+            case "minimum", [replicas]:
+                self._min_insync_replicas = int(replicas)
+                self._lines.append(f"  the controller commits: min.insync.replicas={replicas}")
             case "tell", _:
                 for name in names:
                     self._tell(int(name))
@@ -279,14 +282,7 @@ class ReplicationTrace:
         if answer == "lost":
             error = ErrorCode.network_exception
         self._lines.append(f"  {broker} hears: {'agreed' if error is ErrorCode.none else error.name.upper()}")
-        told = IsrProposalAnswered(
-            attempt=proposal.attempt,
-            error_code=int(error),
-            leader_epoch=self._leader_epoch,
-            partition_epoch=self._partition_epoch,
-            isr=self._isr,
-        )
-        self._handle(broker, told)
+        self._handle(broker, IsrProposalAnswered(attempt=proposal.attempt, error_code=int(error)))
 
     def _changed(self, *, is_new_epoch: bool) -> None:
         self._leader_epoch += int(is_new_epoch)

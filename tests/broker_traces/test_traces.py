@@ -55,6 +55,7 @@ def test_a_changed_answer_is_shown_and_rewriting_restores_it(
         ("metadata_log_not_truncated", "quorum/diverging_log_is_cut"),
         ("commit_by_majority", "replication/isr_shrinks_and_expands"),
         ("isr_never_shrinks", "replication/isr_shrinks_and_expands"),
+        ("isr_counts_before_the_log_tells_it", "replication/minimum_raised_unheard"),
         ("expansion_without_catching_up", "replication/isr_shrinks_and_expands"),
         ("leader_epoch_not_checked", "replication/follower_with_an_old_epoch"),
         ("broker_epoch_ignored", "replication/fenced_replica"),

@@ -24,7 +24,7 @@ Commands about replication. The controller is a part of the trace.
     fetch 2                        one Fetch to whom it takes for the leader
     pass 500ms                     the clock of all
     controller answer | lost       to the oldest proposal of an ISR
-    elect 2 [unclean], fence 3, register 3   what the controller commits; brokers hear of it by `tell`
+    elect 2 [unclean], fence 3, register 3, minimum 2   what the controller commits; brokers hear of it by `tell`
     tell 1 2                       the image as it is now
     crash 1, restart 1 [high-watermark=0]
 """

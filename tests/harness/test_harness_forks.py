@@ -118,7 +118,7 @@ def test_every_fork_has_brokers_of_its_own_and_a_stop_between_two_leaves_none(
 ) -> None:
     seen: list[set[int]] = []
     for number in (1, 2):
-        run.await_text(f"[{number}/3] baseline · connect")
+        run.await_text(f"[{number}/3] sweep-baseline-r{number} · connect")
         seen.append(brokers(run))
     assert all(len(own) == 1 for own in seen)
     assert seen[0].isdisjoint(seen[1]), "the first cluster has gone, and the second is another"

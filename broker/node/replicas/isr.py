@@ -94,18 +94,5 @@ def _topic(hosted: HostedPartition, proposal: ProposeIsr) -> shapes.AskedTopicDa
 def _answer(
     partition: shapes.AnsweredPartitionData | None, proposal: ProposeIsr, failure: ErrorCode
 ) -> IsrProposalAnswered:
-    if partition is None or partition.error_code is not ErrorCode.none:
-        code = failure if partition is None else partition.error_code
-        return IsrProposalAnswered(
-            attempt=proposal.attempt,
-            error_code=int(code),
-            leader_epoch=proposal.leader_epoch,
-            partition_epoch=proposal.partition_epoch,
-        )
-    return IsrProposalAnswered(
-        attempt=proposal.attempt,
-        error_code=0,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        isr=tuple(partition.isr),
-    )
+    code = failure if partition is None else partition.error_code
+    return IsrProposalAnswered(attempt=proposal.attempt, error_code=int(code))

@@ -209,25 +209,9 @@ class Leader(ReplicaRole):
         )
 
     def proposal_answered(self, event: IsrProposalAnswered, now_ms: int) -> list[Action]:
-        replica = self._replica
-        if not self.proposal.is_open:
-            return []
-        if event.error_code == _NONE:
-            if event.leader_epoch != replica.leader_epoch or event.partition_epoch <= replica.partition_epoch:
-                return []  # an answer to something older; the image has told us more already
-            self.proposal.accepted()
-            replica.isr, replica.partition_epoch = event.isr, event.partition_epoch
-            for replica_id, follower in self.followers.items():
-                if replica_id not in replica.isr:
-                    follower.end_idling()  # its next fetch may bring it in again
-            changed = IsrChanged(leader_epoch=replica.leader_epoch, isr=replica.isr)
-            return [changed, *self.advance_high_watermark(now_ms)]
-        if event.attempt == self.proposal.attempt:
-            self.proposal.failed(event.error_code, retry_at_ms=now_ms + self._config.proposal_retry_ms)
-        # Otherwise it is the answer to an earlier proposal, which a newer image had ended. The later proposal is on its
-        # way, and the controller may already count its new member in. If the maximal ISR did not contain that member,
-        # the HW would run ahead of it.
-        return []
+        if self.proposal.is_answered_by(event.attempt):
+            self.proposal.answered(event.error_code, retry_at_ms=now_ms + self._config.proposal_retry_ms)
+        return []  # what is committed changes with the image
 
     # -- high watermark ----------------------------------------------------------------------------------------------
 
