@@ -116,6 +116,8 @@ CLIENT_TRIALS: Final = (
 SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "memory_before_disk": "a voter has to die, or its disk to fail, between what it says and what it writes",
     "swallow_quorum_io_error": "no fault of a scenario makes the quorum's files fail yet",
+    "isr_counts_before_the_log_tells_it": "min.insync.replicas has to rise in the milliseconds between what the "
+    "controller decides and what the leader hears, and the leader has to die then",
     "offline_replica_elected": "the elected broker tells again with its next heartbeat, and clients retry",
     "forgotten_producer_refused": "a producer has to be idle for producer.id.expiration.ms, a day",
     "rot_cut_as_a_torn_tail": "no fault of a scenario damages the metadata log",
