@@ -7,6 +7,7 @@ Shown by tests/harness/test_harness_cli.py.
 from __future__ import annotations
 
 import errno
+import functools
 import sys
 import traceback
 from collections.abc import Sequence
@@ -32,12 +33,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(int(execute(arguments)))
 
 
+@functools.cache
+def _command() -> Any:  # click's command, of whichever click typer has
+    """Made of the functions of all commands, which takes 50 ms: once a process."""
+    return typer.main.get_command(app)
+
+
 def execute(arguments: Sequence[str] | None = None) -> int:
     """The exit code; every problem is told on stderr, and no secret of the command line with it."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     redactor = Redactor.of(arguments=words)
     try:
-        result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        result = _command()(args=None if arguments is None else list(arguments), standalone_mode=False)
         return int(result) if isinstance(result, int) else int(ExitCode.PASS)
     except typer.Abort:
         return ExitCode.INTERRUPTED

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("cryptography")
+pytestmark = pytest.mark.slow  # each store is made by a JVM
 
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.security_config import parse_security

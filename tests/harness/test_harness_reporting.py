@@ -151,6 +151,7 @@ def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_needs_no_java_does_without(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", "smoke", "--dry-run"],

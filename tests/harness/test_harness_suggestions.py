@@ -108,6 +108,7 @@ def test_commands_in_documents_are_taken() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_commands_in_messages_are_taken() -> None:
     seen, wrong = 0, []
     for package in CODE:
