@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("cryptography")
-pytestmark = pytest.mark.slow  # each store is made by a JVM
 
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.security_config import parse_security
@@ -23,6 +22,7 @@ from broker.node.settings.security import SecurityError, TlsSettings, security_o
 from broker.security.keystores import StoreError, kind_of, read_pkcs12
 from harness.clusters.authority import Authority
 
+pytestmark = pytest.mark.slow  # each store is made by a JVM
 PASSWORD = "a pass word"
 TIMEOUT_S = 120
 
