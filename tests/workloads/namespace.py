@@ -22,7 +22,7 @@ _NETWORK: Final = (198, 18)  # 198.18.0.0/15 is for tests of networks (RFC 2544)
 
 # In a new time namespace: its monotonic clock is ahead of ours by argv[1] ns. What follows is run in it.
 _SKEWED: Final = """
-import ctypes, os, sys
+import ctypes, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.unshare(0x80):
     raise OSError(ctypes.get_errno(), "unshare")
@@ -31,7 +31,9 @@ with open("/proc/self/timens_offsets", "w") as file:
     file.write(f"monotonic {seconds} {nanoseconds}\\n")
 child = os.fork()
 if not child:
+    libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: nobody else knows this process
     os.execvp(sys.argv[2], sys.argv[2:])
+signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 # Says that it is in its namespace, and holds it until whoever started it ends.
