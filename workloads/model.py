@@ -1,4 +1,4 @@
-"""What a load is: the workload of a cell and the plan that `python -m workloads` reads. No I/O, no Locust.
+"""The model of a load: the workload of a cell, and the plan that `python -m workloads` reads. No I/O, no Locust.
 
 Units are in the names. Unknown keys are errors.
 """

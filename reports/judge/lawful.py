@@ -4,8 +4,8 @@
 - Unlawful: a promise was broken.
 - Impossible: the anomaly cannot exist in this configuration at all.
 
-Every rule is a table of cases, and the first case that holds counts. The verdict quotes `rule`.
-docs/reference/lawful.md is written from the same cases, so it cannot say less. Pure.
+Every rule is a table of cases. The first case whose condition is true counts. The verdict quotes `rule`.
+docs/reference/lawful.md is written from the same cases. Pure.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def _case(condition: Condition, lawful: str, reason: str, source: str) -> Case:
 
 
 def _lawful_since(case: Case, reason: str) -> Case:
-    """Of something that follows from another damage: lawful where that is, for this reason. Other cases stay."""
+    """The rule of an anomaly that follows from another damage. It is lawful if that damage is, for this reason. Other
+    cases stay."""
     is_lawful = case.ruling.lawful == LAWFUL
     return replace(case, ruling=replace(case.ruling, reason=reason)) if is_lawful else case
 
