@@ -22,7 +22,7 @@ _EXTERNAL: Final = "--client-config FILE says how a cluster of yours is reached"
 
 
 def access_check(*, is_own: bool, has_tls: bool) -> AccessCheck:
-    """`is_own`: the cluster is one of ours. `has_tls`: some cell speaks TLS, or it is not known yet."""
+    """`is_own`: the harness starts the cluster. `has_tls`: some cell speaks TLS, or it is not known yet."""
 
     def problem(name: str) -> str:
         if name in _OF_THE_CLUSTER:

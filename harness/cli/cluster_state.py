@@ -117,7 +117,7 @@ def write_state(path: Path, *, mark: str, directory: Path, pids: Mapping[int, in
 
 
 def read_state(path: Path) -> ClusterFile:
-    """FileNotFoundError, or StateProblem for a file that no `up` of ours has written."""
+    """FileNotFoundError, or StateProblem for a file that `harness cluster up` has not written."""
     try:
         document = json.loads(read_own_file(path))
         brokers = [
@@ -164,7 +164,7 @@ def remove_abandoned_data() -> list[str]:
 
 
 def _read_mark(directory: Path) -> dict[str, Any]:
-    """Empty for a directory that no `up` of ours has made, or that does not belong to our user."""
+    """Empty for a directory that `harness cluster up` has not made, or that does not belong to our user."""
     try:
         if directory.is_symlink() or directory.stat().st_uid != os.getuid():
             return {}

@@ -64,7 +64,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
             hanging=_HANGING,
         )
         return ExitCode.ENVIRONMENT
-    except Exception as error:  # a defect of ours: shown in full, with the code that says so
+    except Exception as error:  # a defect of the harness is shown in full, with its exit code
         _print_traceback(error, redactor)
         return ExitCode.HARNESS_ERROR
 

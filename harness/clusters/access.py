@@ -1,4 +1,5 @@
-"""How a cluster of ours is secured for one run: certificates and passwords made up for it, and a layout that uses them.
+"""How a cluster of the harness is secured for one run: makes its certificates and passwords, and a layout that uses
+them.
 
 `cluster.security` of a suite asks for it. All listeners are secured: those of clients and of the harness (EXTERNAL,
 DIRECT) here, those between brokers and of controllers by between_brokers.py. There are two users: `harness` for the
@@ -105,7 +106,7 @@ class MadeUpAccess:
 
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """What a client of the load needs to be let in. It contains the password."""
+        """The security settings of a client of the load. They contain the password."""
         return self.load_security.properties
 
     def admit(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None:

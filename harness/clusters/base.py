@@ -85,7 +85,7 @@ class ClusterLayout:
     nodes: tuple[NodeLayout, ...]
     links: tuple[Link, ...]
     start_timeout_s: float
-    client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # what a client needs to be let in
+    client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # security settings of clients
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

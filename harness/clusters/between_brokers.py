@@ -42,7 +42,8 @@ class BetweenBrokers:
         if self._authority is None:
             own = {"sasl.mechanism.inter.broker.protocol": _MECHANISM, "sasl.mechanism.controller.protocol": _MECHANISM}
             return own | _of_each({"sasl.enabled.mechanisms": _MECHANISM})
-        # Apache Kafka's nodes dial one another by name. Certificates of clients' listeners may change meanwhile.
+        # Apache Kafka's nodes connect to each other by name. Certificates of clients' listeners may change during a
+        # run.
         name = f"{BROKER}-{node.broker_id}"
         issued = self._authority.issue(name, [node.direct.host, name], file_name=f"between-{name}")
         return _of_each(

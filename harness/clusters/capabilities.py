@@ -68,7 +68,7 @@ class Pause(Protocol):
 
 @runtime_checkable
 class FaultFiles(Protocol):
-    """Its brokers obey files of ours about their disks and clocks."""
+    """Its brokers read our control files for their disks and clocks."""
 
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of the broker's storage (broker/log/disk_faults.py); None: it has none."""
@@ -87,7 +87,7 @@ class Secured(Protocol):
 
 @runtime_checkable
 class Links(Protocol):
-    """Proxies of ours may stand on its links; they do where the cluster is `proxied`."""
+    """Its links may have our proxies. If the cluster is `proxied`, they have."""
 
     def link_names(self) -> tuple[str, ...]: ...
 

@@ -91,7 +91,7 @@ class ExternalCluster:
 
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """What a client needs to be let in. TLS is left out if the proxies end it."""
+        """The security settings that a client needs. TLS is left out if the proxies terminate it."""
         if self._security is None:
             return {}
         return self._security.properties if self.proxies is None else self._security.behind_proxies()

@@ -38,7 +38,7 @@ class OwnTopics:
         self._own: dict[str, _Own] = {}
 
     def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """CellError if it is refused or the name is taken. A topic of ours that still exists is left as it is."""
+        """CellError if it is refused or the name is taken. If our topic still exists, it is not changed."""
         known = self._own.get(name)
         if known is not None and known.topic_id is not None and self._admin.topic_id(name) == known.topic_id:
             return

@@ -382,7 +382,7 @@ class ProcessCluster:
         return not waiting
 
     def broken_proxies(self) -> str:
-        """Which Toxiproxy server of ours has died, and what to look at; empty while all run."""
+        """Which of our Toxiproxy servers has died, and which file to look at; empty while all run."""
         return "" if self.proxies is None else self.proxies.problem()
 
     def describe(self) -> str:

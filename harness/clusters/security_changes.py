@@ -1,4 +1,4 @@
-"""What an operator does to the security of a cluster of ours while it is in use: renew certificates, change a password,
+"""Changes the security of a running cluster of the harness, as an operator does: renew certificates, change a password,
 revoke an access control list, stop giving tokens.
 
 Implements `chaos.security_port.SecurityChanges`. Brokers get new certificates by IncrementalAlterConfigs

@@ -1,4 +1,5 @@
-"""A token endpoint for SASL OAUTHBEARER, for one cluster of ours: OAuth's client credentials grant (RFC 6749, 4.4).
+"""A token endpoint for SASL OAUTHBEARER, for one cluster of the harness: OAuth's client credentials grant (RFC 6749,
+4.4).
 
 It listens on loopback, in a thread of the harness. Its tokens are JWTs that live for some seconds, signed with RS256 by
 a key of its own, which the program openssl uses. Brokers check them by the key set (JWKS) in a file. It can be told to

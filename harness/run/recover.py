@@ -57,7 +57,7 @@ def refuse_while_it_goes_on(run_dir: Path, run: RunRecord) -> None:
     """UsageError. An owner in another container or on another host cannot be seen, but what it writes can."""
     owner = run.owner
     if run.status is not RunStatus.RUNNING or owner is None:
-        return  # it has ended, or the manifest says nothing of its owner
+        return  # it has ended, or the manifest does not name its owner
     place = owner.place
     where = "here" if place is None else place.seen_from(here())
     if where == "here" and is_alive(ProcessIdentity(pid=owner.pid, start_ticks=owner.start_ticks)):

@@ -59,7 +59,7 @@ def store_of(url: str) -> Store:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What came of one load host's run log. `problem` is empty if all came that is listed."""
+    """What was received of one load host's run log. `problem` is empty if everything that is listed was received."""
 
     files: int = 0
     bytes: int = 0  # that were moved
@@ -147,7 +147,7 @@ class RunCopy:
             self._store.put_file(name, path)
             self._is_broken = False
         except FileNotFoundError:
-            return  # the attempt was put aside meanwhile
+            return  # the attempt was put aside in the meantime
         except OSError as error:
             if not self._is_broken:  # said once, until it works again
                 self._say(f"the store does not take the plan of the run: {error}")

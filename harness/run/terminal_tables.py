@@ -142,7 +142,7 @@ def _texts_below(columns: Sequence[Column], rows: Sequence[Sequence[str]], width
 
 
 def _texts(columns: Sequence[Column], row: Sequence[str], width: int) -> list[str]:
-    """Those of a row that say something, each with its heading."""
+    """The figures of a row that are known, each with its heading."""
     named = [
         f"{column.heading}: {row[i]}"
         for i, column in enumerate(columns)

@@ -75,7 +75,7 @@ class Warmth:
     compiler_us_per_record: list[float] = field(default_factory=list)
 
     def take(self, acked: int, cpu_s: float, compiler_s: float) -> None:
-        """One round is over. A round without acknowledgements says nothing."""
+        """One round is over. A round without acknowledgements is not used."""
         if acked > 0:
             self.cpu_us_per_record.append(cpu_s * 1e6 / acked)
             self.compiler_us_per_record.append(compiler_s * 1e6 / acked)

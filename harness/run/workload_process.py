@@ -110,7 +110,7 @@ class WorkloadProcess:
         except queue.Empty:
             return None
         if isinstance(event, LoadEnded):
-            self._offer(event)  # for whoever asks again
+            self._offer(event)  # for the next caller
         return event
 
     def ask_to_stop(self) -> None:

@@ -35,7 +35,7 @@ def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str,
 
 
 def missing_beside(files: CellFiles) -> tuple[str, ...]:
-    """Missing evidence that says nothing about single records. Without it the cell is no pass, but a violation that was
+    """Missing evidence that is not about single records. Without it the cell is no pass, but a violation that was
     seen remains one."""
     return () if files.rows.get(BATCHES.name) else ("batches: no row",)
 

@@ -169,7 +169,7 @@ def _given_too_early(cell: Cell) -> list[str]:
     cases: list[str] = []
     seen_us: dict[tuple[str, str], int] = {}
     held: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)  # owners with their generation
-    overtaken: dict[tuple[str, int, str], str] = {}  # group, partition, owner -> who got it meanwhile
+    overtaken: dict[tuple[str, int, str], str] = {}  # group, partition, owner -> who got it in the meantime
     for line in cell.history_lines:
         if not isinstance(line, Assigned | Revoked | OffsetCommitted | Position):
             continue

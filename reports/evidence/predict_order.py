@@ -132,7 +132,7 @@ def _from_first_attempts(wire: list[WireExchange]) -> list[WireExchange]:
 
 
 def _is_removed(piece: _Piece, removed: list[Interval]) -> bool:
-    """Whether a truncation took it away: its offset was given again and says nothing about order."""
+    """Whether a truncation removed it. Its offset was given again, so it shows nothing about order."""
     base, batch = piece.base_offset, piece.batch
     assert base is not None
     return any(

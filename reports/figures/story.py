@@ -148,7 +148,8 @@ def _lost_steps(facts: CellFacts, row: SendRow) -> list[Step]:
 
 
 def _leader_of_the_time(facts: CellFacts, row: SendRow) -> list[Step]:
-    """Without a journal of appends: whoever led the partition when the client got its answer had appended it."""
+    """Without a journal of appends: the broker that led the partition when the client got its answer had appended
+    it."""
     leaders = [
         event
         for event in events_of(facts.cell, BecameLeader, LeaderSeen)

@@ -111,7 +111,8 @@ def _all_delivered(facts: CellFacts) -> Check:
 
 
 def _accepted(facts: CellFacts, criteria: Criteria) -> Check:
-    """If the sends of a cell are refused or unanswered, it says nothing about speed or about promises kept."""
+    """If the sends of a cell are refused or unanswered, the cell shows nothing about speed, and no promise that was
+    kept."""
     counts = facts.counts
     is_acknowledged = facts.throughput_basis is Basis.ACKNOWLEDGED
     sent = counts.acked_total + counts.failed_total + counts.unknown_total

@@ -129,7 +129,7 @@ def _address(master: str, place: str, default_port: int) -> tuple[str, int]:
 
 
 def require_server(master: str) -> None:
-    """One of the named servers accepts a connection. Spark itself would try for minutes without a word."""
+    """One of the named servers accepts a connection. Spark itself would try for minutes and print nothing."""
     places = addresses_of(master)
     problems = [problem for place in places if (problem := _connection_problem(*place))]
     if places and len(problems) == len(places):

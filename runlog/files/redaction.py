@@ -257,7 +257,7 @@ class Redactor:
         return [self.values_out(word) for word in hidden_arguments(words)]
 
     def exception(self, error: BaseException) -> None:
-        """Removes secrets from the error and from its causes, in place. So whoever shows the error shows no secret."""
+        """Removes secrets from the error and from its causes, in place. So the error can be shown."""
         seen: set[int] = set()
         waiting: list[BaseException | None] = [error]
         while waiting:

@@ -69,7 +69,8 @@ def clean_text(text: str) -> str:
 
 
 def clean_document(value: Any, depth: int = 0) -> Any:
-    """Cleans every text of a JSON document, keys too. What is nested deeper than any document of ours is cut off."""
+    """Cleans every text of a JSON document, keys too. Parts that are nested deeper than in any of our documents are cut
+    off."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):

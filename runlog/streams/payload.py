@@ -59,7 +59,7 @@ def make(*, producer: int, incarnation: int, seq: int, intended_ns: int, body: b
 
 
 def parse(value: bytes) -> PayloadHeader | None:
-    """Read the header; None when the value is not one of ours. A wrong CRC is told by `crc_ok`."""
+    """Reads the header. None if the harness did not make the value. `crc_ok` says whether the CRC is right."""
     if len(value) < HEADER_BYTES:
         return None
     magic, producer, incarnation, seq, intended_ns, check, flags = _WHOLE.unpack_from(value)

@@ -27,7 +27,7 @@ from runlog.records.sweep import PredictedFigure
 RELEVANT: Final = 0.05
 CONFIRMED, BETTER, WORSE = ConfirmationResult.CONFIRMED, ConfirmationResult.BETTER, ConfirmationResult.WORSE
 UNDECIDED, UNKNOWN = ConfirmationResult.UNDECIDED, ConfirmationResult.UNKNOWN
-_REPETITIONS_MIN: Final = 2  # one says nothing of its own scatter
+_REPETITIONS_MIN: Final = 2  # one repetition does not show the scatter
 _DOUBT_MAX: Final = math.log(2)  # an interval that holds half and double of a figure confirms nothing
 
 

@@ -37,7 +37,7 @@ def small_timeline(own: OverTime) -> SmallTimeline | None:
     """None where nothing was acknowledged, or where the cell has too few slots for a line."""
     acked = [(rate.t, float(rate.rate)) for rate in own.rates if rate.series == "acked"]
     asked = {rate.t: rate.rate for rate in own.rates if rate.series == "asked"}
-    # After the last record the cell heals and is read back: nothing is due, and a flat line says nothing.
+    # After the last record the cell heals and is read back: nothing is due, so a flat line would have no meaning.
     busy = [place for place, (t, rate) in enumerate(acked) if rate > 0 or asked.get(t, 0) > 0]
     if len(busy) < 2:
         return None

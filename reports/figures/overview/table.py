@@ -1,4 +1,4 @@
-"""The table of all cells: which columns say something, and which rows begin folded. Pure."""
+"""The table of all cells: which columns have different values, and which rows are folded at first. Pure."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class ConfluentMember:
             try:
                 self.consumer.store_offsets(offsets=[offset])
             except confluent_kafka.KafkaException as error:
-                # It was taken away meanwhile, and its next owner reads it again.
+                # The partition was revoked in the meantime, and its next owner reads the record again.
                 if error.args[0].code() not in _NOT_OURS:
                     raise
 
