@@ -180,7 +180,7 @@ def _configuration(
     for name, value in factors.items():
         part, key = _split(name)
         if part or value != base[name] or name in stated:
-            parts[part][key] = value  # a default that nobody stated is left to the client
+            parts[part][key] = value  # without a stated default, the client uses its own
     # Settings that a value demands come last. With one factor at a time they may change a setting that is itself
     # varied.
     demanding = changed if sweep.design == designs.ONE_AT_A_TIME else list(factors)

@@ -65,7 +65,7 @@ class ConsumerUserLoop:
                 if polled.records:
                     self._log(polled)
                     self._process(self._handed_on(polled))
-        except Exception as error:  # the entry point of a thread: nobody above would hear of it
+        except Exception as error:  # the entry point of a thread: no caller would get the error
             self._context.add_error(f"consumer {self.number}: {error}")
         finally:
             self._writer.close()

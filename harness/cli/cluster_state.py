@@ -67,7 +67,8 @@ def state_directory() -> Path:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Nobody else starts or ends the cluster of this state file at the same time. BlockingIOError if somebody does."""
+    """Holds the lock of this state file, so that only one command starts or ends its cluster. BlockingIOError if it is
+    held."""
     own_directory(path.parent)
     # The file stays. If it were removed, somebody could lock a new file of this name while this one is still locked.
     lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

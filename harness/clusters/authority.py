@@ -1,4 +1,4 @@
-"""An authority for certificates that one run makes up, in its own directory: nobody else trusts it.
+"""An authority for certificates that one run makes, in its own directory. Only this run trusts it.
 
 Keys and certificates are made by the program openssl, which a host with Python's ssl nearly always has. Files are
 PEM, and only the owner can read them (a directory of mode 0700). Shown by tests/harness/test_harness_authority.py.

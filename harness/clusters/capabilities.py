@@ -117,4 +117,4 @@ class OutlivesRun(Protocol):
 
 
 def ignore_process_event(kind: str, broker: int) -> None:
-    """The sink of `Processes.on_process_event` when nobody records."""
+    """Does nothing. The sink of `Processes.on_process_event` if events are not recorded."""

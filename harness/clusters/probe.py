@@ -104,7 +104,7 @@ class BrokerProbe:
         return None if found is None else (found.leader_epoch, found.leader_id)
 
     def group_coordinator(self, group: str) -> int | None:
-        """The broker that coordinates a consumer group; None while nobody does."""
+        """The broker that coordinates a consumer group; None while there is none."""
         return self._answer(coordinator_of(GROUP, group))
 
     def transaction_coordinator(self, transactional_id: str) -> int | None:

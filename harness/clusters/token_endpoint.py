@@ -153,7 +153,7 @@ def _handler(endpoint: TokenEndpoint) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: a log of who asked is nobody's concern."""
+            """Writes nothing, because no log of requests is needed."""
 
     return Handler
 

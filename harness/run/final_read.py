@@ -24,7 +24,8 @@ from runlog.streams.payload import parse_fast
 from runlog.streams.schema import BATCHES, LOG, Stream
 
 RECORDS_PER_PART: Final = 500_000
-# How often a risen end offset is followed. Nobody writes any more, so it rises only while followers catch up.
+# How often the read follows an end offset that rose. There are no more writes, so it rises only while followers catch
+# up.
 ROUNDS_MAX: Final = 100
 
 

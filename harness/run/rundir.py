@@ -47,7 +47,7 @@ def new_run_path(parent: Path, name: str) -> Path:
 
 
 def create_run_directory(parent: Path, name: str, explicit: Path | None = None) -> Path:
-    """A directory that nobody had before, or `explicit`, which must be absent or empty."""
+    """A new directory, or `explicit`, which must be absent or empty."""
     directory = explicit or new_run_path(parent, name)
     try:
         if directory.exists() and any(directory.iterdir()):

@@ -23,7 +23,7 @@ def nothing_came_of(progress: Progress | None, *, acks: str) -> str:
     sent, failed = progress.sent, progress.failed
     if not sent:
         return "the load sent no record at all"
-    if acks == "0":  # nobody acknowledges; the client may have written a record that it let go of
+    if acks == "0":  # without acknowledgements, a record that the client released may have been written
         return f"each of the {sent:,} sends failed{_why(progress)}" if failed >= sent else ""
     unknown = sent - failed
     if not unknown:

@@ -61,7 +61,7 @@ def _behind(cluster: Cluster, topic: str) -> Iterator[str]:
 
 
 def _lag(probe: BrokerProbe, topic: str, partition: int, leader_epoch: int) -> str:
-    """In this order, because the log's end may only grow while it is asked for, and nobody writes any more."""
+    """In this order, because there are no more writes, and the log's end can only grow while it is asked for."""
     told = probe.epoch_end_offset(topic, partition, leader_epoch)
     if told is None or told[1] < 0:
         return ""

@@ -80,7 +80,7 @@ def rebuild(store: Store, run: str, run_dir: Path, say: Say) -> None:
             if line := _rebuild_cell(store, run, run_dir, cell_id):
                 say(line)
         _fetch_document(store, f"{run}/{SEARCH_FILE}", run_dir / SEARCH_FILE)
-        # The last: without it this is no run directory, so nobody takes a part for the whole.
+        # Written last. Without it this is no run directory, so a part is not taken for the whole.
         if not manifest_path(run_dir).is_file():
             write_run(run_dir, replace(record, owner=None))
     except FileNotFoundError as error:

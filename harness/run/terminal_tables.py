@@ -17,7 +17,7 @@ from typing import IO, Final
 
 _GAP: Final = "  "
 _INDENT: Final = "    "
-PIPE_WIDTH: Final = 120  # of sentences where nobody tells a width: people read the logs of CI too
+PIPE_WIDTH: Final = 120  # width of sentences if the terminal's width is not known, as in logs of CI
 _WIDTH_DEFAULT: Final = 80  # of a terminal that does not tell
 _WRAPPED_MIN: Final = 24  # a text column that is narrower than this is hard to read
 

@@ -1,4 +1,4 @@
-"""A load that nobody counts, for clusters whose brokers become faster while they run.
+"""A load that is not measured, for clusters whose brokers become faster while they run.
 
 A JVM compiles hot code. Apache Kafka answers its first thousands of requests several times slower than later ones
 (benchmarks/README.md shows the series). Without a warm-up, the cells that the seed puts first would look slow, and a
@@ -147,7 +147,7 @@ def plan_of(planned: PlannedCell, context: RunContext, cluster: Cluster) -> dict
     has its own topic and directory."""
     properties = {**cluster.client_properties, **planned.properties}
     if properties.get("acks") == "0":
-        properties["acks"] = "1"  # what nobody acknowledges cannot be counted
+        properties["acks"] = "1"  # records without an acknowledgement cannot be counted
     changed: dict[str, Any] = {
         "warmup_ms": 0,
         "measure_ms": ROUND_MS if rounds_before(planned) > 1 else ONLY_ROUND_MS,

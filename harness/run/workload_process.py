@@ -157,7 +157,7 @@ class WorkloadProcess:
         self._offer(LoadEnded())
 
     def _offer(self, event: LoadEvent) -> None:
-        """Progress may be dropped if nobody listens. Other events wait, within a limit."""
+        """Progress may be dropped if there is no listener. Other events wait, within a limit."""
         with contextlib.suppress(queue.Full):
             self._events.put(event, timeout=0.0 if isinstance(event, ProgressTold) else 5.0)
 

@@ -145,7 +145,7 @@ class _Speed:
 
 
 def _speed(cell: Cell, counts: Counts, slots: pd.DataFrame, slot_us: int) -> _Speed:
-    """In the measured window; where nobody acknowledges, by what came into the log and to the readers."""
+    """Throughput in the measured window. With acks=0 it counts records in the log and at the readers."""
     start_us, end_us = cell.window_us()
     first_us = cell.span_us()[0]
     whole = slice(-(-(start_us - first_us) // slot_us), (end_us - first_us) // slot_us)

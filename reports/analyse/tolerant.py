@@ -54,7 +54,7 @@ class _Search:
             return list(self._analyse(cells))
         except EnvironmentProblem:  # Spark is gone: no cell's fault
             raise
-        except Exception as error:  # whatever a query or a rule makes of data that nobody foresaw
+        except Exception as error:  # unforeseen data can make any query or rule fail
             if len(cells) == 1:
                 facts = unusable_by(cells[0], error)
                 self.failed[cells[0].cell_id] = facts.missing_streams[0]

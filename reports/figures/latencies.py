@@ -20,7 +20,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class P99:
-    """Microseconds with the 95 % interval; `basis` is corrected, or end to end where nobody acknowledges."""
+    """Microseconds with the 95 % interval; `basis` is corrected, or end to end with acks=0."""
 
     us: float | None
     interval_us: tuple[float, float] | None

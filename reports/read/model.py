@@ -209,7 +209,7 @@ class Basis(StrEnum):
     """What throughput counts."""
 
     ACKNOWLEDGED = "acknowledged"
-    IN_LOG = "found in the log"  # with acks=0, where nobody acknowledges
+    IN_LOG = "found in the log"  # with acks=0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

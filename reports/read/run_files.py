@@ -85,7 +85,7 @@ def _is_cell_id(name: object) -> bool:
 
 
 def _is_listing(record: RunRecord) -> bool:
-    """Whether this run's cells list their files. Older ones do not, and then nobody can tell what they have lost."""
+    """Whether this run's cells list their files. Older ones do not, so a missing file cannot be noticed."""
     return record.schema_version is not None and record.schema_version >= INVENTORY_SINCE
 
 

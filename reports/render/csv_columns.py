@@ -266,7 +266,7 @@ def written_name(file: str, name: str) -> str:
 
 
 def meaning(file: str, column: str) -> str:
-    """Empty for a column that nobody described."""
+    """Empty for a column without a description."""
     if file == "cells.csv" and column.startswith(SETTING_PREFIX):
         return SETTING
     return OWN.get((file, column)) or COMMON.get(column, "")

@@ -40,7 +40,7 @@ class CellFiles:
 
 
 def take_inventory(run_dir: Path, cell_id: str) -> FilesRecord:
-    """What cell.json gets as `files`. Call it when nobody writes any more."""
+    """What cell.json gets as `files`. Call it after the last write."""
     streams = {}
     for stream in STREAMS.values():
         found = sorted((run_dir / stream.name / f"cell={cell_id}").glob("*.parquet"))

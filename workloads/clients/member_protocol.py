@@ -26,7 +26,7 @@ class CopyAborted(Exception):
 
 
 class CopyUnknown(Exception):
-    """Nobody knows whether the transaction was committed. The producer cannot be used any more."""
+    """It is unknown whether the transaction was committed. The producer cannot be used any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

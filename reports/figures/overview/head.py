@@ -117,7 +117,7 @@ def _engine(item: Judged) -> str:
 
 
 def product(engine: str | None, version: str | None) -> str:
-    """Which brokers ran, so that nobody takes one product for another."""
+    """Which brokers ran, so that the reference broker is not taken for Apache Kafka."""
     if engine in REFERENCE:
         where = "in containers" if engine == "docker" else None
         return " ".join(filter(None, ("the project's reference broker", version, where, "(not Apache Kafka)")))

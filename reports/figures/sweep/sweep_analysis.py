@@ -148,7 +148,7 @@ def _load(judged: Sequence[Judged]) -> str:
 
 
 def _common(values: Sequence[N | None]) -> N | None:
-    """The one value that all have; None where they differ, or where nobody tells."""
+    """The value that all have. None if they differ, or if none has a value."""
     return values[0] if len(set(values)) == 1 else None
 
 

@@ -198,7 +198,7 @@ class _Rebalances(RebalanceListener):
 
 
 class _Commits(ConsumerInterceptor):
-    """For auto-commits: nobody else sees them."""
+    """Records auto-commits, which the application does not see otherwise."""
 
     def __init__(self, listener: MemberListener) -> None:
         self._listener = listener
