@@ -54,7 +54,7 @@ class LoadProcess:
         gevent.spawn(self._watch_window, phases)
 
     def _watch_window(self, phases: Phases) -> None:
-        """Measures the hub's latency all the time, and CPU over the measured window only."""
+        """Measures the hub's latency and the CPU over the measured window."""
         gevent.sleep(max(0.0, phases.measure_ns - time.monotonic_ns()) / 1e9)
         self.health.restart_cpu()
         while time.monotonic_ns() < phases.end_ns and not self.context.sending_stopped.is_set():
