@@ -17,10 +17,10 @@ from reports.read.model import Counts
 from runlog.records.cell import FinalReadRecord
 
 RULES: Final = (
-    "A row of `send` is there twice, or `log` has two records at one offset.",
-    "A send was due before the cell began or after it ended: no bucket of time and no rate has it.",
-    "`log` has a record at or behind the end offset that the final read was given, or in a partition without one.",
-    "The batches of a partition do not end at its end offset, or it has records and no batch.",
+    "`send` has a row twice, or `log` has two records at one offset.",
+    "A send was due before the cell began or after it ended, so it is in no bucket of time and in no rate.",
+    "`log` has a record at or after the end offset that the final read was given, or in a partition without one.",
+    "The batches of a partition do not end at its end offset, or the partition has records and no batch.",
     "The batches, or the final read's own count, have more or fewer records than `log` and the foreign ones together.",
 )
 

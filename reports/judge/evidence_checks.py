@@ -17,23 +17,23 @@ EVIDENCE_CHECKS = {
     "cell finished": "the harness carried the cell out to its end",
     "run log readable": "the streams that the cell must have are there, and every file of them can be read",
     "final read complete": "every partition was read from its log's start to its end, after all faults were healed",
-    "enough records": f"at least {Criteria().records_min} records in the measured window, acknowledged ones, or with "
-    "acks=0 those that the final read found",
+    "enough records": f"at least {Criteria().records_min} records in the measured window were acknowledged, or with "
+    "acks=0 were found by the final read",
     "sends accepted": f"at least {Criteria().accepted_share_min:.0%} of the sends were acknowledged, or with acks=0 "
-    f"taken over by the client; {Criteria().accepted_share_min_chaos:.0%} in a scenario with faults",
-    "run log agrees with itself": "no stream says the opposite of another (below)",
-    "all partitions delivered": "a reader that begins at the log's start got something of every partition that it "
-    "reads and in which the final read finds something",
-    "load hosts held": "of a load on other hosts: each did its share to the end, kept its link and its schedule, has a "
-    "bound for its clock, and its run log was gathered",
-    "fault took effect": "of a scenario with faults: every fault that was applied is proved to have acted",
+    f"accepted by the client; {Criteria().accepted_share_min_chaos:.0%} in a scenario with faults",
+    "run log agrees with itself": "no stream contradicts another (below)",
+    "all partitions delivered": "a reader that begins at the log's start got records of every partition that it "
+    "reads and in which the final read finds records",
+    "load hosts held": "for a load on other hosts: each host did its share to the end, kept its link and its schedule, "
+    "has a bound for its clock, and its run log was gathered",
+    "fault took effect": "for a scenario with faults: every fault that was applied is proved to have acted",
 }
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
 READABLE = "run log readable"
 
 
 def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
-    """What every cell must show; of a cell with faults also that they acted."""
+    """The checks of every cell. A cell with faults must also show that the faults acted."""
     checks = [*_evidence(facts, criteria), _all_delivered(facts), *_load_hosts_held(facts)]
     return [*checks, _fault_proved(facts)] if facts.cell.kind is CellKind.CHAOS else checks
 
