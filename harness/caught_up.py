@@ -1,4 +1,4 @@
-"""Whether a consumer group has caught up with a topic, so that what it has not got is lost and not only unread.
+"""Whether a consumer group has caught up with a topic. Then a record that it did not get is lost, and not only unread.
 
 Asks the brokers directly, never through the proxies that carry the faults. Shown by
 tests/harness/test_harness_caught_up.py.

@@ -1,4 +1,5 @@
-"""What brokers took off their logs since a moment, from their journals. Apache Kafka has none: then nothing is known.
+"""What brokers truncated since a given moment, from their journals. Apache Kafka has no journal, so there it is
+unknown.
 
 Shown by tests/harness/test_harness_loss_words.py.
 """

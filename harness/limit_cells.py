@@ -1,7 +1,7 @@
-"""Which limits of a suite hold for which cell, and what is wrong with one, told before anything starts. Pure.
+"""Which limits of a suite apply to which cell. Wrong limits are reported before anything starts. Pure.
 
-What a limit is about says reports/judge/limit_scope.py. One that compares with the baseline holds for the other cells
-of the sweep. Shown by tests/harness/test_harness_limits.py.
+reports/judge/limit_scope.py says what a limit is about. A limit that compares with the baseline applies to the other
+cells of the sweep. Shown by tests/harness/test_harness_limits.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why a test of somebody's client fails, in words: how many records are gone, which fault, which offsets were cut off.
+"""Why a test of a client fails, in words: how many records are gone, which fault, which offsets were truncated.
 
 Pure: what happened comes as values, from the timeline and the brokers' journals. Shown by
 tests/harness/test_harness_loss_words.py.

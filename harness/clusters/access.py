@@ -5,7 +5,7 @@ them.
 DIRECT) here, those between brokers and of controllers by between_brokers.py. There are two users: `harness` for the
 connections of the harness, and `load` for the clients of the load. Secrets are written only into a directory of
 this cluster, which only the owner can enter, and which is removed when the cluster is stopped. Shown by
-tests/harness/test_harness_access.py. What a fault changes of it is in security_changes.py.
+tests/harness/test_harness_access.py. The changes that faults make are in security_changes.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What only some clusters can do. Each capability is a protocol. Code that needs one asks `isinstance`, and names no
+"""Capabilities that only some clusters have. Each is a protocol. Code that needs one asks `isinstance`, and names no
 engine.
 
-A cluster of ours has processes, and logs that can be read. Somebody else's cluster has neither, and outlives the run.
+Our own cluster has processes, and logs that can be read. An external cluster has neither, and outlives the run.
 What faults do to brokers is split as Jepsen splits it (db/Kill, db/Pause). Brokers that are containers are
 chaos.port.Containers too.
 """

@@ -1,4 +1,4 @@
-"""What the harness asks of a running cluster, whichever engine runs it."""
+"""The protocol of a running cluster, the same for all engines."""
 
 from __future__ import annotations
 

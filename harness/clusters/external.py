@@ -1,10 +1,9 @@
-"""Somebody else's cluster, reached only by bootstrap addresses. Nothing of it is started or stopped here.
+"""An external cluster, reached only by bootstrap addresses. The harness starts and stops nothing of it.
 
-It can still be tried under faults. With `proxied` every broker gets a proxy of ours on loopback. The brokers' addresses
-in responses are replaced by those of the proxies, so that clients that begin there stay there. SASL passes through; TLS
-ends at the proxies. The harness's own requests (topics, the final read) do not use the proxies. Shown by
-tests/harness/test_harness_external.py.
-"""
+It can still be tried under faults. With `proxied` every broker gets one of our proxies on loopback. The brokers'
+addresses in responses are replaced by those of the proxies, so that clients stay behind the proxies. SASL passes
+through; TLS ends at the proxies. The harness's own requests (topics, the final read) do not use the proxies. Shown by
+tests/harness/test_harness_external.py. """
 
 from __future__ import annotations
 

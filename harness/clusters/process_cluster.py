@@ -1,4 +1,4 @@
-"""A cluster of broker processes on this host, of either engine: start, ask, break, mend, stop.
+"""A cluster of broker processes on this host, of either engine: start, ask, break, heal, stop.
 
 Carries out a ClusterLayout. Implements base.Cluster and the process and role part of chaos' ClusterPort. Thread-safe:
 the chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by

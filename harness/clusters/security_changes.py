@@ -2,10 +2,9 @@
 revoke an access control list, stop giving tokens.
 
 Implements `chaos.security_port.SecurityChanges`. Brokers get new certificates by IncrementalAlterConfigs
-(`listener.name.external.ssl.keystore.location`), as Apache Kafka wants it. The proxies before them, which end TLS, get
-certificates of the same authority and with the same end. The listener of the harness itself stays as it was. Shown by
-tests/harness/test_harness_security_changes.py.
-"""
+(`listener.name.external.ssl.keystore.location`), as Apache Kafka requires. The proxies before them, which terminate
+TLS, get certificates of the same authority with the same expiry. The listener of the harness does not change. Shown by
+tests/harness/test_harness_security_changes.py. """
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator does to a topic while it is in use, by plain admin requests: change settings, add partitions, delete
+"""Changes a topic that is in use, by plain admin requests, as an operator does: change settings, add partitions, delete
 records, and delete and create the topic itself, move its replicas. And brokers that go for good.
 
 Only a topic that the run has made is changed. own_topics.py knows its id, and every change checks the id first.

@@ -1,4 +1,4 @@
-"""Which scenario must catch which wrong broker and which client with a bug. Data alone.
+"""Which scenario must catch which wrong broker and which client with a bug. Only data.
 
 Shown by tests/harness/test_harness_mutation.py.
 """

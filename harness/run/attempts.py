@@ -1,9 +1,9 @@
 """Whether a sweep cell is worth a second attempt, and putting the earlier attempt aside.
 
-On a shared host a neighbour can take the processor for a second. Such a cell says nothing about its configuration. The
+On a shared host a neighbour can take the processor for a second. Such a cell does not show its configuration. The
 samples of the host, and the steadiness, are computed in the same way as in the report. Only they decide, never the
 measured figure: to repeat what looks slow would be to choose the result. On a host that is always busy every cell is
-spoilt, and repeating all of them would only take longer. So the time for repeats is limited for the whole run. It
+disturbed, and repeating all of them would only take longer. So the time for repeats is limited for the whole run. It
 counts by the clock and not by the plan, because repeated cells take longer on such a host too. After that, cells stay
 as they are and are marked. Shown by tests/harness/test_harness_attempts.py.
 """

@@ -1,4 +1,4 @@
-"""What is recorded while a cell runs: journals, leaders, CPU and memory, the wire log, and on clusters of our own the
+"""Records while a cell runs: journals, leaders, CPU and memory, the wire log, and on our own clusters the
 high watermarks and the ends of processes.
 
 Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.

@@ -1,4 +1,4 @@
-"""What a load generator can do by itself on this host, as values: shapes, certificates, and the ceiling of each cell.
+"""The ceilings of the load generator on this host, as values: shapes, certificates, and the ceiling of each cell.
 
 A *shape* is what a record costs the generator: client, settings, records, partitions, processes. For a shape, the
 ceiling is what real load processes reach against a broker that stores nothing. All cells of the shape have this

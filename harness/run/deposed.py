@@ -1,7 +1,7 @@
 """Records that a replaced leader answered for and then truncated: `truncated` events for engines without a journal.
 
 A leader that is cut off or paused stays alive while its successor writes another history. Its files cannot be read in
-time, because it truncates them itself as soon as it hears of the new epoch. But each answer to a client went through a
+time, because it truncates them as soon as it learns of the new epoch. But each answer to a client went through a
 proxy that logged it. The present leader tells by OffsetForLeaderEpoch where the old epoch ends. Everything beyond that
 offset for which the deposed leader answered was removed by its truncation. Shown by
 tests/harness/test_harness_deposed.py.

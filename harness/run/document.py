@@ -1,4 +1,4 @@
-"""The record of cell.json: what the plan has, and what is known since the cell was begun. Pure."""
+"""The record of cell.json: the plan, and what is known since the cell began. Pure."""
 
 from __future__ import annotations
 

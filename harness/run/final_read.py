@@ -1,4 +1,4 @@
-"""The final read: every partition from its log's start to its end, by a reader that had no part in the run, into log
+"""The final read: every partition from its log's start to its end, by an independent reader, into log
 and batches.
 
 It is the ground truth of a cell. It is complete only if the batches join without a gap from the log's start to the end

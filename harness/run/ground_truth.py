@@ -1,4 +1,4 @@
-"""What is true after the load of a cell: what dead and deposed leaders lost, the log from its start to its end, and
+"""The facts after the load of a cell: what dead and replaced leaders lost, the log from its start to its end, and
 whether the replicas agree.
 
 Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.

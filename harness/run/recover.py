@@ -1,9 +1,9 @@
-"""A run whose harness was killed: what its load processes wrote becomes Parquet, and its documents say what happened.
+"""Recovers a run whose harness was killed: writes Parquet from what its load processes wrote, and completes its
+documents.
 
-The harness compacts each cell when it ends. After a SIGKILL, a lost machine or a full disk, somebody else must do it.
-`harness report` calls this first. It changes nothing in a run that ended by itself, and refuses a run that still goes
-on. Shown by tests/harness/test_harness_interrupt.py.
-"""
+The harness compacts each cell when it ends. After a SIGKILL, a lost machine or a full disk, this module does it.
+`harness report` calls this first. It changes nothing in a run that ended by itself, and refuses a run that is still
+going on. Shown by tests/harness/test_harness_interrupt.py. """
 
 from __future__ import annotations
 

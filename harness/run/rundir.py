@@ -1,4 +1,4 @@
-"""Making a run directory and its manifest: which versions, which host, which command made these figures.
+"""Makes a run directory and its manifest, which names versions, host and command.
 
 Owns manifest.json. Its layout is in docs/internals/contracts.md. Shown by tests/harness/test_harness_ci.py.
 """

@@ -1,6 +1,6 @@
 """The outcomes of a cell's sends. If none of them succeeded, this is the problem of the cell. Pure.
 
-A cell in which no record was accepted says nothing about the cluster's speed and shows no promise kept or broken. It
+A cell in which no record was accepted does not show the cluster's speed, and no promise that was kept or broken. It
 has failed, and the run is no pass. Shown by tests/harness/test_harness_sends.py.
 """
 

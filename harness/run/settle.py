@@ -1,9 +1,9 @@
-"""Waits until everything that leaders hold may be read. A high watermark that is behind hides records from the final
+"""Waits until all records of the leaders can be read. A high watermark that is behind hides records from the final
 read.
 
 With acks=1 a record is acknowledged before a follower has it. A follower that fetches nothing still counts as in sync
-for `replica.lag.time.max.ms`. So a cluster whose fault was just healed looks whole while its high watermark is still
-where the fault began. A final read at that moment would take everything behind it for lost. Shown by
+for `replica.lag.time.max.ms`. So a cluster whose fault was just healed looks healthy while its high watermark is still
+where the fault began. A final read at that moment would count all records after it as lost. Shown by
 tests/harness/test_harness_settle.py.
 """
 

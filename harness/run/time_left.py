@@ -2,7 +2,7 @@
 line.
 
 This module also decides which cells share a cluster. Pure except that it reads scenarios. The time to start and warm up
-a cluster is a guess until the first cluster of the run has shown it. Shown by tests/harness/test_harness_forks.py.
+a cluster is estimated until the first cluster of the run has shown it. Shown by tests/harness/test_harness_forks.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The topics of one cell. On a cluster that outlives us they are written down. They are deleted when the cell ends.
+"""The topics of one cell. On an external cluster they are recorded in a lease. They are deleted when the cell ends.
 Topics that stay are reported.
 
 Shown by tests/harness/test_harness_own_topics.py.

@@ -1,7 +1,7 @@
-"""What a dead leader's log held and the surviving log does not: `truncated` events for engines without a journal.
+"""Records in a dead leader's log that the surviving log lacks: `truncated` events for engines without a journal.
 
 While a broker is dead its segment files are read (same batch format everywhere). When a new leader stands, it is
-asked with OffsetForLeaderEpoch where each of the dead log's epochs ends: what the dead log has beyond is what a
+asked with OffsetForLeaderEpoch where each of the dead log's epochs ends. Records of the dead log beyond that are what a
 truncation removes. Shown by tests/harness/test_harness_truncation.py.
 """
 

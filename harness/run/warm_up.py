@@ -6,9 +6,9 @@ second run would not confirm the first.
 
 - Rounds go on until the brokers' CPU time per record, without the compiler, no longer falls and the compiler's share of
   it is small. The compiler works in bursts, with pauses between them.
-- A round is like a cell, with new connections and a topic that is made and deleted. After one long load of 100 s, which
-  looked at rest by this measure, the next cells still took up to four times their later CPU.
-- Cells with faults restart brokers, which are then young again. Before such cells there is one round, and one before
+- A round is like a cell, with new connections and a topic that is made and deleted. After one long
+  load of 100 s the figures no longer fell, but the next cells still took up to four times their later CPU.
+- Cells with faults restart brokers, which are then cold again. Before such cells there is one round, and one before
   cells that are too short to be judged. Brokers without a just-in-time compiler get none.
 - A longer warm-up does not help: brokers that were loaded for 448 s instead of 182 s measured the same
   (benchmarks/results/2026-11-22-sweep-kafka.md).
