@@ -1,8 +1,8 @@
 """One consumer user in its own OS thread: a member of a reader group, which logs the records that it gets.
 
 A reader reads everything once. Its consumers share the partitions, either fixed or through Kafka's group protocol. A
-catch-up reader begins late, behind a backlog. An application that takes its time is simulated by a wait after each
-poll. The log has every record that came, also those that a reader with `deduplicate` does not hand on.
+catch-up reader begins late, behind a backlog. A slow application is simulated by a wait after each
+poll. The run log has every record that came, also those that a reader with `deduplicate` removes.
 """
 
 from __future__ import annotations

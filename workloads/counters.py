@@ -1,4 +1,4 @@
-"""Counts of what one load process logged, and the same folded into Locust's statistics twice a second.
+"""Counts the rows that one load process logged, and adds them to Locust's statistics twice a second.
 
 Rows are read back from the live segments, so counting costs the sending threads nothing. Locust's figures are for its
 live view only: whole milliseconds, two digits. The report is made from the run log.

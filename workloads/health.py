@@ -1,4 +1,4 @@
-"""How well the load generator itself did: CPU, garbage collection, latency of the main loop."""
+"""How well the load generator itself works: CPU, garbage collection, latency of the main loop."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """How the brokers and controllers of a secured cluster authenticate each other, on their own listeners.
 
 With TLS each of them shows a certificate of the run's authority, and others are refused. This needs no password, and
-works before there is any metadata. So these listeners speak SSL also if clients speak SASL_SSL, as operators of
-Kafka mostly do it, for example Strimzi. Without TLS they speak SASL with PLAIN, whatever the mechanism of the clients is.
-SCRAM cannot be used between controllers: its credentials are in the metadata, which is read over this listener.
+works before there is any metadata. So these listeners speak SSL also if clients speak SASL_SSL. Operators of Kafka
+mostly do the same, for example Strimzi. Without TLS they speak SASL with PLAIN, whatever the mechanism of the clients
+is. SCRAM cannot be used between controllers: its credentials are in the metadata, which is read over this listener.
 
 Either way a broker is `User:broker`. Pure, but for the certificate that is issued. Shown by
 tests/harness/test_harness_access.py and, with real nodes, test_harness_secured_listeners.py.

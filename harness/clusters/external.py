@@ -3,7 +3,7 @@
 It can still be tried under faults. With `proxied` every broker gets one of our proxies on loopback. The brokers'
 addresses in responses are replaced by those of the proxies, so that clients stay behind the proxies. SASL passes
 through; TLS ends at the proxies. The harness's own requests (topics, the final read) do not use the proxies. Shown by
-tests/harness/test_harness_external.py. """
+tests/harness/test_harness_external.py."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ revoke an access control list, stop giving tokens.
 Implements `chaos.security_port.SecurityChanges`. Brokers get new certificates by IncrementalAlterConfigs
 (`listener.name.external.ssl.keystore.location`), as Apache Kafka requires. The proxies before them, which terminate
 TLS, get certificates of the same authority with the same expiry. The listener of the harness does not change. Shown by
-tests/harness/test_harness_security_changes.py. """
+tests/harness/test_harness_security_changes.py."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ documents.
 
 The harness compacts each cell when it ends. After a SIGKILL, a lost machine or a full disk, this module does it.
 `harness report` calls this first. It changes nothing in a run that ended by itself, and refuses a run that is still
-going on. Shown by tests/harness/test_harness_interrupt.py. """
+going on. Shown by tests/harness/test_harness_interrupt.py."""
 
 from __future__ import annotations
 

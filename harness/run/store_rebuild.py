@@ -1,7 +1,7 @@
 """A run from the store alone: which runs it has, the run directory made anew, and load hosts' run logs out of it.
 
 Everybody who can write into the store can change a run in it. Checksums find damage, but not malice. So names and sizes
-are checked before anything is written here. Shown by tests/harness/test_harness_store_copy.py. """
+are checked before anything is written here. Shown by tests/harness/test_harness_store_copy.py."""
 
 from __future__ import annotations
 

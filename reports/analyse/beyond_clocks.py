@@ -1,6 +1,7 @@
-"""End-to-end latencies between two load hosts, as far as their clocks allow: what is not above the bound is left out.
+"""End-to-end latencies between two load hosts, as far as their clocks allow. A latency that is not above the bound is
+left out.
 
-A latency of 3 ms that can be wrong by 5 ms may be anything from none to 8 ms. It says nothing, so nobody shows it.
+A latency of 3 ms that can be wrong by 5 ms may be anything from 0 to 8 ms. Such a figure is not shown.
 Pure. Shown by tests/reports/test_reports_beyond_clocks.py.
 """
 

@@ -1,6 +1,6 @@
 """Compares, in Spark, the observed with the predicted record identities of each cell and kind of anomaly.
 
-Owns the order in which the statements of the modules of queries run, and which results are kept meanwhile. They use
+Owns the order in which the statements of the modules of queries run, and which results are kept in memory. They use
 scans and hash aggregates, never a join of records to records. It knows views and rows, no run directory: `analysis.py`
 registers the streams. tests/reports/test_reports_exactness.py shows, against plain Python, that the sets are exact.
 """

@@ -1,6 +1,6 @@
 """If a cell cannot be analysed, only this cell is inconclusive. Halving the set of cells finds it, and a note names it.
 
-Files are checked before Spark opens them, so this is for errors that nobody foresaw. The number of attempts is bounded.
+Files are checked before Spark opens them, so this is for unforeseen errors. The number of attempts is bounded.
 Shown by tests/reports/test_reports_tolerant.py.
 """
 

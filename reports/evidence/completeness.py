@@ -1,7 +1,7 @@
 """Which evidence of a cell is missing: files against their list, streams against the plan, rows against three counts.
 
 Each finding makes the cell inconclusive, because missing evidence could show anything. All but `cell_files` is pure.
-Shown by tests/reports/test_reports_damage.py, which takes away and damages every file of a sound run.
+Shown by tests/reports/test_reports_damage.py, which removes and damages every file of a sound run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Where the run log of a cell contradicts itself. Then no verdict can rest on it, and the cell is inconclusive.
+"""Finds contradictions in the run log of a cell. With a contradiction there is no verdict, and the cell is
+inconclusive.
 
-Pure: takes what `analyse.py` has counted. `RULES` has each rule in words, and docs/reference/lawful.md prints them.
+Pure: takes the counts of the analysis. `RULES` has each rule in words, and docs/reference/lawful.md prints them.
 tests/reports/planted_cases.py plants a case of each. Not compared: the intended time of a record in `log` or `recv`
 with that in `send`, because the payload carries it under its own checksum.
 """

@@ -1,8 +1,8 @@
 """How a cell came back from its first fault: time to detect, to elect, to the first ack, back to the service level.
 
 Pure: takes events of journal or probe, and the rate of acknowledgements in time buckets. Times count from the moment
-when the first fault began to act. Detection and election count from the end of a process where a fault ended one: until
-then nobody had to be replaced. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
+when the first fault began to act. If a fault ended a process, detection and election count from that end, because until
+then no broker had to be replaced. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
 Shown by tests/reports/test_reports_recovery.py.
 """
 

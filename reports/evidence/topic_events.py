@@ -1,4 +1,4 @@
-"""The event lines of a cell that predictions rest on: journals and wire log, without the lines of other topics."""
+"""The event lines of a cell that predictions use: journals and wire log, without the lines of other topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of each cell, and what each may be used for. `harness compare` compares them. Pure.
+"""The figures of each cell, and whether they may be used. `harness compare` compares them. Pure.
 
 `runlog/records/measurements.py` has the record of results/measurements.json.
 """

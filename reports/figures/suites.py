@@ -1,4 +1,4 @@
-"""A run as a test report sees it: one suite a cell with its name, counts and times, and all of them together. Pure.
+"""A run as a test report: one suite for each cell with its name, counts and times, and their sums. Pure.
 
 `render/junit.py` writes it; summary.md has the same names.
 """

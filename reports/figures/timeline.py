@@ -1,4 +1,4 @@
-"""What the timeline of a cell did: faults as windows, awaited conditions as moments, with what proved each. Pure."""
+"""The timeline of a cell: faults as windows, awaited conditions as moments, each with its proof. Pure."""
 
 from __future__ import annotations
 

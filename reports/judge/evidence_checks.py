@@ -1,6 +1,6 @@
-"""Whether a cell's evidence is whole: without it, damage can neither be seen nor ruled out. Pure.
+"""Whether a cell's evidence is complete. Without it, damage can neither be seen nor excluded. Pure.
 
-A check that is not passed is inconclusive and no fail: the run cannot say.
+A check that does not pass is inconclusive and not a fail, because the run does not show it.
 """
 
 from __future__ import annotations

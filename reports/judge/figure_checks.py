@@ -1,4 +1,4 @@
-"""Whether a cell's figures of speed mean something, and whether they keep a scenario's limits. Pure.
+"""Whether a cell's figures of speed can be used, and whether they keep a scenario's limits. Pure.
 
 Thresholds are in runlog/quality/criteria.py.
 """

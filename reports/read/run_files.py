@@ -1,8 +1,7 @@
 """Reads the JSON files of a run directory as records: manifest, cells, lines. Tolerates what a killed run leaves.
 
-Spark reads Parquet (`tables.py`). Whatever is odd becomes a note or a problem, never a guess. A note changes nothing. A
-problem says that evidence is missing, and the cell or run that it concerns is no pass.
-"""
+Spark reads Parquet (`tables.py`). Everything unusual becomes a note or a problem. Nothing is guessed. A note changes
+nothing. A problem says that evidence is missing, and the cell or run that it concerns is no pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value should have been, in our words instead of pydantic's. Pure.
+"""The expected value, in our words instead of pydantic's. Pure.
 
 An error of pydantic is a mapping with `type`, `msg`, `ctx` and `input`. Shown by tests/runlog/test_runlog_expected.py.
 """

@@ -1,4 +1,4 @@
-"""How a run lies in a store (store.py): which name each file has there, and the lists with their checksums.
+"""The layout of a run in a store (store.py): the names of its files, and the lists with their checksums.
 
     RUN/store.json                        the token by which a load host knows that it sees the store of its master
     RUN/manifest.json                     as in the run directory

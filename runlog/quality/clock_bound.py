@@ -6,7 +6,7 @@ offset = its clock - ours:
 
     host_sent - received  <=  offset  <=  host_received - sent
 
-This holds whatever the two ways took: an asymmetric link moves the true offset inside the interval, never out of it.
+This is true for all travel times: an asymmetric link moves the true offset inside the interval, never out of it.
 The interval is as wide as the round trip without the time at the other host.
 
 **Between round trips.** The offset moves, because no two crystals have the same rate. Two intervals at different times
@@ -16,7 +16,7 @@ away. The bound at a moment is the intersection of all of them. So the shortest 
 needs to be thrown away: that is what a minimum filter does, but here it is a proof.
 
 If the intersection is empty, an assumption was broken: the clock stepped, or a host was suspended. Then there is no
-bound, and this is said. Shown by tests/runlog/test_runlog_clock_bound.py.
+bound, and the result says so. Shown by tests/runlog/test_runlog_clock_bound.py.
 """
 
 from __future__ import annotations

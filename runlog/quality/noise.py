@@ -1,4 +1,4 @@
-"""Was the host taken from a cell while it was measured? Stolen and foreign CPU in the measured window. Pure.
+"""Whether other programs disturbed a cell: stolen and foreign CPU in the measured window. Pure.
 
 Pressure stall is recorded and shown, but does not judge: on a small host the measured processes cause it themselves.
 """

@@ -1,4 +1,5 @@
-"""What the adapters of aiokafka and kafka-python share. Both libraries take their settings as keyword arguments.
+"""The common part of the adapters of aiokafka and kafka-python. Both libraries take their settings as keyword
+arguments.
 
 Each adapter describes its library once by a `KeywordLibrary`. Producers, readers and group members get their arguments
 from it. This module imports neither library. Shown by tests/workloads/test_workloads_clients.py.

@@ -1,6 +1,6 @@
 """What a client library must offer to be a group member, or a transactional copier, in a process of its own.
 
-Used by one thread. A client of somebody else offers it by `make_member` (and `make_copier`) of its entry point's
+Used by one thread. A client of another package offers it by `make_member` (and `make_copier`) of its entry point's
 object.
 """
 

@@ -1,5 +1,5 @@
-"""Where an application is in the records that it polled. Every adapter of a Python client must remember this, and must
-be able to go back.
+"""The position of an application in the records that it polled. Every adapter of a Python client must remember this,
+and must be able to go back.
 
 The libraries' consumers are similar enough (`assignment`, `seek`) for one way of going back. No I/O. Shown by
 tests/workloads/test_workloads_members.py.

@@ -1,4 +1,4 @@
-"""What to run, how sure that is, what would change it; and the configuration in full, as properties. Pure."""
+"""The recommendation: what to run, how sure that is, what would change it, and the whole configuration. Pure."""
 
 from __future__ import annotations
 

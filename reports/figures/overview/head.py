@@ -1,4 +1,4 @@
-"""The head line: verdict, cells, records, cluster, client, and how far others disturbed the host. Pure."""
+"""The head line: verdict, cells, records, cluster, client, and how much other programs disturbed the host. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How little the figures of speed rest on, where it is little: records, windows, repetitions, cores. Pure.
+"""Warns if figures of speed have little data: few records, short windows, few repetitions, few cores. Pure.
 
 Shown by tests/reports/test_reports_rests_on.py.
 """

@@ -1,6 +1,6 @@
 """What safety costs: acks=all against acks=1 in one place. Pure.
 
-Only where the baseline of a sweep has one of the two and one configuration has the other and nothing else of the sweep
+It is shown only if the baseline of a sweep has one of the two, one configuration has the other, and no other setting
 differs. Shown by tests/reports/test_reports_overview.py.
 """
 

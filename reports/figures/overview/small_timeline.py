@@ -1,6 +1,6 @@
 """The small time line of a cell: acknowledged records a second with the faults as bands. Pure.
 
-It keeps the shape and no more: the cell's page has the figures.
+It shows only the shape. The cell's page has the figures.
 """
 
 from __future__ import annotations

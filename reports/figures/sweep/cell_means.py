@@ -4,7 +4,7 @@ Repetitions are interleaved in rounds, and each configuration runs once in each 
 shows as an effect of the round and not of a setting.
 
 The variance comes from the scatter between repetitions, shrunk together over configurations. The block bootstrap inside
-the cells is its lower limit. Without repetitions the bootstrap is the only source. If that says nothing either, the
+the cells is its lower limit. Without repetitions the bootstrap is the only source. If there is none either, the
 variance is infinite, which means unknown.
 
 If the rounds are distributed over clusters of their own (forks), a cluster is the unit. The cells of a configuration on

@@ -1,9 +1,8 @@
 """Group member and transactional copier over confluent-kafka (librdkafka).
 
-With auto-commit librdkafka's own thread commits what is *stored*. By default that is everything that was handed to the
-application, processed or not. So offsets are stored here after processing (enable.auto.offset.store=false), as
-librdkafka's documentation advises for at-least-once delivery.
-"""
+With auto-commit librdkafka's own thread commits what is *stored*. By default these are all records that were handed to
+the application, processed or not. So offsets are stored here after processing (enable.auto.offset.store=false), as
+librdkafka's documentation advises for at-least-once delivery."""
 
 from __future__ import annotations
 
