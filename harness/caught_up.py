@@ -50,7 +50,7 @@ def wait_caught_up(
 
 
 def lag_words(committed: Offsets, ends: Offsets) -> str:
-    """Of partitions that have records and are not committed to their end."""
+    """How far the group lags, for each partition that is not committed to its end."""
     parts = []
     for partition, end in sorted(ends.items()):
         at = committed.get(partition)

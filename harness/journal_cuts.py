@@ -34,7 +34,7 @@ def cuts_since(journals: Iterable[Path], topics: Iterable[str], since_ns: int) -
 
 
 def _truncations(path: Path, since_ns: int) -> Iterator[Truncated]:
-    """Those since the moment; their `t_us` counts from it."""
+    """The truncations since the given moment. Their `t_us` counts from it."""
     try:
         with path.open("rb") as file:
             text = file.read(_BYTES_READ_MAX)

@@ -81,7 +81,8 @@ def _later(fault: Fault, phase: FaultPhase, at_s: float) -> Fault:
 
 
 def lost(wanted: Collection[Value], there: Collection[Value]) -> list[Value]:
-    """Of `wanted`, with repetitions, in its order, sets sorted; a text stands for its UTF-8."""
+    """The values of `wanted` that are not there, with repetitions, in order; sets are sorted. A text means its
+    UTF-8."""
     left = Counter(map(_bytes, there))
     found = []
     for value in sorted(wanted, key=_bytes) if isinstance(wanted, set | frozenset) else wanted:

@@ -89,8 +89,8 @@ class ClusterSpec(_Strict):
 
 
 def _config_of(given: Mapping[str, object]) -> KafkaSettings:
-    """Without a word about it, two replicas must be in sync, or the only one."""
-    replicas = given.get("replication_factor")  # absent where it is wrong itself
+    """Adds the default of min.insync.replicas: 2, or 1 if there is only one replica."""
+    replicas = given.get("replication_factor")  # absent if it is not valid itself
     return {"min.insync.replicas": str(min(2, replicas) if isinstance(replicas, int) else 2)}
 
 

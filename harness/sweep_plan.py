@@ -132,7 +132,7 @@ def _cluster_value(cluster: ClusterSpec, name: str, values: list[Variant]) -> st
 
 
 def security_of(suite: Suite, factors: Mapping[str, str] | None = None) -> ClusterSecurity:
-    """Of the suite's cluster, or of one of its configurations."""
+    """The security of the suite's cluster, or of one of its configurations."""
     factors = factors or {}
     protocol = factors.get(SECURITY, suite.cluster.security)
     mechanism = factors.get(MECHANISM, suite.cluster.sasl.mechanism)

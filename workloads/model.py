@@ -309,7 +309,7 @@ class Workload(_Model):
 
 
 def copy_topic(topic: str) -> str:
-    """Where the copiers of a cell write to."""
+    """The topic to which the copiers of a cell write."""
     return f"{topic}-copy"
 
 

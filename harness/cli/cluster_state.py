@@ -61,7 +61,7 @@ class ClusterFile:
 
 
 def state_directory() -> Path:
-    """Where the clusters that are up are written down."""
+    """The directory of the state files of clusters that are up."""
     return state_root(os.environ) / "clusters"
 
 

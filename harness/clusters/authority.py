@@ -69,7 +69,7 @@ class Authority:
         return Issued(store=store, expires_at_s=int(expires.timestamp()))
 
     def _config(self, file_name: str, hosts: Sequence[str]) -> str:
-        """Of `openssl ca`, because the other commands count the validity in days."""
+        """The configuration for `openssl ca`. The other commands can only count the validity in days."""
         names = ",".join(f"{_kind(host)}:{host}" for host in hosts)
         extension = f"subjectAltName={names}\n" if hosts else ""
         return (

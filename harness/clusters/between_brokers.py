@@ -38,7 +38,7 @@ class BetweenBrokers:
         self.protocol = "SSL" if wanted.is_tls else "SASL_PLAINTEXT"
 
     def properties(self, node: NodeLayout) -> dict[str, str]:
-        """Of a node, without `logins`."""
+        """The properties of a node, without `logins`."""
         if self._authority is None:
             own = {"sasl.mechanism.inter.broker.protocol": _MECHANISM, "sasl.mechanism.controller.protocol": _MECHANISM}
             return own | _of_each({"sasl.enabled.mechanisms": _MECHANISM})

@@ -105,7 +105,7 @@ class LogFiles(Protocol):
         """None where the broker has none."""
 
     def remove_data(self) -> None:
-        """Of a stopped cluster."""
+        """Removes the data of a stopped cluster."""
 
 
 @runtime_checkable

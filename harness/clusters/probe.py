@@ -85,7 +85,7 @@ class BrokerProbe:
         return str(found.topic_id)
 
     def broker_addresses(self) -> dict[int, Address] | None:
-        """Where each broker says that it can be reached, on the listener that was asked."""
+        """The advertised address of each broker, for the listener that was asked."""
         answer = self._answer(metadata_of([]))
         if answer is None:
             return None

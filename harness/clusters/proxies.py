@@ -66,7 +66,7 @@ class LinkProxies:
 
     @property
     def wire_log_path(self) -> Path:
-        """Where the Kafka-aware server writes Produce exchanges."""
+        """The file into which the Kafka-aware server writes Produce exchanges."""
         return self._directory / "wire.jsonl"
 
     @property

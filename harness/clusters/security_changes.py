@@ -46,7 +46,7 @@ _NO_ANSWER: Final = "no answer"
 
 
 class SecurityChanges:
-    """Of a cluster that runs. Called from the timeline's thread."""
+    """Changes the security of a running cluster. Called from the timeline's thread."""
 
     def __init__(self, layout: ClusterLayout, access: MadeUpAccess, proxies: LinkProxies | None) -> None:
         self._access, self._proxies = access, proxies

@@ -92,7 +92,7 @@ class DisturbedCells:
         return f"{cell_id}: {why}; it stays and is marked" if len(self._shares) == 1 else ""
 
     def words(self) -> str:
-        """Of all cells that ended; empty if the line of the first said all."""
+        """A line about all disturbed cells. It is empty if the line of the first cell said everything."""
         if len(self._shares) < 2:
             return ""
         low, high = f"{min(self._shares):.0%}", f"{max(self._shares):.0%}"

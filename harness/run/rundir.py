@@ -85,7 +85,7 @@ def new_run_record(
     mark: str,
     store: str | None = None,
 ) -> RunRecord:
-    """Without secrets. If there was one, `harness confirm` and anybody who runs the command again must give it
+    """The record of a new run, without secrets. If there was one, `harness confirm` and a repeated command must give it
     again."""
     argv = redactor.arguments(argv)
     return RunRecord(

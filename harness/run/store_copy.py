@@ -68,7 +68,7 @@ class Fetched:
 
 
 class RunCopy:
-    """Of the run that is going on here. What is put *soon* goes in the background, in order, and never waits."""
+    """The copy of the running run in the store. `*_soon` puts in the background, in order, and never waits."""
 
     def __init__(self, store: Store, run: str, run_dir: Path, say: Say) -> None:
         self._store, self._run, self._run_dir, self._say = store, run, run_dir, say
@@ -194,7 +194,8 @@ def keep_cell(store: Store, run: str, run_dir: Path, cell_id: str, should_stop: 
 
 
 def _files_of(run_dir: Path, cell_id: str) -> Iterator[Path]:
-    """Without what load processes have not finished: that was compacted, or is not this cell's any more."""
+    """The files of a cell, without live files of load processes: these are compacted, or no longer belong to the
+    cell."""
     live = live_directory(run_dir, cell_id)
     places = [
         cell_directory(run_dir, cell_id),

@@ -36,7 +36,7 @@ def stdout_width() -> int | None:
 
 
 def width_of(stream: IO[str]) -> int | None:
-    """Of the terminal that this stream is, which need not be the one of stdout. None for a pipe or a file."""
+    """The width of this stream's terminal, which may not be that of stdout. None for a pipe or a file."""
     if not stream.isatty():
         return None
     if os.environ.get("COLUMNS", "").isdigit():

@@ -78,13 +78,13 @@ class TimelineDriver:
         self._thread.start()
 
     def coordinator(self) -> int | None:
-        """Of the first reader that is a consumer group."""
+        """The coordinator of the first reader that is a consumer group."""
         planned = self._planned
         groups = [reader.name for reader in planned.workload.reader_groups if reader.mode == "group"]
         return self._cluster.group_coordinator(f"{planned.topic_name}-{groups[0]}") if groups else None
 
     def transaction_coordinator(self) -> int | None:
-        """Of the first copier's transactional.id."""
+        """The coordinator of the first copier's transactional.id."""
         planned = self._planned
         copiers = [reader.name for reader in planned.workload.reader_groups if reader.copies]
         if not copiers:

@@ -90,7 +90,7 @@ class Warmth:
         return sum(self.compiler_us_per_record[-ROUNDS_COMPARED:]) / whole if whole > 0 else 0.0
 
     def _is_level(self) -> bool:
-        """Without their compilers, the last rounds together are not clearly cheaper than the same number of rounds
+        """Whether the last rounds, without compilers, are not clearly cheaper than the same number of rounds
         before them."""
         few = ROUNDS_COMPARED
         both = zip(self.cpu_us_per_record, self.compiler_us_per_record, strict=True)

@@ -134,7 +134,7 @@ def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answers:
-    """Of all cells."""
+    """The answers to all queries, over all cells."""
 
     frames: Frames
     sets: Mapping[str, Mapping[str, SetComparison]]  # cell -> kind

@@ -15,7 +15,7 @@ from reports.read.model import END_TO_END, Latency
 
 
 def latency_beyond(latency: Latency, error_us: float) -> Latency:
-    """Without the figures that are not above `error_us`; all of them stay if it is 0."""
+    """The latency without figures that are not above `error_us`. All stay if it is 0."""
     if not error_us:
         return latency
 

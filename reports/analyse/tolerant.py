@@ -69,7 +69,7 @@ class _Search:
 
 
 def unusable_by(cell: Cell, error: Exception) -> CellFacts:
-    """Of a cell whose own documents make a rule stumble; the whole error is on stderr."""
+    """The facts of a cell whose own documents make a rule fail. The whole error is on stderr."""
     traceback.print_exception(error)
     first = next(iter(str(error).strip().splitlines()), "")[:200]
     return unusable(cell, f"its analysis failed: {type(error).__name__}: {first}")

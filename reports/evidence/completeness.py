@@ -55,7 +55,7 @@ def _streams(cell: Cell, files: CellFiles) -> list[str]:
 
 
 def has_readers(cell: Cell) -> bool:
-    """Of the topic itself."""
+    """Whether the topic itself has readers."""
     return any(reader.reads == TOPIC for reader in cell.record.workload.reader_groups)
 
 

@@ -152,7 +152,7 @@ def _by_time(batch: _Batch) -> int:
 
 
 def _identities(line: WireExchange) -> list[Identity]:
-    """Of each record; [] unless they are known of all."""
+    """The identity of each record; [] unless all are known."""
     runs = line.identities or ()
     found = [(producer, number, seq) for producer, number, first, last in runs for seq in range(first, last + 1)]
     return found if len(found) == line.records else []

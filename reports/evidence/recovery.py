@@ -97,7 +97,7 @@ def _detected_us(cell: Cell, fault_us: int) -> int | None:
 
 
 def _replication_events(cell: Cell) -> list[BecameLeader | LeaderSeen | IsrChanged | ControllerElected | BrokerEvent]:
-    """Of the cell's topic, and of the brokers."""
+    """Events of replication of the cell's topic, and events of brokers."""
     topic = cell.record.topic.name
     return [
         event

@@ -17,7 +17,7 @@ from reports.judge.checks import FAIL, INCONCLUSIVE, Check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCounts:
-    """Of checks. An inconclusive one is an error, because a skip would look like a pass."""
+    """Counts of checks. An inconclusive check is an error, because a skip would look like a pass."""
 
     tests: int
     failures: int

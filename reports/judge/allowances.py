@@ -84,7 +84,7 @@ class Allowances:
         return replace(verdict, result=worst([check.result for check in checks]), checks=checks)
 
     def apply_to_check(self, subject: str, check: Check) -> Check:
-        """Of a limit of the run: `subject` stands where the id of a cell does."""
+        """Applies to a limit of the run. `subject` takes the place of the cell id."""
         return self._judge(subject, check)
 
     def notes(self) -> Iterator[str]:

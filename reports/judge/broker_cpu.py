@@ -42,7 +42,7 @@ class BrokerCpu:
 
     @property
     def lasting_us(self) -> float:
-        """Without the compiler."""
+        """The CPU without the compiler."""
         return self.whole_us - (self.compiler_us or 0.0)
 
     @property

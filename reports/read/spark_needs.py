@@ -111,7 +111,7 @@ def require_java() -> str:
 
 
 def addresses_of(master: str) -> list[tuple[str, int]]:
-    """Where the servers of a master listen; [] when Spark runs here or somebody else knows where (yarn, k8s)."""
+    """The addresses of a master's servers; [] if Spark runs here or a resource manager knows them (yarn, k8s)."""
     if is_connect(master):
         place = master.removeprefix(CONNECT_SCHEME).partition("/")[0]
         return [_address(master, place, CONNECT_PORT)]

@@ -35,7 +35,7 @@ def host_values(samples: Iterable[StatsSample], window_us: tuple[int, int] | Non
 
 
 def others_share(samples: Iterable[StatsSample], window_us: tuple[int, int]) -> float:
-    """Of all cores in the window: other programs and other guests of the machine. 0 if nothing was recorded."""
+    """The share of all cores in the window that other programs and guests took. 0 if nothing was recorded."""
     found = means(samples, window_us)
     return found.get(FOREIGN_SHARE, 0.0) + found.get(STEAL_SHARE, 0.0)
 

@@ -131,7 +131,7 @@ def to_json(record: object) -> Json:
 
 
 def needed_fields(record_type: type) -> tuple[str, ...]:
-    """Without one of these a line cannot be used."""
+    """The fields without which a line cannot be used."""
     return tuple(field.name for field in _plan(record_type).fields if not field.has_default and not field.is_optional)
 
 

@@ -107,7 +107,7 @@ def _escaped(text: str) -> str:
 
 
 def _values(hint: Any) -> str:
-    """Of an enumeration: all that may be there."""
+    """All values of an enumeration."""
     if isinstance(hint, type) and issubclass(hint, Enum):
         return "one of " + ", ".join(f"`{member.value}`" if member.value else "nothing" for member in hint)
     return next((found for part in get_args(hint) if (found := _values(part))), "")

@@ -72,7 +72,7 @@ class WorkloadRecord:
 
     @property
     def reader_groups(self) -> tuple[ReaderRecord, ...]:
-        """Those that are listed; `consumers` alone stands for one reader named tail."""
+        """The listed readers. `consumers` alone means one reader named tail."""
         if self.readers or not self.consumers:
             return self.readers
         return (ReaderRecord(name="tail", consumers=self.consumers, start_after_ms=None),)

@@ -95,7 +95,7 @@ def _listed_file(item: object) -> ListedFile | None:
 def _sound_parts(
     directory: Path, stream: Stream, listed: list[ListedFile] | None, problems: list[str]
 ) -> tuple[tuple[Path, ...], int]:
-    """Those that can be read, and their rows."""
+    """The parts that can be read, and the number of their rows."""
     found = {path.name: path for path in sorted(directory.glob("*.parquet"))} if directory.is_dir() else {}
     wanted = {name: None for name in found} if listed is None else {item.file: item for item in listed}
     sound: list[Path] = []
@@ -178,7 +178,7 @@ def _measured(path: Path, *, rows: int | None = None) -> ListedFile:
 
 
 def crc32_of(path: Path) -> int:
-    """Of a whole file; a link is an OSError."""
+    """The CRC-32 of a whole file; a link is an OSError."""
     value = 0
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb", buffering=0) as file:

@@ -132,7 +132,7 @@ class PayloadPool:
         return float(self._sizes.mean())
 
     def sizes_bytes(self, first_seq: int, count: int) -> NDArray[np.int32]:
-        """Of the values of consecutive records."""
+        """The sizes of the values of consecutive records."""
         found: NDArray[np.int32] = self._sizes[np.arange(first_seq, first_seq + count) % self._count]
         return found
 

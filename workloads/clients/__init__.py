@@ -55,7 +55,7 @@ def client_names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> str:
-    """Where a client comes from."""
+    """Says where a client comes from."""
     point = _entry_point(name)
     return "built in" if name in BUILTIN or point is None else f"entry point {point.value}"
 

@@ -66,8 +66,8 @@ TIMED_OUTCOME = np.dtype(
 
 
 class OutcomeSink(Protocol):
-    """Where outcomes go, from any thread. A time of appending is ms of the wall clock, -1 if not known. It is used only
-    if the topic's timestamps are the broker's. So an adapter simply passes on the timestamp that it gets."""
+    """The sink for outcomes, from any thread. A time of appending is ms of the wall clock, -1 if not known. It is used
+    only if the topic's timestamps are the broker's. So an adapter simply passes on the timestamp that it gets."""
 
     def one(
         self, seq: int, status: SendStatus, error: int, partition: int, offset: int, append_ms: int = ABSENT

@@ -91,7 +91,7 @@ class DockerCluster(ProcessCluster):
         self._update(broker_id, {"NanoCpus": int((cores or os.cpu_count() or 1) * NANO_CPUS)})
 
     def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
-        """Without swap. None gives the host's memory back. If a broker then needs more, the kernel kills it.
+        """Limits the memory, without swap. None removes the limit. If a broker then needs more, the kernel kills it.
 
         Control groups of version 1 refuse a limit below the memory that cannot be released. Then the next higher limit
         that they accept is taken.

@@ -61,7 +61,7 @@ def blocks_of(cells: Sequence[Sequence[Measurement]]) -> Blocks:
 
 
 def block_levels(figures: Sequence[tuple[Measurement, float]], blocks: Blocks) -> BlockLevels:
-    """Of one measure; `figures` are the cells that have it, each with its value (above 0)."""
+    """The levels of one measure. `figures` are the cells that have it, each with its value (above 0)."""
     blocks_of_cells: dict[str, set[int]] = {}
     for cell, _ in figures:
         blocks_of_cells.setdefault(cell.name, set()).add(blocks.number_of(cell))

@@ -100,5 +100,5 @@ def _one(
 
 
 def _half_width(low: float | None, high: float | None) -> float:
-    """Of an interval, in logarithms; endless where it is not known."""
+    """Half the width of an interval, in logarithms; infinite if it is not known."""
     return math.log(high / low) / 2 if low and high else math.inf

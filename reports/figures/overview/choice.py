@@ -49,8 +49,8 @@ def _sentence(text: str) -> str:
 
 
 def _command(argv: Sequence[str]) -> str:
-    """Without the directory of this run, which exists already, and for all of its cells. Only `harness run` has a suite
-    to repeat."""
+    """The command for all cells, without the directory of this run, which exists already. Only `harness run` has a
+    suite to repeat."""
     if argv[:1] != ("run",):
         return ""
     words = [

@@ -70,7 +70,7 @@ def _undecided(judged: Sequence[Judged]) -> list[Doubt]:
 
 
 def _of_others(warnings: Sequence[str], judged: Sequence[Judged]) -> list[str]:
-    """Without those that only say again why a cell is inconclusive: it is named above, or counted there."""
+    """The warnings without those that only repeat why a cell is inconclusive. Such a cell is named or counted above."""
     told = [
         (item.facts.cell.title, reason)
         for item in judged

@@ -160,7 +160,7 @@ def _of(count: int, whole: int) -> str:
 
 
 def _share_of_others(item: Judged) -> float | None:
-    """Of all cores: other programs and other guests of the machine."""
+    """The share of all cores that other programs and other guests of the machine took."""
     noise = host_noise(item.facts, window_only=True)
     found = [noise[name] for name in (FOREIGN_SHARE, STEAL_SHARE) if name in noise]
     return sum(found) if found else None

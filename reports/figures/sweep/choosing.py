@@ -78,7 +78,7 @@ def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
 
 
 def _eligible_by_rate(point: Point, observations: Sequence[Observation]) -> bool:
-    """Where no configuration carried the asked rate: those whose brokers, not the client, were the limit."""
+    """If no configuration carried the asked rate, those are eligible whose limit was the brokers and not the client."""
     return THROUGHPUT in point.levels and _is_sound(point, observations, usable=(OK, NOT_SUSTAINED), excluded=(FAILED,))
 
 

@@ -61,7 +61,8 @@ class Damage:
 
     @property
     def per_million(self) -> float:
-        """Of a million records sent under faults, all kinds added up: an order for the front, never shown."""
+        """Damaged records of a million that were sent under faults, all kinds added up. Only for the front, never
+        shown."""
         return sum(count * 1e6 / self.sent[kind] for kind, count in self.counts.items() if self.sent.get(kind))
 
     def text(self) -> str:

@@ -243,7 +243,7 @@ def _offsets(positions: Positions) -> list[Any]:
 
 
 def generation_of(metadata: bytes) -> int:
-    """Of librdkafka's serialised group metadata: its magic, then the generation as an int32 of this machine."""
+    """The generation in librdkafka's serialised group metadata: after the magic, an int32 of this machine."""
     if not metadata.startswith(_METADATA_MAGIC) or len(metadata) < len(_METADATA_MAGIC) + 4:
         return GENERATION_UNKNOWN
     (generation,) = struct.unpack_from("=i", metadata, len(_METADATA_MAGIC))
