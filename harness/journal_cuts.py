@@ -19,7 +19,7 @@ _BYTES_READ_MAX: Final = 64 << 20  # of one journal; a test's own is some kiloby
 
 
 def cuts_since(journals: Iterable[Path], topics: Iterable[str], since_ns: int) -> tuple[Cut, ...]:
-    """By time. A line that cannot be read is passed over: a broker that was killed may leave a torn one."""
+    """The truncations in order of time. A line that cannot be read is skipped: a killed broker may leave a torn one."""
     wanted = set(topics)
     found = [
         (line.t_us, Cut(

@@ -52,7 +52,7 @@ class Fault:
 
 
 def faults_of(lines: Iterable[FaultLine]) -> tuple[Fault, ...]:
-    """In the order in which they began."""
+    """The faults, in the order in which they began."""
     found: dict[str, Fault] = {}
     open_faults: dict[str, str] = {}  # step -> key: a step of a later `inject` has the id of an earlier one
     for number, line in enumerate(lines):

@@ -155,7 +155,7 @@ def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None
 
 
 def _refuse_contradictions(variants: Mapping[str, list[Variant]]) -> None:
-    """In a design that combines values, a value must not set a setting that is itself varied."""
+    """Refuses, in a design that combines values, a value that sets a setting which is itself varied."""
     for name, values in variants.items():
         for variant in values:
             clash = next((other for other in variant.with_ if other in variants), None)

@@ -28,7 +28,7 @@ _LOOKS_MAX = 4_096  # in the fold at the end
 
 
 class Counters:
-    """Not thread-safe: lives on the main thread."""
+    """The counters. Not thread-safe: only for the main thread."""
 
     def __init__(self, live: Path) -> None:
         self._live = live

@@ -112,7 +112,7 @@ class Stages:
         )
 
     def _figures(self, name: str) -> records.StageFigures | None:
-        """None of a stage that was not measured."""
+        """The figures of a stage. None if it was not measured."""
         histogram = self._histograms[name]
         count = histogram.count
         if not count:

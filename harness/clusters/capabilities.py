@@ -82,7 +82,7 @@ class Secured(Protocol):
     """Its certificates, users and access control lists are ours."""
 
     def security_changes(self) -> SecurityChanges | None:
-        """None where everybody gets in, in plain text."""
+        """Changes of security. None if the cluster speaks plain text without authentication."""
 
 
 @runtime_checkable
@@ -102,7 +102,7 @@ class LogFiles(Protocol):
     def broker_ids(self) -> tuple[int, ...]: ...
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
-        """None where the broker has none."""
+        """The directory of a partition. None if the broker has none."""
 
     def remove_data(self) -> None:
         """Removes the data of a stopped cluster."""

@@ -76,7 +76,7 @@ class ExternalCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """For clients: the proxies where there are any."""
+        """The addresses for clients. They are those of the proxies, if there are proxies."""
         addresses = [link.listen for link in self._links] or self._bootstrap
         return ",".join(str(address) for address in addresses)
 
@@ -126,7 +126,7 @@ class ExternalCluster:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """Only the proxies. The cluster is not ours to stop."""
+        """Stops only the proxies, because the cluster is not ours."""
         if self.proxies is not None:
             self.proxies.close()
 
@@ -134,7 +134,7 @@ class ExternalCluster:
         return "" if self.proxies is None else self.proxies.problem()
 
     def ensure_all_running(self) -> None:
-        """Not ours to start."""
+        """Does nothing, because the cluster is not ours."""
 
     # --- asking -----------------------------------------------------------------------------------------------------
 

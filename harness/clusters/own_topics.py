@@ -67,7 +67,8 @@ class OwnTopics:
             )
 
     def delete(self, name: str) -> None:
-        """By its id. CellError when it is not ours, has no id, or the brokers refuse or do not answer."""
+        """Deletes the topic by its id. CellError if it is not ours, has no id, or the brokers refuse or do not
+        answer."""
         if name not in self._own:
             raise CellError(f"topic {name} was not made by this run: it is left alone")
         own = self._own[name]

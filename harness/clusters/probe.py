@@ -74,8 +74,8 @@ class BrokerProbe:
         return ClusterState(brokers=brokers, controller=answer.controller_id, partitions=partitions)
 
     def topic_id(self, topic: str) -> str | None:
-        """As this broker knows it. None if it knows no such topic. KafkaError if it does not answer, or has no topic
-        ids."""
+        """The topic's id, as this broker knows it. None if it knows no such topic. KafkaError if it does not answer, or
+        has no topic ids."""
         found = first_of(self.ask(metadata_of([topic])).topics)
         if found.error_code == ErrorCode.unknown_topic_or_partition:
             return None

@@ -106,7 +106,7 @@ class ProcessCluster:
         return tuple(link.name for link in self.layout.links)
 
     def security_changes(self) -> SecurityChanges | None:
-        """None in plain text."""
+        """Changes of security. None for a cluster in plain text."""
         return self._changes
 
     def pids(self) -> Mapping[int, int]:

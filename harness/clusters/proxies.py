@@ -193,7 +193,7 @@ class LinkProxies:
         return ProxySpec(name=self._prefix + name, listen=str(listen), upstream=str(upstream))
 
     def _client_spec(self, link: Link, upstream: Address) -> ProxySpec:
-        """With what only the embedded server can do: the log, other addresses in responses, TLS on either side."""
+        """A proxy for a client's link, with features of the embedded server: log, other addresses in responses, TLS."""
         tls = link.upstream_tls
         return ProxySpec(
             name=link.name,

@@ -171,7 +171,7 @@ class SecurityChanges:
 
     @contextmanager
     def _as_load(self, broker: int) -> Iterator[DirectConnection]:
-        """By the listener of the harness, where no fault of a link or certificate acts."""
+        """A connection over the harness's own listener, on which no fault of a link or certificate acts."""
         address = replace(self._nodes[broker].direct, security=self._access.load_security)
         connection = DirectConnection(
             address.host, address.port, client_id="as-load", timeout_s=_TIMEOUT_S, security=address.security

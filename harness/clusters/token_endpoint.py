@@ -83,7 +83,7 @@ class TokenEndpoint:
             return {GIVEN: self._counts[user][GIVEN], REFUSED: self._counts[user][REFUSED]}
 
     def token(self, user: str) -> str | None:
-        """None for somebody who is to get none. OSError or EnvironmentFault if it cannot be signed."""
+        """A token, or None for a user who must not get one. OSError or EnvironmentFault if it cannot be signed."""
         with self._lock:
             is_refused = user in self._forbidden
             self._counts[user][REFUSED if is_refused else GIVEN] += 1

@@ -172,7 +172,7 @@ class TopicChanges:
         return newest.max_timestamp if newest is not None and newest.has_log_append_time else None
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
-        """By the leader, which answers when all replicas in the ISR have done so."""
+        """Asks the leader, which answers when all replicas in the ISR have deleted the records."""
         self._require_own(topic)
         question = deleted_records(TopicPartition(topic, partition), before_offset, REQUEST_TIMEOUT_MS)
         self._ask_leader(topic, partition, question)

@@ -47,7 +47,8 @@ class RepeatAllowance:
         self.used_ms += took_ms
 
     def words(self) -> str:
-        """In brackets, to be put behind a sentence. Empty if nothing is ever repeated."""
+        """How much time for repeats is used, in brackets, for the end of a sentence. Empty if nothing is ever
+        repeated."""
         if not self.whole_ms:
             return ""
         return f" ({self.used_ms / 1000:.0f} of at most {self.whole_ms / 1000:.0f} s for repeats are used)"

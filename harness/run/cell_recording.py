@@ -91,7 +91,8 @@ class CellRecording:
         ]
 
     def _of_our_processes(self) -> list[Periodic]:
-        """Only if something is broken. Nothing else ends a process or holds back a high watermark."""
+        """Watches of our own processes, only if the cell has faults. Without a fault no process ends and no watermark
+        lags."""
         cluster, topic = self._cluster, self._planned.topic_name
         if not isinstance(cluster, Processes) or self._planned.kind != "chaos":
             return []

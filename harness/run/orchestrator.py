@@ -308,7 +308,7 @@ class Run:
             context.copy.keep(cell_id, self._stop.is_set)
 
     def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:
-        """None too if the cell was disturbed but the time for repeats is used up. Such a cell is marked."""
+        """Why the cell is run again; None if it is not. If the time for repeats is used up, the cell is only marked."""
         why = why_again(
             self._context.run_dir,
             planned.cell_id,
@@ -338,7 +338,7 @@ class Run:
         return cell.carry_out()
 
     def _take_load(self) -> Load:
-        """On the load hosts that are there, or here."""
+        """The load, on the connected load hosts or on this host."""
         if self._hosts is None:
             return self._loads.take()
         load = self._hosts.take(all_needed=self._request.suite.lost_load_host == "end")

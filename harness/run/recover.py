@@ -107,7 +107,7 @@ def recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int | None, compa
 
 
 def _measured_window(run_dir: Path, cell_id: str) -> tuple[int | None, int | None]:
-    """From the phases in stats.jsonl. A window that had not ended lasted until the last sign of life."""
+    """The measured window, from the phases in stats.jsonl. If it had not ended, its end is the last recorded time."""
     start_us = end_us = None
     last_us = 0
     for sample in read_lines(events_path(run_dir, cell_id, "stats"), STATS).records:

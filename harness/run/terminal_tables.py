@@ -71,7 +71,7 @@ def _fitted(text: str, width: int | None, hanging: int) -> list[str]:
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """With a line of headings. Where `width` is None there is room for everything."""
+    """The lines of a table, with a line of headings. If `width` is None, lines may have any length."""
     spare = sorted({column.spare for column in columns} - {0})
     for left_out in range(len(spare) + 1):
         gone = set(spare[:left_out])

@@ -83,7 +83,7 @@ class TimeLeft:
         return number, seconds
 
     def seconds(self, cells: Sequence[PlannedCell], up: ClusterKey | None = None) -> float:
-        """For all of them."""
+        """The time for all of these cells."""
         own_ms = sum(
             cell.duration_ms + (CHAOS_OVERHEAD_MS if cell.kind == "chaos" else CELL_OVERHEAD_MS) for cell in cells
         )

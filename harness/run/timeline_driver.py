@@ -57,7 +57,7 @@ class Driver(Protocol):
 
 
 class TimelineDriver:
-    """For one cell. The code that listens to the load process keeps `acked` up to date."""
+    """The timeline of one cell. The code that listens to the load process keeps `acked` up to date."""
 
     def __init__(self, planned: PlannedCell, cluster: Cluster, context: RunContext) -> None:
         self._planned, self._context = planned, context

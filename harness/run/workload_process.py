@@ -100,7 +100,7 @@ class WorkloadProcess:
             raise CellError(f"the load process took no plan: {self.describe_end()}") from error
 
     def problem_of(self, event: LoadError | LoadEnded) -> str:
-        """In words."""
+        """The problem in words."""
         return (event.message if isinstance(event, LoadError) else "") or self.describe_end()
 
     def next_event(self, timeout_s: float) -> LoadEvent | None:

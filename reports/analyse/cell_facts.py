@@ -188,7 +188,7 @@ class _Gap:
 
 
 def _gap(cell: Cell, counts: Counts, frame: pd.DataFrame) -> _Gap | None:
-    """None where nothing was acknowledged, and without a window."""
+    """The longest gap. None if nothing was acknowledged, or if there is no window."""
     start_us, end_us = cell.window_us()
     if frame.empty or not counts.acked_total or end_us == start_us:
         return None

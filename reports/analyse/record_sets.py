@@ -148,8 +148,8 @@ class Kept:
 
 
 def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
-    """By cell and kind. Views needed: the streams, intervals, transactions, commit_limits, early_readers, clock_errors,
-    copying."""
+    """The comparison of sets, by cell and kind. Views needed: the streams, intervals, transactions, commit_limits,
+    early_readers, clock_errors, copying."""
     _keep_views(kept)
     asked = marks(kept.is_empty)
     if asked is None or not kept.keep_findings("marks", asked):

@@ -24,7 +24,7 @@ def cell_files(run: Run) -> dict[str, CellFiles]:
 
 
 def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str, ...]:
-    """In words, one for each thing that is missing."""
+    """A sentence for each piece of evidence that is missing."""
     return (
         *cell.problems,
         *files.problems,

@@ -42,7 +42,7 @@ _ENDED_BY_FAULT = (ClusterKind.STORAGE_FAILED, ClusterKind.QUORUM_FAILED, Cluste
 
 
 def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
-    """By anomaly. An anomaly that was looked for and not found has a count of 0."""
+    """The findings by anomaly. An anomaly that was looked for and not found has a count of 0."""
     of_topic = lives(cell)
     found: dict[str, list[str]] = {
         "epoch_regression": _epoch_regressions(epochs),

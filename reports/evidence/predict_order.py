@@ -102,7 +102,7 @@ def _joined(late: list[_Piece]) -> list[Interval]:
 
 
 def _pieces(batches: Iterable[_Batch], *, by_correlation: bool) -> list[_Piece]:
-    """In order of first attempts. A record that was sent in several batches counts from the first of them, and lies
+    """The pieces in order of first attempts. A record that was sent in several batches counts from the first, and lies
     where it was appended first."""
     ordered = sorted(batches, key=_by_correlation_id if by_correlation else _by_time)
     known: dict[tuple[str, int, Identity], _Piece] = {}

@@ -29,7 +29,7 @@ ENDS_A_PROCESS: Final = frozenset({"kill", "terminate", "restart", "pause", "pow
 
 
 def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
-    """None if no fault acted, or there is no rate before it to come back to."""
+    """The times of recovery. None if no fault acted, or if no rate was measured before it."""
     fault = next((line for line in cell.fault_lines if line.phase is FaultPhase.APPLIED), None)
     start_us, end_us = cell.window_us()
     if fault is None or slots.empty or end_us <= start_us:

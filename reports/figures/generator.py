@@ -128,7 +128,7 @@ class GeneratorRow:
     mark: str
 
     def shown(self) -> list[float | None]:
-        """In the units of the headings."""
+        """The values in the units of the headings."""
         return [column.shown(self.values[column.name]) for column in COLUMNS]
 
 

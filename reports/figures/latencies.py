@@ -52,7 +52,7 @@ def p99_of(facts: CellFacts) -> P99:
 
 
 def percentile_curve(facts: CellFacts) -> tuple[CurvePoint, ...]:
-    """As far as the sample carries; the last point of a series is the maximum."""
+    """The curve, up to the highest percentile that the sample allows. The last point of a series is the maximum."""
     points: list[CurvePoint] = []
     for kind, series in _SERIES:
         latency = facts.latency.get(kind)

@@ -27,7 +27,7 @@ from runlog.records.load import StageFigures, Stages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """At which a stage is told; `column` is that of stages.csv."""
+    """A level, such as mean or p99. `column` is its column in stages.csv."""
 
     name: str
     column: str

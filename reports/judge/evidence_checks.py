@@ -90,7 +90,7 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
 
 
 def _load_hosts_held(facts: CellFacts) -> list[Check]:
-    """Only of a cell whose load ran on load hosts."""
+    """The check of load hosts, only for a cell whose load ran on them."""
     hosts = facts.cell.record.outcome.load_hosts
     if not hosts:
         return []

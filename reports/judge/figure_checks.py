@@ -50,7 +50,7 @@ def _criteria(facts: CellFacts) -> list[Check]:
 
 
 def _figure(facts: CellFacts, figure: str) -> float | None:
-    """In seconds, or record-seconds. An outage that never began is one of no length."""
+    """The figure in seconds or record-seconds. An outage that never began has length 0."""
     if figure == "gap":
         return None if facts.gap_us is None else facts.gap_us / 1e6
     found = facts.recovery

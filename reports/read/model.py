@@ -364,7 +364,7 @@ class CellFacts:
 
     @property
     def lost(self) -> int | None:
-        """None where a log that was not read to its end cannot tell."""
+        """The number of lost records. None if the log was not read to its end."""
         return self.set_count("lost") if self.cell.is_read_to_end else None
 
     def set_count(self, kind: str) -> int:

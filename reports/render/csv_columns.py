@@ -261,7 +261,7 @@ OWN: Final[Mapping[tuple[str, str], str]] = {
 
 
 def written_name(file: str, name: str) -> str:
-    """With its unit."""
+    """The column's name in the file, with its unit."""
     return RENAMED.get(file, {}).get(name, name)
 
 

@@ -140,7 +140,7 @@ class Publication:
 
 
 def _remove(path: Path) -> None:
-    """Whatever stands at this name, and nothing that a link points at."""
+    """Removes a file, directory or link of this name. The target of a link is not touched."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -90,7 +90,7 @@ def read_document(store: Store, name: str) -> dict[str, Any]:
 
 
 def read_list(store: Store, name: str) -> StoredList | None:
-    """None if there is no list. StoreError for what is none: who writes into the store is not trusted with paths."""
+    """The list, or None if there is none. StoreError if it is not valid: paths from the store are not trusted."""
     try:
         document = read_document(store, name)
     except FileNotFoundError:

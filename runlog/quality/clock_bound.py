@@ -44,7 +44,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetBound:
-    """At one moment, in ns: the true offset is within `error_ns` of `offset_ns`."""
+    """The bound at one moment, in ns: the true offset is within `error_ns` of `offset_ns`."""
 
     offset_ns: float
     error_ns: float
@@ -55,7 +55,7 @@ class ClockBoundError(ValueError):
 
 
 class ClockBound:
-    """From the round trips to one host. ClockBoundError without any, or if they contradict each other."""
+    """The bound from the round trips to one host. ClockBoundError without any, or if they contradict each other."""
 
     def __init__(self, samples: Sequence[ClockSample], *, wander_ppm: float = WANDER_PPM) -> None:
         if not samples:
@@ -153,7 +153,7 @@ class ClockBound:
 
 
 def no_bound(problem: str) -> ClockRecord:
-    """For a host whose clock cannot be held against ours."""
+    """The record of a host whose clock cannot be compared with ours."""
     return ClockRecord(offset_us=0.0, error_us=0.0, samples=0, round_trip_us_min=0.0, problem=problem)
 
 

@@ -54,7 +54,7 @@ def write_search(run_dir: Path, record: SearchRecord) -> None:
 
 
 def read_search_record(run_dir: Path) -> SearchRecord | None:
-    """None without a rate search, or if its file cannot be read, or is of another version."""
+    """The record of the search. None without a rate search, or if its file cannot be read or has another version."""
     try:
         return search_of(read_json(run_dir / SEARCH_FILE))
     except (OSError, ValueError):

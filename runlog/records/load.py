@@ -159,7 +159,7 @@ class Health:
 
     @property
     def redeliveries(self) -> dict[str, Redelivery]:
-        """By the reader's name, in which there is no underscore."""
+        """The redeliveries by the reader's name, which has no underscore."""
         counts: dict[str, dict[str, Any]] = {}
         for key, value in self.more.items():
             match = _REDELIVERY.fullmatch(key)

@@ -102,7 +102,7 @@ def _table(record: type) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """As one cell of a table, in which nothing is markup but code."""
+    """The text as one cell of a table, in which only code is markup."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 

@@ -39,7 +39,7 @@ class OwnerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecord:
-    """On which machine the harness ran."""
+    """The machine on which the harness ran."""
 
     system: str  # kernel and its release
     machine: str  # the architecture

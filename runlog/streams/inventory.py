@@ -84,7 +84,7 @@ def _listed_parts(listed: object, problems: list[str]) -> dict[str, list[ListedF
 
 
 def _listed_file(item: object) -> ListedFile | None:
-    """None for what cannot be read, and for a file elsewhere."""
+    """The entry of a file. None if it cannot be read, or is outside of the cell."""
     try:
         found = from_line(ListedFile, item) if isinstance(item, dict) else None
     except RecordError:

@@ -89,7 +89,7 @@ class Copier(Protocol):
         """Offsets and records at once. CopyAborted, or CopyUnknown: then only a new copier can go on."""
 
     def abort(self) -> None:
-        """As `commit`; the next poll begins again at the group's offsets."""
+        """Aborts the transaction, with errors as in `commit`. The next poll begins again at the group's offsets."""
 
     def close(self) -> None: ...
 

@@ -33,7 +33,7 @@ MEMORY_STEPS_MAX: Final = 64
 
 
 class DockerCluster(ProcessCluster):
-    """Not started yet; `stop` removes containers and network."""
+    """A cluster of containers, not started yet. `stop` removes containers and network."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class DockerCluster(ProcessCluster):
         self._client.close()
 
     def exits(self) -> Mapping[int, tuple[int, int]]:
-        """As for processes. If the kernel ended a broker for want of memory, that is reported first."""
+        """As for processes. If the kernel killed a broker because memory was short, that is reported first."""
         with self._lock:  # otherwise the container could be started again in between, and its end would be forgotten
             ended = super().exits()
             for broker, (pid, _) in ended.items():
@@ -81,7 +81,7 @@ class DockerCluster(ProcessCluster):
         self.on_process_event("disconnected", broker_id)
 
     def reconnect(self, broker_id: int) -> None:
-        """At its old address."""
+        """Connects the broker again, at its old address."""
         self._network.connect(self._by_broker[broker_id], broker_id)
         self.on_process_event("reconnected", broker_id)
 

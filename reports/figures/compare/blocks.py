@@ -92,7 +92,7 @@ def _are_linked(blocks_of_cells: Sequence[AbstractSet[int]]) -> bool:
 
 
 def _observation(cell: Measurement, value: float, block: int) -> Observation:
-    """As the fit takes it, which reads configuration, round, cluster and value alone."""
+    """An observation for the fit, which reads only configuration, round, cluster and value."""
     return Observation(
         cell_id=cell.cell_id, title=cell.title, configuration=(("cell", cell.name),), round=cell.round, baseline=False,
         state=cell.state, reason=cell.reason, values={_FIGURE: value}, log_errors={}, safety="", contract="",

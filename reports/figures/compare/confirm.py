@@ -43,7 +43,7 @@ def values_of(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurem
 
 
 def compiler_aside(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurement]) -> CompilerAside | None:
-    """None if the prediction does not tell."""
+    """The CPU of the compilers. None if the prediction does not have it."""
     cpu = predicted.get(BROKER_CPU)
     if cpu is None or cpu.compiler is None:
         return None

@@ -35,7 +35,7 @@ def doubts_of(
     notes: Sequence[str],
     cores: int | None,
 ) -> tuple[Doubt, ...]:
-    """In the order of weight: what makes the run no pass comes first."""
+    """The doubts, the most important first: a doubt that keeps the run from a pass comes before others."""
     found = [Doubt(text=of_problem(problem), target=RUN) for problem in problems]
     found += [Doubt(text=note, target=RUN) for note in notes]
     found += [] if judged else [Doubt(text="the run has no cell: nothing was measured", target=RUN)]

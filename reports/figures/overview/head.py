@@ -96,7 +96,7 @@ def _with_damage(judged: Sequence[Judged]) -> str:
 
 
 def _records(judged: Sequence[Judged]) -> str:
-    """Only a log that was read to its end accounts for every record."""
+    """How many records are accounted for. A log that was not read to its end does not account for every record."""
     whole = [item for item in judged if item.facts.cell.is_read_to_end]
     records = sum(item.facts.counts.sent_total for item in whole)
     if not records:

@@ -34,7 +34,7 @@ class SmallTimeline:
 
 
 def small_timeline(own: OverTime) -> SmallTimeline | None:
-    """None where nothing was acknowledged, or where the cell has too few slots for a line."""
+    """The small time line. None if nothing was acknowledged, or if the cell has too few slots for a line."""
     acked = [(rate.t, float(rate.rate)) for rate in own.rates if rate.series == "acked"]
     asked = {rate.t: rate.rate for rate in own.rates if rate.series == "asked"}
     # After the last record the cell heals and is read back: nothing is due, so a flat line would have no meaning.

@@ -59,7 +59,8 @@ def _quantile(name: str) -> Callable[[CellFigures], float | None]:
 
 
 def _is_ceiling(cell: CellFigures) -> bool:
-    """At a ceiling a latency tells how long the queue was that the load made."""
+    """Whether the cell is a ceiling. Its latency is not shown, because it is the length of a queue that the load
+    made."""
     return cell.kind == "ceiling"
 
 

@@ -180,7 +180,7 @@ def _struck(kind: str, group: Sequence[CellFacts]) -> Iterator[str]:
 
 
 def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]], measures: Sequence[str]) -> list[float]:
-    """In what share of the draws each row is on the front of these measures. A figure that is missing is the worst of
+    """The share of draws in which each row is on the front of these measures. A missing figure counts as the worst of
     all; one whose scatter is unknown stands as it was measured."""
     if not rows:
         return []

@@ -124,7 +124,7 @@ def _without_safety(chosen: Point, inputs: Inputs) -> list[str]:
 
 
 def _fair_pair(chosen: Point, other: Point, inputs: Inputs) -> _Pair:
-    """From which the effect of what `other` changes can be told; both as a whole where no such pair was measured."""
+    """The pair that shows the effect of what `other` changes. Without such a pair, the two whole configurations."""
     settings = _differing(chosen.configuration, other.configuration)
     base = inputs.baseline
     if len(settings) < 2 or base is None:

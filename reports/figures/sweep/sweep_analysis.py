@@ -101,7 +101,7 @@ def analyse_sweep(judged: Sequence[Judged], observations: Sequence[Observation])
 def _estimate(
     observations: Sequence[Observation], baseline: Configuration | None
 ) -> tuple[Mapping[str, CellMeans], Mapping[str, Effects]]:
-    """By measure."""
+    """Means and effects by measure."""
     means = {
         measure.name: found
         for measure in MEASURES
