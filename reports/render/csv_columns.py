@@ -94,8 +94,8 @@ COMMON: Final[Mapping[str, str]] = {
     "round": "number of the repetition, from 1",
     "fork": "number of the cluster that it ran on, from 1",
     "settings": "the settings, NAME=VALUE",
-    "throughput_records_per_s": "records acknowledged in the measured window, divided by its length; with acks=0 records "
-    "found in the log",
+    "throughput_records_per_s": "records acknowledged in the measured window, divided by its length; with acks=0 "
+    "records found in the log",
     "throughput_records_per_s_low": _LOW,
     "throughput_records_per_s_high": _HIGH,
     "capacity_records_per_s": "the rate of the configuration in a cell that sends as fast as it can; empty: not "
