@@ -1,4 +1,4 @@
-"""The roof: what a run is, how it is planned, carried out and asked for on the command line."""
+"""The top package: suites, the plan of a run, its execution, and the command line."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def main() -> None:
         print(f"harness: the installation is not whole ({error}): pip install --force-reinstall kafka-harness",
               file=sys.stderr)  # fmt: skip
         code = 3
-    except Exception:  # a process entry: shown in full, with the code for a defect of ours
+    except Exception:  # a process entry: a defect of the harness is shown in full, with its exit code
         traceback.print_exc()
         code = 5
     # Everything is done and reported. A further Ctrl-C while the interpreter ends would only print a traceback.

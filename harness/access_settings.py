@@ -1,7 +1,7 @@
-"""Client settings of security in a suite: which of them have a place there, and where the others belong. Pure.
+"""Security settings of clients in a suite: which are allowed there, and where the others belong. Pure.
 
-On a cluster of ours the run makes up certificates, passwords and tokens, and hands them to all clients alike. Set by
-hand for some of them, they would have no effect, or a cell would reach nobody. Shown by
+On our own cluster the run makes certificates, passwords and tokens, and gives all clients the same. If a suite set
+them for some clients, they would have no effect, or a client could not connect. Shown by
 tests/harness/test_harness_careless.py.
 """
 
@@ -22,7 +22,7 @@ _EXTERNAL: Final = "--client-config FILE says how a cluster of yours is reached"
 
 
 def access_check(*, is_own: bool, has_tls: bool) -> AccessCheck:
-    """`is_own`: the cluster is one of ours. `has_tls`: some cell speaks TLS, or it is not known yet."""
+    """`is_own`: the harness starts the cluster. `has_tls`: some cell speaks TLS, or it is not known yet."""
 
     def problem(name: str) -> str:
         if name in _OF_THE_CLUSTER:

@@ -1,4 +1,4 @@
-"""Whether a consumer group has caught up with a topic, so that what it has not got is lost and not only unread.
+"""Whether a consumer group has caught up with a topic. Then a record that it did not get is lost, and not only unread.
 
 Asks the brokers directly, never through the proxies that carry the faults. Shown by
 tests/harness/test_harness_caught_up.py.
@@ -50,7 +50,7 @@ def wait_caught_up(
 
 
 def lag_words(committed: Offsets, ends: Offsets) -> str:
-    """Of partitions that have records and are not committed to their end."""
+    """How far the group lags, for each partition that is not committed to its end."""
     parts = []
     for partition, end in sorted(ends.items()):
         at = committed.get(partition)

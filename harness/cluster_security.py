@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSecurity:
-    """How the listeners of a cluster of ours are secured: values of cluster.security, cluster.sasl.mechanism
+    """How the listeners of our own cluster are secured: values of cluster.security, cluster.sasl.mechanism
     and cluster.ssl.client.auth."""
 
     protocol: str = "plaintext"

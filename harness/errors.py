@@ -1,4 +1,4 @@
-"""The errors a person sees, each with the exit code that it ends the program with.
+"""The errors that a user sees, each with the exit code of the program.
 
 Owns the exit codes of the command line (docs: README, "Exit codes"); knows nothing of what raises them.
 Shown by tests/harness/test_harness_cli.py.

@@ -1,4 +1,5 @@
-"""What brokers took off their logs since a moment, from their journals. Apache Kafka has none: then nothing is known.
+"""What brokers truncated since a given moment, from their journals. Apache Kafka has no journal, so there it is
+unknown.
 
 Shown by tests/harness/test_harness_loss_words.py.
 """
@@ -18,7 +19,7 @@ _BYTES_READ_MAX: Final = 64 << 20  # of one journal; a test's own is some kiloby
 
 
 def cuts_since(journals: Iterable[Path], topics: Iterable[str], since_ns: int) -> tuple[Cut, ...]:
-    """By time. A line that cannot be read is passed over: a broker that was killed may leave a torn one."""
+    """The truncations in order of time. A line that cannot be read is skipped: a killed broker may leave a torn one."""
     wanted = set(topics)
     found = [
         (line.t_us, Cut(
@@ -33,7 +34,7 @@ def cuts_since(journals: Iterable[Path], topics: Iterable[str], since_ns: int) -
 
 
 def _truncations(path: Path, since_ns: int) -> Iterator[Truncated]:
-    """Those since the moment; their `t_us` counts from it."""
+    """The truncations since the given moment. Their `t_us` counts from it."""
     try:
         with path.open("rb") as file:
             text = file.read(_BYTES_READ_MAX)

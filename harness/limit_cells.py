@@ -1,7 +1,7 @@
-"""Which limits of a suite hold for which cell, and what is wrong with one, told before anything starts. Pure.
+"""Which limits of a suite apply to which cell. Wrong limits are reported before anything starts. Pure.
 
-What a limit is about says reports/judge/limit_scope.py. One that compares with the baseline holds for the other cells
-of the sweep. Shown by tests/harness/test_harness_limits.py.
+reports/judge/limit_scope.py says what a limit is about. A limit that compares with the baseline applies to the other
+cells of the sweep. Shown by tests/harness/test_harness_limits.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _OF_SEARCH: Final = "search-"  # its cells are planned while it runs
 
 
 def limits_of(suite: Suite, cell: CellIdentity) -> tuple[str, ...]:
-    """Those by which the cell is judged alone."""
+    """The limits by which the cell is judged alone."""
     own = [entry for entry in suite.limits if parse_limit(entry.limit).is_of_cell]
     return tuple(dict.fromkeys(entry.limit for entry in own if _is_of(suite, entry, cell)))
 
 
 def run_limits_of(suite: Suite) -> tuple[RunLimitRecord, ...]:
-    """Those by which several cells are judged together, or the run."""
+    """The limits by which several cells together, or the run, are judged."""
     return tuple(
         RunLimitRecord(limit=entry.limit, cells=tuple(entry.cells))
         for entry in suite.limits

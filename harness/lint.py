@@ -1,8 +1,8 @@
-"""Mistakes that a benchmark makes before it starts: each found in the plan, named, with its reason. Pure.
+"""Finds mistakes in the plan of a benchmark before it starts, and gives the reason for each. Pure.
 
-A finding is a warning, because there are good reasons for most of it; with `--strict` it is an error. The list follows
-what known tools get wrong (docs/guide/lint.md). Shown by tests/harness/test_harness_lint.py: each rule fires and each
-keeps silent.
+A finding is a warning, because a suite may have a good reason for it. With `--strict` it is an error. The rules are
+mistakes that are common in other tools (docs/guide/lint.md). tests/harness/test_harness_lint.py shows for each rule a
+plan that breaks it and a plan that does not.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Finding:
 
 
 def findings_of(suite: Suite, cells: Sequence[PlannedCell], *, is_own_cluster: bool = True) -> list[Finding]:
-    """Without those that the suite accepts, each for a reason. UsageError for one that is no rule."""
+    """All findings except those that the suite accepts with a reason. UsageError if it accepts a rule that is none."""
     for rule in suite.accepted_findings:
         if rule not in rule_names():
             place = suite.source.place_of(("accepted_findings", rule)) if suite.source is not None else suite.name
@@ -53,8 +53,8 @@ def findings_of(suite: Suite, cells: Sequence[PlannedCell], *, is_own_cluster: b
 
 
 def lint(cells: Sequence[PlannedCell], *, is_own_cluster: bool = True) -> list[Finding]:
-    """All findings of a plan, in the order of the rules. Somebody else's cluster is not ours to start anew: of how many
-    there are nothing is said then."""
+    """All findings of a plan, in the order of the rules. The rules about the number of clusters do not apply to an
+    external cluster, because the harness cannot start it anew."""
     sweep = [cell for cell in cells if cell.kind == "sweep" and cell.repetition == 1]
     findings: list[Finding] = []
     for rule in _CELL_RULES:
@@ -104,13 +104,13 @@ def _too_short_for_p999(cell: PlannedCell) -> str:
 
 
 def _due_in_window(workload: Workload) -> float | None:
-    """None where it cannot be told before: the rate of a closed loop is a ceiling, a replay's file is not read yet."""
+    """None if it is not known before the run: in a closed loop, and with a replay, whose file is not read yet."""
     shape = workload.schedule
     if isinstance(shape, Constant | Poisson):
         return workload.rate_per_s * workload.measure_ms / 1000
     if isinstance(shape, Closed) or (isinstance(shape, Replay) and not shape.times_ms):
         return None
-    schedule = build(workload, seed=0)  # the other shapes draw nothing
+    schedule = build(workload, seed=0)  # any seed: the other shapes draw nothing at random
     until_window, until_end = workload.warmup_ms, workload.warmup_ms + workload.measure_ms
     return schedule.count_until(until_end * 1_000_000 - 1) - schedule.count_until(until_window * 1_000_000 - 1)
 
@@ -236,7 +236,7 @@ def _too_few_repetitions(sweep: Sequence[PlannedCell]) -> str:
 def _one_cluster(sweep: Sequence[PlannedCell]) -> str:
     repetitions = max((cell.repetition for cell in sweep), default=0)
     if repetitions < REPETITIONS_WANTED:
-        return ""  # too few repetitions for any interval, which is told already
+        return ""  # another rule already reports too few repetitions
     forks = len({cell.fork for cell in sweep})
     if forks >= FORKS_WANTED:
         return ""
@@ -284,7 +284,7 @@ def rule_names() -> list[str]:
 
 
 def _number(cell: PlannedCell, name: str, default: str) -> int | None:
-    """None for what is no whole number: whether a value can be one is not the lint's question."""
+    """None if it is not a whole number. The lint does not check values."""
     try:
         return int(_setting(cell, name, default))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Why a test of somebody's client fails, in words: how many records are gone, which fault, which offsets were cut off.
+"""Why a test of a client fails, in words: how many records are gone, which fault, which offsets were truncated.
 
 Pure: what happened comes as values, from the timeline and the brokers' journals. Shown by
 tests/harness/test_harness_loss_words.py.
@@ -52,7 +52,7 @@ class Fault:
 
 
 def faults_of(lines: Iterable[FaultLine]) -> tuple[Fault, ...]:
-    """In the order in which they began."""
+    """The faults, in the order in which they began."""
     found: dict[str, Fault] = {}
     open_faults: dict[str, str] = {}  # step -> key: a step of a later `inject` has the id of an earlier one
     for number, line in enumerate(lines):
@@ -81,7 +81,8 @@ def _later(fault: Fault, phase: FaultPhase, at_s: float) -> Fault:
 
 
 def lost(wanted: Collection[Value], there: Collection[Value]) -> list[Value]:
-    """Of `wanted`, with repetitions, in its order, sets sorted; a text stands for its UTF-8."""
+    """The values of `wanted` that are not there, with repetitions, in order; sets are sorted. A text means its
+    UTF-8."""
     left = Counter(map(_bytes, there))
     found = []
     for value in sorted(wanted, key=_bytes) if isinstance(wanted, set | frozenset) else wanted:

@@ -79,7 +79,7 @@ def _cases(suite: Suite, index: int, cases_of: CasesOf) -> Sequence[ScenarioCase
 
 
 def _limited(suite: Suite, cell: PlannedCell) -> PlannedCell:
-    """With the suite's limits that hold for it."""
+    """The cell with the limits of the suite that apply to it."""
     return replace(cell, record=replace(cell.record, limits=tuple(limits_of(suite, cell))))
 
 
@@ -101,8 +101,8 @@ def _sweep_cells(suite: Suite, sweep: Sweep, *, seed: int, client: str) -> list[
 
 
 def _together(cells: list[PlannedCell]) -> list[PlannedCell]:
-    """Cells of one cluster.security stay together, so that a round starts one cluster for each. Which is first, and the
-    order within, is as it was shuffled."""
+    """Cells of one cluster.security stay together, so that a round starts one cluster for each. The seed decides their
+    order."""
     order = list(dict.fromkeys(cell.security for cell in cells))
     return sorted(cells, key=lambda cell: order.index(cell.security))
 
@@ -153,7 +153,7 @@ def ceiling_id(sweep_cell_id: str) -> str:
 
 
 def _ceiling_cell(paced: PlannedCell, ceiling: Ceiling) -> PlannedCell:
-    """The same configuration in the same round, as fast as it goes. It is a cell of its own, so that a queue of one
+    """The same configuration in the same round, as fast as it can send. It is a cell of its own, so that a queue of one
     window never shows in the latency of the other."""
     record = replace(
         paced.record,
@@ -204,7 +204,7 @@ def search_cell(
 
 
 def _topic(suite: Suite) -> TopicRecord:
-    """Its name is known when the cell is carried out."""
+    """The topic without its name, which is known only when the cell runs."""
     topic = suite.topic
     return TopicRecord(
         name=None, partitions=topic.partitions, replication_factor=topic.replication_factor, config=topic.config
@@ -271,7 +271,7 @@ def _chaos_cell(
 
 
 def _security_of_scenario(suite: Suite, scenario: Scenario) -> ClusterSecurity:
-    """What the scenario says counts more than what the suite says."""
+    """The scenario overrides the suite."""
     said = {SECURITY: scenario.security, MECHANISM: scenario.sasl_mechanism}
     found = security_of(suite, {name: value for name, value in said.items() if value})
     return replace(found, is_authorized=scenario.authorization)
@@ -288,5 +288,6 @@ def _expectations(expect: Expect) -> Expectations:
 
 
 def _safe(text: str) -> str:
-    """A part of a cell id: a directory name of Spark's partitioning too, so neither slash nor equals sign."""
+    """A part of a cell id. It is also a directory name of Spark's partitioning, so it has no slash and no equals
+    sign."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text)

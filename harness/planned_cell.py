@@ -66,7 +66,7 @@ class PlannedCell:
 
     @property
     def is_of_sweep(self) -> bool:
-        """At the sweep's rate, or at its ceiling."""
+        """Whether it is a cell of the sweep, at the sweep's rate or at its ceiling."""
         return self.kind in (CellKind.SWEEP, CellKind.CEILING)
 
     @property
@@ -118,7 +118,7 @@ class PlannedCell:
 
     @property
     def topic_name(self) -> str:
-        """Also the beginning of the names of groups and transactional ids."""
+        """The name of the topic. Names of groups and transactional ids begin with it too."""
         assert self.mark, "a cell that is carried out is marked: a bare cell id may be the name of anybody's topic"
         return own_name(self.mark, self.cell_id)
 
@@ -129,7 +129,7 @@ class PlannedCell:
 
     @property
     def all_topics(self) -> tuple[str, ...]:
-        """With the one that copiers write to."""
+        """All topics, with the one to which copiers write."""
         return (*self.topic_names, *((copy_topic(self.topic_name),) if self.workload.has_copiers else ()))
 
     @property

@@ -1,4 +1,4 @@
-"""Settings of a topic and of its producers that together acknowledge nothing. Pure.
+"""Finds settings of a topic and its producers with which no record can be acknowledged. Pure.
 
 Shown by tests/harness/test_harness_careless.py.
 """

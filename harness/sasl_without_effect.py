@@ -1,4 +1,4 @@
-"""A SASL mechanism that no cell of a suite would ever speak. Pure.
+"""Finds a SASL mechanism that no cell of a suite would use. Pure.
 
 Shown by tests/harness/test_harness_careless.py.
 """

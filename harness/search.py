@@ -1,4 +1,4 @@
-"""The highest rate that keeps a contract: which rate to try next, and what the tries say. Pure.
+"""The search for the highest rate that keeps a contract: which rate to try next, and the estimate from the tries. Pure.
 
 Whether a rate passes is random near the limit, so a bisection would be misled by one bad second. Here each try updates
 a posterior over the limit and the width of its noise. The next try is at the posterior's median, where it tells most

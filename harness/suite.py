@@ -1,4 +1,4 @@
-"""What a run is: the suite model. One YAML file a suite; defaults are here and nowhere else.
+"""The model of a suite, which is one YAML file. All defaults of a suite are here.
 
 Composes the workload model (workloads) with chaos scenarios by name, and adds the sweep, the topic and the cluster.
 Kafka's settings keep Kafka's names. Shown by tests/harness/test_harness_suite.py.
@@ -33,7 +33,7 @@ from workloads.model import Workload
 
 KNOBS: Final = ("batch.size", "linger.ms", "compression.type", "acks", "max.in.flight.requests.per.connection")
 BASELINE: Final = "baseline"  # what its cells are called
-# Of the producer since Kafka 4.0.
+# The producer's defaults since Kafka 4.0.
 KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
     "batch.size": "16384",
     "linger.ms": "5",
@@ -89,8 +89,8 @@ class ClusterSpec(_Strict):
 
 
 def _config_of(given: Mapping[str, object]) -> KafkaSettings:
-    """Without a word about it, two replicas must be in sync, or the only one."""
-    replicas = given.get("replication_factor")  # absent where it is wrong itself
+    """Adds the default of min.insync.replicas: 2, or 1 if there is only one replica."""
+    replicas = given.get("replication_factor")  # absent if it is not valid itself
     return {"min.insync.replicas": str(min(2, replicas) if isinstance(replicas, int) else 2)}
 
 

@@ -1,7 +1,7 @@
 """YAML text with the place of every key, so that an error can name file, line and the nearest right key.
 
-Owns: reading (ruamel.yaml, YAML 1.2: `no` is a string), dotted `--set` overrides, and turning pydantic's errors into
-sentences. Knows nothing of what a suite means. Shown by tests/harness/test_harness_suite.py.
+This module reads YAML (ruamel.yaml, YAML 1.2: `no` is a string), applies dotted `--set` overrides, and turns pydantic's
+errors into sentences. It does not know what a suite means. Shown by tests/harness/test_harness_suite.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ERRORS_SHOWN_MAX: Final = 12
 _SHOWN_CHARACTERS_MAX: Final = 200  # of a value in a message
 _FILES_LOOKED_AT_MAX: Final = 1_000  # in a directory with more files, a misspelt name gets no suggestion
 _ADVICE: Final = "; did you mean "
-_KIN_CHARACTERS: Final = 7  # names that begin alike are told alone if nothing is near
+_KIN_CHARACTERS: Final = 7  # if no name is near, only names that share this many first letters are suggested
 _PARSED_MAX: Final = 100  # texts: more than the suites and scenarios that come with the package
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
 _Location = tuple[str | int, ...]
@@ -95,8 +95,8 @@ def parse_source(text: str, name: str) -> Source:
 
 @lru_cache(maxsize=_PARSED_MAX)
 def _parsed(text: str) -> tuple[dict[str, Any], dict[_Location, int]]:
-    """Data and lines. Kept, because the parser takes up to 0.1 s for a text that one command may need several times.
-    Whoever gets them gets a copy: `--set` writes into them."""
+    """Data and lines. They are cached, because one command may need a text several times, and parsing takes up to 0.1
+    s. Callers must copy them, because `--set` writes into them."""
     document = load_yaml(text, YAML(typ="rt", pure=True))
     if not isinstance(document, CommentedMap):
         raise UserFileError(f"expected a mapping of keys, got {_kind(document)}", 1)
@@ -241,7 +241,7 @@ def explain(source: Source, model: type[BaseModel], detail: Mapping[str, Any]) -
 
 
 def _place_of_several(source: Source, message: str) -> str:
-    """Of a sentence that names several keys: the options that set one of them, or else the file."""
+    """The place of a sentence that names several keys: the options that set one of them, otherwise the file."""
     options = [
         f"--set {text}" for location, text in source.overridden.items() if ".".join(map(str, location)) in message
     ]
@@ -256,7 +256,8 @@ _UNITS: Final[Mapping[str, Mapping[str, float]]] = {
 
 
 def _in_our_unit(key: str, got: object) -> str:
-    """The number that somebody meant who wrote a unit behind it: 10s for a key in milliseconds. Empty if it is none."""
+    """The number in the unit of the key, if a value has a unit, for example 10s for a key in milliseconds. Otherwise
+    empty."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z/]+)\s*", got) if isinstance(got, str) else None
     factors = next((own for ending, own in _UNITS.items() if key.endswith(ending)), {})
     factor = factors.get(found[2].lower()) if found else None

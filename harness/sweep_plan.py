@@ -132,7 +132,7 @@ def _cluster_value(cluster: ClusterSpec, name: str, values: list[Variant]) -> st
 
 
 def security_of(suite: Suite, factors: Mapping[str, str] | None = None) -> ClusterSecurity:
-    """Of the suite's cluster, or of one of its configurations."""
+    """The security of the suite's cluster, or of one of its configurations."""
     factors = factors or {}
     protocol = factors.get(SECURITY, suite.cluster.security)
     mechanism = factors.get(MECHANISM, suite.cluster.sasl.mechanism)
@@ -155,7 +155,7 @@ def _check(part: str, model: BaseModel, key: str, name: str, value: str) -> None
 
 
 def _refuse_contradictions(variants: Mapping[str, list[Variant]]) -> None:
-    """In a design that combines values, a value must not set a setting that is itself varied."""
+    """Refuses, in a design that combines values, a value that sets a setting which is itself varied."""
     for name, values in variants.items():
         for variant in values:
             clash = next((other for other in variant.with_ if other in variants), None)
@@ -180,7 +180,7 @@ def _configuration(
     for name, value in factors.items():
         part, key = _split(name)
         if part or value != base[name] or name in stated:
-            parts[part][key] = value  # a default that nobody stated is left to the client
+            parts[part][key] = value  # without a stated default, the client uses its own
     # Settings that a value demands come last. With one factor at a time they may change a setting that is itself
     # varied.
     demanding = changed if sweep.design == designs.ONE_AT_A_TIME else list(factors)

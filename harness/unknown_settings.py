@@ -1,8 +1,8 @@
 """Finds settings of topics and brokers that Kafka does not have, before anything is started.
 
 Apache Kafka ignores a broker setting that it does not know, with a warning in its log. So a misspelt one can go
-unnoticed for a whole benchmark. Names and types are those of Kafka 4.3 (broker/kafka_settings.tsv). A cluster that is
-not ours is not checked, because it may know more settings. Pure. Shown by tests/harness/test_harness_settings.py.
+unnoticed for a whole benchmark. Names and types are those of Kafka 4.3 (broker/kafka_settings.tsv). An external cluster
+is not checked, because it may know more settings. Pure. Shown by tests/harness/test_harness_settings.py.
 """
 
 from __future__ import annotations

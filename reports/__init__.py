@@ -1,1 +1,2 @@
-"""From a run directory to verdicts and one offline page. It knows of brokers, load and faults only what is there."""
+"""From a run directory to verdicts and one offline page. It knows about brokers, load and faults only what the run
+directory says."""

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"reports: the installation is not whole ({error}): pip install --force-reinstall kafka-harness",
               file=sys.stderr)  # fmt: skip
         return EXIT_ENVIRONMENT
-    except Exception as error:  # a process entry: a bug of ours is shown whole, with the code that says so
+    except Exception as error:  # a process entry: a defect of the harness is shown in full, with its exit code
         from runlog.files.redaction import hidden_text
 
         sys.stderr.write(hidden_text("".join(traceback.format_exception(error))))

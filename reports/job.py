@@ -1,4 +1,4 @@
-"""One analysis from a run directory to its published results. Owns the order of the steps and no decision.
+"""One analysis from a run directory to its published results. It has the order of the steps and makes no decision.
 
 Shown by tests/reports/test_reports_command.py.
 """

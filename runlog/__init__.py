@@ -1,1 +1,2 @@
-"""The one schema between load, faults and analysis, with its writer and reader; knows nothing of the rest."""
+"""The one schema between load, faults and analysis, with its writer and reader. It knows nothing about these other
+parts."""

@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 def _run_for_hosts(part: str) -> int:
     """One of the processes of load or faults on other hosts (workloads/hosts). The first line of stdin is for each."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the whole process group; whoever started us decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the whole process group; our parent decides
     line = sys.stdin.readline()
     if not line.strip():
         return EXIT_OK
@@ -111,7 +111,7 @@ def _run(plan: Plan) -> int:
     except (LoadFailed, FleetError, WebError) as error:
         emit(LoadError(message=str(error)))
         return EXIT_FAILED
-    except Exception as error:  # the process entry: whoever started us must learn why
+    except Exception as error:  # the process entry: our parent must learn why
         emit(LoadError(message=f"{type(error).__name__}: {error}"))
         raise
     return EXIT_OK

@@ -1,8 +1,8 @@
 """One consumer user in its own OS thread: a member of a reader group, which logs the records that it gets.
 
 A reader reads everything once. Its consumers share the partitions, either fixed or through Kafka's group protocol. A
-catch-up reader begins late, behind a backlog. An application that takes its time is simulated by a wait after each
-poll. The log has every record that came, also those that a reader with `deduplicate` does not hand on.
+catch-up reader begins late, behind a backlog. A slow application is simulated by a wait after each
+poll. The run log has every record that came, also those that a reader with `deduplicate` removes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ConsumerUserLoop:
                 if polled.records:
                     self._log(polled)
                     self._process(self._handed_on(polled))
-        except Exception as error:  # the entry point of a thread: nobody above would hear of it
+        except Exception as error:  # the entry point of a thread: no caller would get the error
             self._context.add_error(f"consumer {self.number}: {error}")
         finally:
             self._writer.close()

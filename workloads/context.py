@@ -101,7 +101,7 @@ class LoadContext:
             return self._filters[reader_number]
 
     def redelivery_reports(self) -> dict[str, dict[str, int]]:
-        """By the reader's name."""
+        """The reports of readers that remove redelivered records, by the reader's name."""
         with self._lock:
             filters = dict(self._filters)
         return {self.plan.workload.reader_groups[number].name: each.report() for number, each in filters.items()}

@@ -1,4 +1,4 @@
-"""Counts of what one load process logged, and the same folded into Locust's statistics twice a second.
+"""Counts the rows that one load process logged, and adds them to Locust's statistics twice a second.
 
 Rows are read back from the live segments, so counting costs the sending threads nothing. Locust's figures are for its
 live view only: whole milliseconds, two digits. The report is made from the run log.
@@ -28,7 +28,7 @@ _LOOKS_MAX = 4_096  # in the fold at the end
 
 
 class Counters:
-    """Not thread-safe: lives on the main thread."""
+    """The counters. Not thread-safe: only for the main thread."""
 
     def __init__(self, live: Path) -> None:
         self._live = live

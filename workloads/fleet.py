@@ -45,7 +45,7 @@ class Fleet(Protocol):
         """Sums over all processes, at most half a second old."""
 
     def settle(self) -> None:
-        """Wait until `state` includes the last rows too. Call it when nobody writes any more."""
+        """Waits until `state` includes the last rows too. Call it after the last write."""
 
     def reports(self) -> list[Json]: ...
 

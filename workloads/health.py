@@ -1,4 +1,4 @@
-"""How well the load generator itself did: CPU, garbage collection, latency of the main loop."""
+"""How well the load generator itself works: CPU, garbage collection, latency of the main loop."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class GeneratorHealth:
 
 
 def _thread_cpu_s() -> dict[str, float]:
-    """CPU of each thread of this process so far, by the thread's number. A thread that ends meanwhile is left out."""
+    """CPU of each thread of this process so far, by the thread's number. A thread that ends during the reading is left
+    out."""
     found: dict[str, float] = {}
     for thread in os.listdir(_THREADS):
         try:

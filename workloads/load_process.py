@@ -1,6 +1,6 @@
-"""One load process: its context, its users, its counters, its health; and what it says about itself as JSON.
+"""One load process: its context, its users, its counters, its health, and its reports as JSON.
 
-`state()` is the quick look taken twice a second, `report()` the account at the end. Both are plain JSON so that a
+`state()` is a quick report twice a second, `report()` the full one at the end. Both are plain JSON so that a
 worker can send them to the master as they are, and `merge_states` and `merge_reports` add up those of all processes.
 """
 
@@ -54,7 +54,7 @@ class LoadProcess:
         gevent.spawn(self._watch_window, phases)
 
     def _watch_window(self, phases: Phases) -> None:
-        """Hub latency all along; CPU over the measured window only."""
+        """Measures the hub's latency and the CPU over the measured window."""
         gevent.sleep(max(0.0, phases.measure_ns - time.monotonic_ns()) / 1e9)
         self.health.restart_cpu()
         while time.monotonic_ns() < phases.end_ns and not self.context.sending_stopped.is_set():
@@ -64,7 +64,7 @@ class LoadProcess:
         self._cpu_share, self._thread_cpu_share = self.health.cpu_share(), self.health.busiest_thread_cpu_share()
 
     def _measured_cpu_share(self) -> float:
-        """Over the measured window; if that has not just been taken, up to now."""
+        """The CPU share over the measured window. If the window has not ended, up to now."""
         return (
             self.health.cpu_share() if self._cpu_share is None and self._phases is not None else self._cpu_share or 0.0
         )
@@ -167,7 +167,8 @@ def empty_state() -> Json:
 
 
 def progress_of(state: Json, readers: int) -> Progress:
-    """What a live view shows of a merged state: the last half second, and how far the slowest reader is behind."""
+    """The progress for a live view, from a merged state: the last half second, and the backlog of the slowest
+    reader."""
     latency, end_to_end, schedule_lag = (_recent(state, name) for name in ("latency", "end_to_end", "schedule_lag"))
     slowest = min((state["received_by_reader"].get(str(reader), 0) for reader in range(readers)), default=None)
     return Progress(
@@ -235,7 +236,7 @@ def merge_reports(reports: list[Json], *, t_us: int) -> LoadDone:
 
 
 def merge_client_metrics(reports: list[Json]) -> dict[str, Any]:
-    """By the producers' numbers; each as its library has them."""
+    """Metrics by the producers' numbers, each with the names of its library."""
     return {number: metrics for report in reports for number, metrics in report["client"].items()}
 
 

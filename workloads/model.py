@@ -1,4 +1,4 @@
-"""What a load is: the workload of a cell and the plan that `python -m workloads` reads. No I/O, no Locust.
+"""The model of a load: the workload of a cell, and the plan that `python -m workloads` reads. No I/O, no Locust.
 
 Units are in the names. Unknown keys are errors.
 """
@@ -44,7 +44,7 @@ class Steps(_Model):
 
 
 class Ramp(_Model):
-    """From one rate to another in a straight line over the measured window."""
+    """The rate changes from one value to another in a straight line over the measured window."""
 
     kind: Literal["ramp"]
     from_rate_per_s: float = Field(ge=0)
@@ -309,7 +309,7 @@ class Workload(_Model):
 
 
 def copy_topic(topic: str) -> str:
-    """Where the copiers of a cell write to."""
+    """The topic to which the copiers of a cell write."""
     return f"{topic}-copy"
 
 
@@ -372,7 +372,7 @@ class Plan(_Model):
 
     @property
     def header_shift_ns(self) -> int:
-        """From this host's clock to the one that records carry in their headers: the harness's."""
+        """The shift from this host's clock to the harness's clock, whose time is in the headers of records."""
         return 0 if self.harness_t0_ns is None else self.harness_t0_ns - self.t0_monotonic_ns
 
     @field_validator("properties", "consumer_properties", mode="before")

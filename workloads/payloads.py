@@ -83,7 +83,8 @@ def _corpus_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_times_ms(path: Path) -> NDArray[np.float64]:
-    """Of a recorded trace: one number a line, milliseconds, ascending; empty lines and # comments are skipped."""
+    """The times of a recorded trace: one number of ms in each line, ascending; empty lines and # comments are
+    skipped."""
     times: list[float] = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -91,7 +91,7 @@ class ProducerUserLoop:
         """Connect, wait for the start, send by the schedule, drain, close. Errors go to the context."""
         try:
             self._run()
-        except Exception as error:  # the entry point of a thread: nobody above would hear of it
+        except Exception as error:  # the entry point of a thread: no caller would get the error
             self._context.add_error(f"producer {self.number}: {error}")
         finally:
             self._close()

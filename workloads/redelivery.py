@@ -108,7 +108,7 @@ class RedeliveryFilter:
         )
 
     def keep(self, identities: Sequence[Identity]) -> list[bool]:
-        """Of each whether the application gets it."""
+        """For each identity, whether the application gets the record."""
         answers = self._store.claim(identities)
         with self._lock:
             for identity, is_kept in zip(identities, answers, strict=True):

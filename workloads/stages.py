@@ -44,7 +44,7 @@ SAMPLES_BEYOND_MIN = 10  # a percentile is given only if at least this many samp
 
 
 class Stages:
-    """Of one load process, or merged."""
+    """The stages of one load process, or of several, merged."""
 
     def __init__(self) -> None:
         self._histograms = {name: LogHistogram() for name in (*SEND_STAGES, *RECV_STAGES)}
@@ -112,7 +112,7 @@ class Stages:
         )
 
     def _figures(self, name: str) -> records.StageFigures | None:
-        """None of a stage that was not measured."""
+        """The figures of a stage. None if it was not measured."""
         histogram = self._histograms[name]
         count = histogram.count
         if not count:

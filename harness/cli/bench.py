@@ -1,4 +1,4 @@
-"""`harness bench`: a suite of one configuration, made of the command line alone.
+"""`harness bench`: a suite of one configuration, made from the command line.
 
 Shown by tests/harness/test_harness_bench.py.
 """

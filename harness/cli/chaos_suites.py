@@ -18,7 +18,7 @@ SMOKE: Final = {
 
 
 def chaos_suite(scenarios: Sequence[str], cases: Sequence[str], overrides: Sequence[str]) -> Suite:
-    """Without names: all scenarios of the package."""
+    """The suite of `harness chaos`. Without names it has all scenarios of the package."""
     chosen = [(name, cases) for name in scenarios or builtin_scenarios()]
     return _suite("chaos", "Chaos scenarios.", chosen, overrides)
 

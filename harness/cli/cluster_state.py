@@ -61,13 +61,14 @@ class ClusterFile:
 
 
 def state_directory() -> Path:
-    """Where the clusters that are up are written down."""
+    """The directory of the state files of clusters that are up."""
     return state_root(os.environ) / "clusters"
 
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Nobody else starts or ends the cluster of this state file at the same time. BlockingIOError if somebody does."""
+    """Holds the lock of this state file, so that only one command starts or ends its cluster. BlockingIOError if it is
+    held."""
     own_directory(path.parent)
     # The file stays. If it were removed, somebody could lock a new file of this name while this one is still locked.
     lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -117,7 +118,7 @@ def write_state(path: Path, *, mark: str, directory: Path, pids: Mapping[int, in
 
 
 def read_state(path: Path) -> ClusterFile:
-    """FileNotFoundError, or StateProblem for a file that no `up` of ours has written."""
+    """FileNotFoundError, or StateProblem for a file that `harness cluster up` has not written."""
     try:
         document = json.loads(read_own_file(path))
         brokers = [
@@ -164,7 +165,7 @@ def remove_abandoned_data() -> list[str]:
 
 
 def _read_mark(directory: Path) -> dict[str, Any]:
-    """Empty for a directory that no `up` of ours has made, or that does not belong to our user."""
+    """Empty for a directory that `harness cluster up` has not made, or that does not belong to our user."""
     try:
         if directory.is_symlink() or directory.stat().st_uid != os.getuid():
             return {}

@@ -122,7 +122,7 @@ def _toxiproxy_fix(choice: str) -> str:
 
 
 def _kafka_fix() -> str:
-    """Only what is missing: Java is asked for above."""
+    """The fix for what is missing. Java is checked before."""
     maven = "" if shutil.which("mvn") else "apt install maven, then "
     return f"only for --cluster kafka: {maven}`harness run demo --cluster kafka` fetches the jars"
 

@@ -1,6 +1,6 @@
 """A fault in words: `harness list faults NAME` and docs/reference/faults.md, from one source.
 
-What a fault does is the docstring of its module, so the words stand beside the code; what a parameter means is here.
+The docstring of a fault's module says what the fault does. This module says what each parameter means.
 `python -m harness.cli.fault_words > docs/reference/faults.md` writes the page. Shown by
 tests/harness/test_harness_fault_words.py: every parameter of every fault has its words, and the page is what this
 prints.

@@ -1,4 +1,4 @@
-"""Which cells of a plan can run with this cluster and this client. The rest is left out, with the reason. If a client
+"""Which cells of a plan can run with this cluster and this client. Others are left out, with the reason. If a client
 lacks a setting of a scenario, the nearest one that it has is used, and a line says so. Starts nothing."""
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _rebuild(directory: Path, url: str, run_id: str) -> None:
 
 
 def _hosts(run: RunRecord, mark: str, names: Sequence[str], link: _Link | None) -> Hosts:
-    """With the store before the link; each only if there is one."""
+    """The sources of run logs: first the store, then the link, each only if there is one."""
     if run.store is not None:
         return StoredHosts(store_of(run.store), mark, None if link is None else link.open, _say)
     if link is None:

@@ -1,4 +1,4 @@
-"""`harness validate`, `list` and `schema`: say what there is and whether it is right, without starting anything."""
+"""`harness validate`, `list` and `schema`: list suites and faults, and check files, without starting anything."""
 
 from __future__ import annotations
 

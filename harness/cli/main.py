@@ -1,4 +1,4 @@
-"""The entry point of `harness`: how a command ends, with which exit code, and what is told of a problem.
+"""The entry point of `harness`: how a command ends, with which exit code, and what it prints about a problem.
 
 Exit codes: 0 pass, 1 fail, 2 usage or configuration, 3 environment, 4 inconclusive, 5 harness error, 130 interrupted.
 Shown by tests/harness/test_harness_cli.py.
@@ -71,7 +71,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
             hanging=_HANGING,
         )
         return ExitCode.ENVIRONMENT
-    except Exception as error:  # a defect of ours: shown in full, with the code that says so
+    except Exception as error:  # a defect of the harness is shown in full, with its exit code
         _print_traceback(error, redactor)
         return ExitCode.HARNESS_ERROR
 

@@ -1,4 +1,4 @@
-"""What the command line asks of a run, whichever command it was."""
+"""The options of a run, the same for all commands."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ def _check_proxy_server(url: str) -> None:
 
 
 def _problems(addresses: Sequence[Address]) -> list[str]:
-    """For all addresses at the same time. A name server that does not answer costs no more time than a broker that does
-    not."""
+    """Problems of all addresses, checked at the same time. A name server that does not answer costs no more time than a
+    broker that does not."""
     pool = ThreadPoolExecutor(max_workers=len(addresses))
     asked = [pool.submit(unreachable, address.host, address.port) for address in addresses]
     pool.shutdown(wait=False)

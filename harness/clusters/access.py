@@ -1,10 +1,11 @@
-"""How a cluster of ours is secured for one run: certificates and passwords made up for it, and a layout that uses them.
+"""How a cluster of the harness is secured for one run: makes its certificates and passwords, and a layout that uses
+them.
 
 `cluster.security` of a suite asks for it. All listeners are secured: those of clients and of the harness (EXTERNAL,
 DIRECT) here, those between brokers and of controllers by between_brokers.py. There are two users: `harness` for the
-connections of the harness, and `load` for the clients of the load. What is secret is written only into a directory of
+connections of the harness, and `load` for the clients of the load. Secrets are written only into a directory of
 this cluster, which only the owner can enter, and which is removed when the cluster is stopped. Shown by
-tests/harness/test_harness_access.py. What a fault changes of it is in security_changes.py.
+tests/harness/test_harness_access.py. The changes that faults make are in security_changes.py.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ _AUTHORIZER: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": f"User:{HARNESS};User:{BROKER}",
 }
-_NAME_OF_CERTIFICATE: Final = "RULE:^CN=([^,]+)$/$1/,DEFAULT"  # User:load rather than User:CN=load
+_NAME_OF_CERTIFICATE: Final = "RULE:^CN=([^,]+)$/$1/,DEFAULT"  # gives User:load instead of User:CN=load
 _JAVA_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 _JAVA_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 def list_of_load(operation: Operation, kind: ResourceType = ResourceType.TOPIC, name: str = WILDCARD) -> AclBinding:
-    """What allows the load's user `operation`, on all topics if nothing else is said."""
+    """The access control list that allows the load's user `operation`, on all topics unless others are named."""
     return AclBinding(
         resource_type=kind,
         resource_name=name,
@@ -76,7 +77,7 @@ class AccessStep(Protocol):
 
 
 class MadeUpAccess:
-    """`remove` it when the cluster has been stopped."""
+    """The secrets of one cluster. Call `remove` when the cluster has been stopped."""
 
     def __init__(self, directory: Path, wanted: ClusterSecurity) -> None:
         self.wanted = wanted
@@ -100,12 +101,12 @@ class MadeUpAccess:
 
     @property
     def trusted(self) -> Path:
-        """What clients trust."""
+        """The certificates that clients trust."""
         return self.directory / "trusted.pem"
 
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """What a client of the load needs to be let in. It contains the password."""
+        """The security settings of a client of the load. They contain the password."""
         return self.load_security.properties
 
     def admit(self, layout: ClusterLayout, *, should_stop: Callable[[], bool]) -> None:
@@ -167,7 +168,7 @@ class MadeUpAccess:
         return self.authority.issue("proxies", hosts).store
 
     def _link(self, link: Link, store: Path | None) -> Link:
-        """Clients meet TLS at the proxy, and the proxy speaks TLS to the broker: what passes can be read in between.
+        """Clients speak TLS to the proxy, and the proxy speaks TLS to the broker. So the proxy can read the frames.
 
         Where clients must have certificates, the proxy asks for one of the same authority, and shows the load's to the
         broker.

@@ -82,7 +82,7 @@ class Admin:
         return False
 
     def topic_id(self, name: str) -> str | None:
-        """From the first broker that answers. None if it knows no such topic, or if nobody answers."""
+        """The id from the first broker that answers. None if it knows no such topic, or if no broker answers."""
         for address in self._addresses():
             try:
                 with BrokerProbe(address, timeout_s=_probe_timeout_s()) as probe:

@@ -1,4 +1,4 @@
-"""An authority for certificates that one run makes up, in its own directory: nobody else trusts it.
+"""An authority for certificates that one run makes, in its own directory. Only this run trusts it.
 
 Keys and certificates are made by the program openssl, which a host with Python's ssl nearly always has. Files are
 PEM, and only the owner can read them (a directory of mode 0700). Shown by tests/harness/test_harness_authority.py.
@@ -69,7 +69,7 @@ class Authority:
         return Issued(store=store, expires_at_s=int(expires.timestamp()))
 
     def _config(self, file_name: str, hosts: Sequence[str]) -> str:
-        """Of `openssl ca`, because the other commands count the validity in days."""
+        """The configuration for `openssl ca`. The other commands can only count the validity in days."""
         names = ",".join(f"{_kind(host)}:{host}" for host in hosts)
         extension = f"subjectAltName={names}\n" if hosts else ""
         return (

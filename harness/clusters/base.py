@@ -48,7 +48,7 @@ class Link:
     listen_tls: Mapping[str, object] | None = None
     # Between brokers: TLS passes through the proxy as it is, which ends it nowhere.
     carries_tls: bool = False
-    # As whom the probes of a fault come over this link. None: plain text, or nobody asks.
+    # The identity of a fault's probes on this link. None: plain text, or there are no probes.
     probes: Security | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -85,7 +85,7 @@ class ClusterLayout:
     nodes: tuple[NodeLayout, ...]
     links: tuple[Link, ...]
     start_timeout_s: float
-    client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # what a client needs to be let in
+    client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # security settings of clients
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

@@ -1,9 +1,9 @@
-"""How the brokers and controllers of a secured cluster prove to one another who they are, on their own listeners.
+"""How the brokers and controllers of a secured cluster authenticate each other, on their own listeners.
 
-With TLS each of them shows a certificate of the run's authority, and nobody else gets in: this needs no password, and
-works before there is any metadata. So these listeners speak SSL also where clients speak SASL_SSL, as operators of
-Kafka mostly have it (Strimzi does). Without TLS they speak SASL with PLAIN, whatever the mechanism of the clients is.
-SCRAM cannot be used between controllers: its credentials lie in the metadata that this listener brings.
+With TLS each of them shows a certificate of the run's authority, and others are refused. This needs no password, and
+works before there is any metadata. So these listeners speak SSL also if clients speak SASL_SSL. Operators of Kafka
+mostly do the same, for example Strimzi. Without TLS they speak SASL with PLAIN, whatever the mechanism of the clients
+is. SCRAM cannot be used between controllers: its credentials are in the metadata, which is read over this listener.
 
 Either way a broker is `User:broker`. Pure, but for the certificate that is issued. Shown by
 tests/harness/test_harness_access.py and, with real nodes, test_harness_secured_listeners.py.
@@ -38,11 +38,12 @@ class BetweenBrokers:
         self.protocol = "SSL" if wanted.is_tls else "SASL_PLAINTEXT"
 
     def properties(self, node: NodeLayout) -> dict[str, str]:
-        """Of a node, without `logins`."""
+        """The properties of a node, without `logins`."""
         if self._authority is None:
             own = {"sasl.mechanism.inter.broker.protocol": _MECHANISM, "sasl.mechanism.controller.protocol": _MECHANISM}
             return own | _of_each({"sasl.enabled.mechanisms": _MECHANISM})
-        # Apache Kafka's nodes dial one another by name. Certificates of clients' listeners may change meanwhile.
+        # Apache Kafka's nodes connect to each other by name. Certificates of clients' listeners may change during a
+        # run.
         name = f"{BROKER}-{node.broker_id}"
         issued = self._authority.issue(name, [node.direct.host, name], file_name=f"between-{name}")
         return _of_each(

@@ -25,7 +25,7 @@ TIMES_MAX: Final = 1_000  # of actions that no line of the run has told yet
 
 
 class HostFaultError(HarnessError):
-    """`is_certain`: it was not done. Else nobody knows."""
+    """`is_certain`: it was certainly not done. Otherwise it may have been done."""
 
     def __init__(self, message: str, *, is_certain: bool) -> None:
         super().__init__(message)

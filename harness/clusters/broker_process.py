@@ -132,7 +132,7 @@ class ManagedProcess:
         return True
 
     def exit_code(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
+        """The exit code. None while the process runs; negative: the signal that ended it."""
         return self.popen.poll()
 
     def stderr_tail(self, lines: int = 12) -> str:

@@ -1,7 +1,7 @@
-"""What only some clusters can do. Each capability is a protocol. Code that needs one asks `isinstance`, and names no
+"""Capabilities that only some clusters have. Each is a protocol. Code that needs one asks `isinstance`, and names no
 engine.
 
-A cluster of ours has processes, and logs that can be read. Somebody else's cluster has neither, and outlives the run.
+Our own cluster has processes, and logs that can be read. An external cluster has neither, and outlives the run.
 What faults do to brokers is split as Jepsen splits it (db/Kill, db/Pause). Brokers that are containers are
 chaos.port.Containers too.
 """
@@ -68,7 +68,7 @@ class Pause(Protocol):
 
 @runtime_checkable
 class FaultFiles(Protocol):
-    """Its brokers obey files of ours about their disks and clocks."""
+    """Its brokers read our control files for their disks and clocks."""
 
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of the broker's storage (broker/log/disk_faults.py); None: it has none."""
@@ -82,12 +82,12 @@ class Secured(Protocol):
     """Its certificates, users and access control lists are ours."""
 
     def security_changes(self) -> SecurityChanges | None:
-        """None where everybody gets in, in plain text."""
+        """Changes of security. None if the cluster speaks plain text without authentication."""
 
 
 @runtime_checkable
 class Links(Protocol):
-    """Proxies of ours may stand on its links; they do where the cluster is `proxied`."""
+    """Its links may have our proxies. If the cluster is `proxied`, they have."""
 
     def link_names(self) -> tuple[str, ...]: ...
 
@@ -102,10 +102,10 @@ class LogFiles(Protocol):
     def broker_ids(self) -> tuple[int, ...]: ...
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
-        """None where the broker has none."""
+        """The directory of a partition. None if the broker has none."""
 
     def remove_data(self) -> None:
-        """Of a stopped cluster."""
+        """Removes the data of a stopped cluster."""
 
 
 @runtime_checkable
@@ -117,4 +117,4 @@ class OutlivesRun(Protocol):
 
 
 def ignore_process_event(kind: str, broker: int) -> None:
-    """The sink of `Processes.on_process_event` when nobody records."""
+    """Does nothing. The sink of `Processes.on_process_event` if events are not recorded."""

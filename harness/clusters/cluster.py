@@ -1,4 +1,4 @@
-"""What the harness asks of a running cluster, whichever engine runs it."""
+"""The protocol of a running cluster, the same for all engines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cluster(Protocol):
     def direct_bootstrap_servers(self) -> str: ...
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """What a client needs to be let in. It may contain passwords."""
+        """The security settings that a client needs. They may contain passwords."""
         ...
 
     def start(self) -> None: ...
@@ -47,7 +47,7 @@ class Cluster(Protocol):
     def wait_healthy(self, topic: str | None, *, timeout_s: float, replication_factor: int) -> bool: ...
     def observer(self, topic: str) -> Observer: ...
     def broken_proxies(self) -> str:
-        """Which Toxiproxy server of ours has died, and which file to look at; empty while all run."""
+        """Which of our Toxiproxy servers has died, and which file to look at; empty while all run."""
         ...
 
     def probe(self, broker_id: int) -> BrokerProbe:

@@ -1,10 +1,9 @@
-"""Somebody else's cluster, reached only by bootstrap addresses. Nothing of it is started or stopped here.
+"""An external cluster, reached only by bootstrap addresses. The harness starts and stops nothing of it.
 
-It can still be tried under faults. With `proxied` every broker gets a proxy of ours on loopback. The brokers' addresses
-in responses are replaced by those of the proxies, so that clients that begin there stay there. SASL passes through; TLS
-ends at the proxies. The harness's own requests (topics, the final read) do not use the proxies. Shown by
-tests/harness/test_harness_external.py.
-"""
+It can still be tried under faults. With `proxied` every broker gets one of our proxies on loopback. The brokers'
+addresses in responses are replaced by those of the proxies, so that clients stay behind the proxies. SASL passes
+through; TLS ends at the proxies. The harness's own requests (topics, the final read) do not use the proxies. Shown by
+tests/harness/test_harness_external.py."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ class ExternalCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """For clients: the proxies where there are any."""
+        """The addresses for clients. They are those of the proxies, if there are proxies."""
         addresses = [link.listen for link in self._links] or self._bootstrap
         return ",".join(str(address) for address in addresses)
 
@@ -91,7 +90,7 @@ class ExternalCluster:
 
     @property
     def client_properties(self) -> Mapping[str, str]:
-        """What a client needs to be let in. TLS is left out if the proxies end it."""
+        """The security settings that a client needs. TLS is left out if the proxies terminate it."""
         if self._security is None:
             return {}
         return self._security.properties if self.proxies is None else self._security.behind_proxies()
@@ -127,7 +126,7 @@ class ExternalCluster:
         )  # fmt: skip
 
     def stop(self) -> None:
-        """Only the proxies. The cluster is not ours to stop."""
+        """Stops only the proxies, because the cluster is not ours."""
         if self.proxies is not None:
             self.proxies.close()
 
@@ -135,7 +134,7 @@ class ExternalCluster:
         return "" if self.proxies is None else self.proxies.problem()
 
     def ensure_all_running(self) -> None:
-        """Not ours to start."""
+        """Does nothing, because the cluster is not ours."""
 
     # --- asking -----------------------------------------------------------------------------------------------------
 

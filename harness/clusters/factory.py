@@ -33,7 +33,7 @@ def build_cluster(
     outlive_parent: bool = False,
     should_stop: Callable[[], bool] = never_stop,
 ) -> ProcessCluster:
-    """Not started yet. Raises EnvironmentFault when Java, jars or ports are missing."""
+    """A cluster that is not started yet. Raises EnvironmentFault if Java, jars or ports are missing."""
     ports = PortAllocator(key.host)
     proxies = (
         LinkProxies(
@@ -115,8 +115,8 @@ def external_cluster(
     seed: int,
     hosts: BrokerHosts | None = None,
 ) -> ExternalCluster:
-    """Not connected yet. With `hosts` its brokers can be paused and ended. `directory` gets converted certificates and
-    the proxies' logs. UsageError if the client configuration cannot be read."""
+    """An external cluster, not connected yet. With `hosts` its brokers can be paused and ended. `directory` gets
+    converted certificates and the proxies' logs. UsageError if the client configuration cannot be read."""
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
     proxies = (

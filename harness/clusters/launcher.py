@@ -22,7 +22,7 @@ def main() -> None:
     if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
     if os.getppid() != parent_pid:
-        # The parent died between the fork and the prctl. Nobody would stop us later.
+        # The parent died between the fork and the prctl, so it would not stop us later.
         sys.exit(0)
     os.execvp(command[0], command)
 

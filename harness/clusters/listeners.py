@@ -1,4 +1,4 @@
-"""Where a listener of a broker of ours listens, by its properties. Pure."""
+"""The address of a listener, from the properties of its broker. Pure."""
 
 from __future__ import annotations
 

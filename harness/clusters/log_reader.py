@@ -36,7 +36,7 @@ class TopicLogReader:
         return self._offset(partition, LATEST)
 
     def start_offset(self, partition: int) -> int:
-        """Where the log begins. After records were deleted this is not 0."""
+        """The first offset of the log. It is not 0 if records were deleted."""
         return self._offset(partition, EARLIEST)
 
     def _offset(self, partition: int, timestamp: int) -> int:

@@ -1,4 +1,4 @@
-"""What stands on the disk before a node starts: its files, its page of faults, and what its own tools prepare."""
+"""Prepares the disk before a node starts: its files, its page of faults, and what Kafka's own tools write."""
 
 from __future__ import annotations
 

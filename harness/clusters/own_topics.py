@@ -38,7 +38,7 @@ class OwnTopics:
         self._own: dict[str, _Own] = {}
 
     def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """CellError if it is refused or the name is taken. A topic of ours that still exists is left as it is."""
+        """CellError if it is refused or the name is taken. If our topic still exists, it is not changed."""
         known = self._own.get(name)
         if known is not None and known.topic_id is not None and self._admin.topic_id(name) == known.topic_id:
             return
@@ -67,7 +67,8 @@ class OwnTopics:
             )
 
     def delete(self, name: str) -> None:
-        """By its id. CellError when it is not ours, has no id, or the brokers refuse or do not answer."""
+        """Deletes the topic by its id. CellError if it is not ours, has no id, or the brokers refuse or do not
+        answer."""
         if name not in self._own:
             raise CellError(f"topic {name} was not made by this run: it is left alone")
         own = self._own[name]

@@ -74,8 +74,8 @@ class BrokerProbe:
         return ClusterState(brokers=brokers, controller=answer.controller_id, partitions=partitions)
 
     def topic_id(self, topic: str) -> str | None:
-        """As this broker knows it. None if it knows no such topic. KafkaError if it does not answer, or has no topic
-        ids."""
+        """The topic's id, as this broker knows it. None if it knows no such topic. KafkaError if it does not answer, or
+        has no topic ids."""
         found = first_of(self.ask(metadata_of([topic])).topics)
         if found.error_code == ErrorCode.unknown_topic_or_partition:
             return None
@@ -85,7 +85,7 @@ class BrokerProbe:
         return str(found.topic_id)
 
     def broker_addresses(self) -> dict[int, Address] | None:
-        """Where each broker says that it can be reached, on the listener that was asked."""
+        """The advertised address of each broker, for the listener that was asked."""
         answer = self._answer(metadata_of([]))
         if answer is None:
             return None
@@ -104,7 +104,7 @@ class BrokerProbe:
         return None if found is None else (found.leader_epoch, found.leader_id)
 
     def group_coordinator(self, group: str) -> int | None:
-        """The broker that coordinates a consumer group; None while nobody does."""
+        """The broker that coordinates a consumer group; None while there is none."""
         return self._answer(coordinator_of(GROUP, group))
 
     def transaction_coordinator(self, transactional_id: str) -> int | None:

@@ -1,4 +1,4 @@
-"""A cluster of broker processes on this host, of either engine: start, ask, break, mend, stop.
+"""A cluster of broker processes on this host, of either engine: start, ask, break, heal, stop.
 
 Carries out a ClusterLayout. Implements base.Cluster and the process and role part of chaos' ClusterPort. Thread-safe:
 the chaos timeline, the Metadata prober and the orchestrator call it at once. Shown by
@@ -106,7 +106,7 @@ class ProcessCluster:
         return tuple(link.name for link in self.layout.links)
 
     def security_changes(self) -> SecurityChanges | None:
-        """None in plain text."""
+        """Changes of security. None for a cluster in plain text."""
         return self._changes
 
     def pids(self) -> Mapping[int, int]:
@@ -137,7 +137,8 @@ class ProcessCluster:
         return None if path is None else Path(path)
 
     def fault_page(self, broker_id: int) -> Path | None:
-        """The file that controls its clock and, with the interposer, its disk (chaos/interposer/fault_page.py)."""
+        """The file that controls the broker's clock and, with the interposer, its disk
+        (chaos/interposer/fault_page.py)."""
         return self._nodes[broker_id].fault_page
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
@@ -221,11 +222,12 @@ class ProcessCluster:
             return probe.metadata(topic)
 
     def probe(self, broker_id: int) -> BrokerProbe:
-        """A connection of one's own to a broker; the caller closes it."""
+        """A new connection to a broker. The caller closes it."""
         return BrokerProbe(self._nodes[broker_id].direct, timeout_s=PROBE_TIMEOUT_S)
 
     def wait_healthy(self, topic: str | None, *, timeout_s: float, replication_factor: int = 3) -> bool:
-        """True once every running broker agrees: all brokers there, each partition led and fully in sync."""
+        """True when all running brokers agree: all brokers are there, and each partition has a leader and is fully in
+        sync."""
         deadline = time.monotonic() + timeout_s
         while True:
             states = [self.state_seen_by(broker, topic) for broker in self._askable()]
@@ -246,7 +248,7 @@ class ProcessCluster:
         return {broker: node.direct for broker, node in self._nodes.items()}
 
     def direct_addresses(self) -> list[Address]:
-        """Of the brokers that can be asked now."""
+        """Addresses of the brokers that can be asked now."""
         return [self._nodes[broker].direct for broker in self._askable()]
 
     def wire_log_path(self) -> Path | None:
@@ -266,7 +268,7 @@ class ProcessCluster:
         return (self.state(topic) or UNKNOWN_STATE).replicas_of(partition)
 
     def controller(self) -> int | None:
-        """The active controller of the newest epoch that any broker knows of."""
+        """The active controller with the newest epoch that any broker knows."""
         newest: tuple[int, int] | None = None
         for broker in self._askable():
             with self.probe(broker) as probe:
@@ -361,7 +363,7 @@ class ProcessCluster:
         try:
             step(self.layout, should_stop=should_stop)
         except EnvironmentFault:
-            if not should_stop():  # else the caller finds out why
+            if not should_stop():  # otherwise the caller knows why
                 self.stop()
                 raise
 
@@ -380,11 +382,11 @@ class ProcessCluster:
         return not waiting
 
     def broken_proxies(self) -> str:
-        """Which Toxiproxy server of ours has died, and what to look at; empty while all run."""
+        """Which of our Toxiproxy servers has died, and which file to look at; empty while all run."""
         return "" if self.proxies is None else self.proxies.problem()
 
     def describe(self) -> str:
-        """Broker by broker, for whoever must find out why the cluster is not as it should be."""
+        """The state of each broker, for a reader who must find out why the cluster is not healthy."""
         lines = [problem] if (problem := self.broken_proxies()) else []
         for broker, node in self._nodes.items():
             process = self._processes[broker]

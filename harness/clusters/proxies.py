@@ -66,7 +66,7 @@ class LinkProxies:
 
     @property
     def wire_log_path(self) -> Path:
-        """Where the Kafka-aware server writes Produce exchanges."""
+        """The file into which the Kafka-aware server writes Produce exchanges."""
         return self._directory / "wire.jsonl"
 
     @property
@@ -80,7 +80,7 @@ class LinkProxies:
         return f"{name}, behind which TLS begins" if any(link.upstream_tls is not None for link in links) else name
 
     def problem(self) -> str:
-        """Which server of ours has ended by itself; empty while they run."""
+        """Which of our servers has ended by itself; empty while all run."""
         for server, log in ((self._plain, "toxiproxy.log"), (self._kafka, "embedded.log")):
             if server is not None and server.process is not None and server.process.poll() is not None:
                 return (
@@ -193,7 +193,7 @@ class LinkProxies:
         return ProxySpec(name=self._prefix + name, listen=str(listen), upstream=str(upstream))
 
     def _client_spec(self, link: Link, upstream: Address) -> ProxySpec:
-        """With what only the embedded server can do: the log, other addresses in responses, TLS on either side."""
+        """A proxy for a client's link, with features of the embedded server: log, other addresses in responses, TLS."""
         tls = link.upstream_tls
         return ProxySpec(
             name=link.name,

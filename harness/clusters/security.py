@@ -1,4 +1,4 @@
-"""How connections to somebody else's cluster are secured: a client's properties file with Kafka's own names, read once.
+"""The security of connections to an external cluster: a client's properties file with Kafka's own names, read once.
 
 The harness' probes use the whole file. The proxies take the TLS part, so a client that goes through them only has the
 SASL part left. Stores are PEM files, or trust stores that the JDK's keytool can read. Never shows a password. Shown by

@@ -1,11 +1,10 @@
-"""What an operator does to the security of a cluster of ours while it is in use: renew certificates, change a password,
+"""Changes the security of a running cluster of the harness, as an operator does: renew certificates, change a password,
 revoke an access control list, stop giving tokens.
 
 Implements `chaos.security_port.SecurityChanges`. Brokers get new certificates by IncrementalAlterConfigs
-(`listener.name.external.ssl.keystore.location`), as Apache Kafka wants it. The proxies before them, which end TLS, get
-certificates of the same authority and with the same end. The listener of the harness itself stays as it was. Shown by
-tests/harness/test_harness_security_changes.py.
-"""
+(`listener.name.external.ssl.keystore.location`), as Apache Kafka requires. The proxies before them, which terminate
+TLS, get certificates of the same authority with the same expiry. The listener of the harness does not change. Shown by
+tests/harness/test_harness_security_changes.py."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ _NO_ANSWER: Final = "no answer"
 
 
 class SecurityChanges:
-    """Of a cluster that runs. Called from the timeline's thread."""
+    """Changes the security of a running cluster. Called from the timeline's thread."""
 
     def __init__(self, layout: ClusterLayout, access: MadeUpAccess, proxies: LinkProxies | None) -> None:
         self._access, self._proxies = access, proxies
@@ -172,7 +171,7 @@ class SecurityChanges:
 
     @contextmanager
     def _as_load(self, broker: int) -> Iterator[DirectConnection]:
-        """By the listener of the harness, where no fault of a link or certificate acts."""
+        """A connection over the harness's own listener, on which no fault of a link or certificate acts."""
         address = replace(self._nodes[broker].direct, security=self._access.load_security)
         connection = DirectConnection(
             address.host, address.port, client_id="as-load", timeout_s=_TIMEOUT_S, security=address.security

@@ -1,4 +1,5 @@
-"""A token endpoint for SASL OAUTHBEARER, for one cluster of ours: OAuth's client credentials grant (RFC 6749, 4.4).
+"""A token endpoint for SASL OAUTHBEARER, for one cluster of the harness: OAuth's client credentials grant (RFC 6749,
+4.4).
 
 It listens on loopback, in a thread of the harness. Its tokens are JWTs that live for some seconds, signed with RS256 by
 a key of its own, which the program openssl uses. Brokers check them by the key set (JWKS) in a file. It can be told to
@@ -82,7 +83,7 @@ class TokenEndpoint:
             return {GIVEN: self._counts[user][GIVEN], REFUSED: self._counts[user][REFUSED]}
 
     def token(self, user: str) -> str | None:
-        """None for somebody who is to get none. OSError or EnvironmentFault if it cannot be signed."""
+        """A token, or None for a user who must not get one. OSError or EnvironmentFault if it cannot be signed."""
         with self._lock:
             is_refused = user in self._forbidden
             self._counts[user][REFUSED if is_refused else GIVEN] += 1
@@ -152,7 +153,7 @@ def _handler(endpoint: TokenEndpoint) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: a log of who asked is nobody's concern."""
+            """Writes nothing, because no log of requests is needed."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""What an operator does to a topic while it is in use, by plain admin requests: change settings, add partitions, delete
+"""Changes a topic that is in use, by plain admin requests, as an operator does: change settings, add partitions, delete
 records, and delete and create the topic itself, move its replicas. And brokers that go for good.
 
 Only a topic that the run has made is changed. own_topics.py knows its id, and every change checks the id first.
@@ -172,7 +172,7 @@ class TopicChanges:
         return newest.max_timestamp if newest is not None and newest.has_log_append_time else None
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
-        """By the leader, which answers when all replicas in the ISR have done so."""
+        """Asks the leader, which answers when all replicas in the ISR have deleted the records."""
         self._require_own(topic)
         question = deleted_records(TopicPartition(topic, partition), before_offset, REQUEST_TIMEOUT_MS)
         self._ask_leader(topic, partition, question)

@@ -1,1 +1,1 @@
-"""The chaos scenarios against wrong brokers and clients with bugs: what a scenario must catch, and whether it does."""
+"""Runs chaos scenarios against wrong brokers and clients with bugs, to see whether each is caught."""

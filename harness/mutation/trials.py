@@ -1,4 +1,4 @@
-"""Which scenario must catch which wrong broker and which client with a bug. Data alone.
+"""Which scenario must catch which wrong broker and which client with a bug. Only data.
 
 Shown by tests/harness/test_harness_mutation.py.
 """
@@ -114,38 +114,40 @@ CLIENT_TRIALS: Final = (
 )
 # Mutants that no timeline with real clocks can show reliably, and why. The simulation's table has each of them.
 SIMULATED_ONLY: Final[Mapping[str, str]] = {
-    "memory_before_disk": "a voter has to die, or its disk to fail, between what it says and what it writes",
+    "memory_before_disk": "a voter has to die, or its disk has to fail, between its message and its write",
     "swallow_quorum_io_error": "no fault of a scenario makes the quorum's files fail yet",
-    "isr_counts_before_the_log_tells_it": "min.insync.replicas has to rise in the milliseconds between what the "
-    "controller decides and what the leader hears, and the leader has to die then",
-    "offline_replica_elected": "the elected broker tells again with its next heartbeat, and clients retry",
+    "isr_counts_before_the_log_tells_it": "min.insync.replicas has to rise in the milliseconds between the decision of "
+    "the controller and the moment when the leader learns it, and the leader has to die then",
+    "offline_replica_elected": "the elected broker reports the failure again with its next heartbeat, and clients "
+    "retry",
     "forgotten_producer_refused": "a producer has to be idle for producer.id.expiration.ms, a day",
     "rot_cut_as_a_torn_tail": "no fault of a scenario damages the metadata log",
     "reassignment_without_catching_up": "the only replica in sync has to die before the others have caught up, within "
     "milliseconds",
     "stray_kept": "no scenario deletes a topic while a broker is down",
     "swap_undone": "no scenario kills a broker in the middle of a compaction",
-    "elements_not_limited": "no client of a scenario asks for tens of thousands of things at once",
+    "elements_not_limited": "no client of a scenario sends a request with tens of thousands of elements",
     "partitions_opened_at_once": "no scenario makes a topic of very many partitions",
     "recovery_on_the_loop": "logs of a scenario are small: their recovery takes less than a session",
-    "log_start_not_followed": "no scenario deletes records",
-    "segment_directory_not_synced": "the loss of power takes what came after a file's last fsync, and knows of no file "
-    "whose name was never synced",
-    "read_error_fails_the_fetch": "no scenario makes one log of several unreadable yet",
-    "old_image_believed": "it takes two brokers that come back with old metadata and find each other before either "
-    "hears the controller, a window of milliseconds",
-    "directory_not_synced": "the loss of power takes what came after a file's last fsync, and does not bring back the "
-    "file that a name stood for",
-    "leader_epoch_not_checked": "a request of another epoch has to meet a leader in the milliseconds before it hears "
-    "of its own; a follower's log is compared by its epochs as well (tried in truncation-seen, in vain)",
-    "metadata_log_not_synced": "the loss of power takes what came after a file's last fsync, and knows of no file that "
-    "was never synced",
-    "two_votes_in_one_epoch": "two voters must become candidates within the time that a message takes (tried in "
-    "ring-and-bridge, in vain)",
-    "unsynced_segments_trusted": "the loss of power shortens files, and a file that does not fit its index is noticed "
-    "without a scan; it takes content that is wrong at the right length (tried in power-loss-follower, in vain)",
-    "fetch_session_keeps_the_high_watermark": "a follower's high watermark counts when it leads, and the next batch "
-    "has told it by then; what it lacks at the end no scenario asks",
+    "log_start_not_followed": "the only scenario that deletes records, topic-changed, was not tried with it",
+    "segment_directory_not_synced": "a loss of power in a scenario removes bytes after a file's last fsync, but never "
+    "a file whose name was not synced",
+    "read_error_fails_the_fetch": "no scenario makes one of several logs unreadable yet",
+    "old_image_believed": "two brokers have to come back with old metadata, and find each other before either hears "
+    "from the controller, within milliseconds",
+    "directory_not_synced": "a loss of power in a scenario removes bytes after a file's last fsync, but never brings "
+    "back the old file of a name",
+    "leader_epoch_not_checked": "a request of another epoch has to reach a leader in the milliseconds before the "
+    "leader hears of its own; a follower's log is compared by its epochs too (tried in truncation-seen, not caught)",
+    "metadata_log_not_synced": "a loss of power in a scenario removes bytes after a file's last fsync, but has no "
+    "files that were never synced",
+    "two_votes_in_one_epoch": "two voters have to become candidates within the time that a message takes (tried in "
+    "ring-and-bridge, not caught)",
+    "unsynced_segments_trusted": "a loss of power in a scenario shortens files, and a file that does not fit its index "
+    "is noticed without a scan; the content has to be wrong at the right length (tried in power-loss-follower, not "
+    "caught)",
+    "fetch_session_keeps_the_high_watermark": "a follower's high watermark matters only when it leads, and the next "
+    "batch has told it by then; no scenario checks it at the end",
     "broker_epoch_ignored": "a fetch of a broker's earlier life has to come after the broker has registered anew",
     "commit_of_earlier_epoch": "figure 8 of the Raft paper: leaders in a row, each of which dies at a chosen entry",
     "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",

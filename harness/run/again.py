@@ -18,7 +18,7 @@ _FLAGS: Final = frozenset({"--dry-run", "--no-report", "--strict", "--web", "--n
 
 
 def reproduce_command(argv: Sequence[str], seed: int) -> str:
-    """The command line again, with the seed that was used, even if nobody chose it. Quoted for a POSIX shell.
+    """The command line with the seed that was used, also if it was drawn. Quoted for a POSIX shell.
 
     Empty if no command line began the run.
     """

@@ -1,6 +1,6 @@
 """One directory for a CI system to keep: reports, JUnit, summaries and logs of all runs of one invocation.
 
-A copy, never the run log itself: what is left out (Parquet, broker data) is what makes a run large.
+These are copies without the run log: Parquet and broker data, which make a run large, are left out.
 Shown by tests/harness/test_harness_ci.py.
 """
 

@@ -1,9 +1,9 @@
 """Whether a sweep cell is worth a second attempt, and putting the earlier attempt aside.
 
-On a shared host a neighbour can take the processor for a second. Such a cell says nothing about its configuration. The
+On a shared host a neighbour can take the processor for a second. Such a cell does not show its configuration. The
 samples of the host, and the steadiness, are computed in the same way as in the report. Only they decide, never the
 measured figure: to repeat what looks slow would be to choose the result. On a host that is always busy every cell is
-spoilt, and repeating all of them would only take longer. So the time for repeats is limited for the whole run. It
+disturbed, and repeating all of them would only take longer. So the time for repeats is limited for the whole run. It
 counts by the clock and not by the plan, because repeated cells take longer on such a host too. After that, cells stay
 as they are and are marked. Shown by tests/harness/test_harness_attempts.py.
 """
@@ -47,7 +47,8 @@ class RepeatAllowance:
         self.used_ms += took_ms
 
     def words(self) -> str:
-        """In brackets, to be put behind a sentence. Empty if nothing is ever repeated."""
+        """How much time for repeats is used, in brackets, for the end of a sentence. Empty if nothing is ever
+        repeated."""
         if not self.whole_ms:
             return ""
         return f" ({self.used_ms / 1000:.0f} of at most {self.whole_ms / 1000:.0f} s for repeats are used)"
@@ -92,7 +93,7 @@ class DisturbedCells:
         return f"{cell_id}: {why}; it stays and is marked" if len(self._shares) == 1 else ""
 
     def words(self) -> str:
-        """Of all cells that ended; empty if the line of the first said all."""
+        """A line about all disturbed cells. It is empty if the line of the first cell said everything."""
         if len(self._shares) < 2:
             return ""
         low, high = f"{min(self._shares):.0%}", f"{max(self._shares):.0%}"

@@ -1,7 +1,7 @@
-"""One cell from topic to outcome: load, faults, healing, final read, compaction. Leaves the cluster healthy for the
-next.
+"""One cell from topic to outcome: load, faults, healing, final read, compaction. It leaves the cluster healthy for the
+next cell.
 
-Whatever goes wrong, faults are healed, the load process ends, the recorders stop, and cell.json says how far it came.
+After any error, faults are healed, the load process ends, the recorders stop, and cell.json says how far the cell came.
 Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 """
 
@@ -39,7 +39,7 @@ TOPIC_TIMEOUT_S: Final = 20.0
 
 
 def _nothing() -> None:
-    """The default until somebody listens."""
+    """Does nothing. The default for a listener that is not set."""
 
 
 class CellRun:
@@ -97,7 +97,7 @@ class CellRun:
         self.on_load_finished: Callable[[], object] = _nothing
 
     def add_notes(self, notes: Iterable[str]) -> None:
-        """What was known of the cell before it began; part of its outcome."""
+        """Adds notes from before the cell began. They become a part of its outcome."""
         self._outcome.note(*notes)
 
     def carry_out(self) -> OutcomeRecord:
@@ -145,7 +145,7 @@ class CellRun:
         self._outcome.record = replace(record, effective=settings)
 
     def _heal_and_wait(self) -> None:
-        """Also when interrupted: nothing that this cell broke may stay broken."""
+        """Runs also after an interruption, because every fault of this cell must be healed."""
         self._context.progress.phase("heal")
         if self._chaos is not None:
             self._chaos.finish(interrupted=self._context.stop.is_set())
@@ -170,8 +170,7 @@ class CellRun:
         self._members.start()
 
     def _await_members(self) -> None:
-        """Members go on reading until they have everything. A member that does not get there, or that ended by itself,
-        is reported."""
+        """Members read on until they have everything. A member that does not, or that ended by itself, is reported."""
         if not self._members.are_there or self._context.stop.is_set():
             return
         self._context.progress.phase("members")
@@ -194,7 +193,7 @@ class CellRun:
             return CellStatus.INTERRUPTED, "stopped by a signal"
         if self._chaos is not None and self._chaos.problem:
             return CellStatus.FAILED, f"the fault timeline failed: {self._chaos.problem}"
-        if self._load.problems:  # the others went on, and the evidence is whole; but it was not the load of the plan
+        if self._load.problems:  # the evidence is complete, but a part of the planned load is missing
             return CellStatus.FAILED, f"part of the load failed: {'; '.join(self._load.problems)}"
         if self._planned.kind != "search" and (
             problem := nothing_came_of(self._load.sends, acks=str(self._planned.properties.get("acks", "all")))
@@ -212,7 +211,7 @@ class CellRun:
         return {}
 
     def _finish(self) -> None:
-        """Runs on every way out: end the load, heal, compact, write the outcome, drop the topic."""
+        """Runs at every end of a cell: end the load, heal, compact, write the outcome, drop the topic."""
         context = self._context
         if self._chaos is not None:
             self._chaos.finish(interrupted=True)  # does nothing when it has finished already
@@ -224,7 +223,7 @@ class CellRun:
         self._outcome.record = replace(
             outcome,
             producers=result.producers or outcome.producers,
-            measure_end_us=ended_us if is_cut_short else outcome.measure_end_us,  # what there is was measured until now
+            measure_end_us=ended_us if is_cut_short else outcome.measure_end_us,  # the measured window ends now
             ended_us=ended_us,
         )
         self._cluster_events.close()
@@ -238,14 +237,14 @@ class CellRun:
             self._write()
 
     def _write_for_gathering(self) -> None:
-        """A harness that is killed, or a host that is lost, has said who has what."""
+        """Writes which host has which part, so that it can be gathered if the harness is killed or a host is lost."""
         self._write()
         if self._context.copy is not None:
             self._context.copy.cell_written(self._planned.cell_id)
 
     def _list_files(self) -> None:
-        """Nobody writes any more, so from now on a file that is lost or changed can be noticed. Without this list the
-        analysis calls the cell inconclusive."""
+        """Lists the files of the cell, after the last write. With the list, the analysis notices a file that is lost or
+        changed. Without it the cell is inconclusive."""
         try:
             self._files = take_inventory(self._context.run_dir, self._planned.cell_id)
         except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors

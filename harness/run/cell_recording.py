@@ -1,4 +1,4 @@
-"""What is recorded while a cell runs: journals, leaders, CPU and memory, the wire log, and on clusters of our own the
+"""Records while a cell runs: journals, leaders, CPU and memory, the wire log, and on our own clusters the
 high watermarks and the ends of processes.
 
 Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
@@ -91,7 +91,8 @@ class CellRecording:
         ]
 
     def _of_our_processes(self) -> list[Periodic]:
-        """Only if something is broken. Nothing else ends a process or holds back a high watermark."""
+        """Watches of our own processes, only if the cell has faults. Without a fault no process ends and no watermark
+        lags."""
         cluster, topic = self._cluster, self._planned.topic_name
         if not isinstance(cluster, Processes) or self._planned.kind != "chaos":
             return []

@@ -1,4 +1,4 @@
-"""What a load generator can do by itself on this host, as values: shapes, certificates, and the ceiling of each cell.
+"""The ceilings of the load generator on this host, as values: shapes, certificates, and the ceiling of each cell.
 
 A *shape* is what a record costs the generator: client, settings, records, partitions, processes. For a shape, the
 ceiling is what real load processes reach against a broker that stores nothing. All cells of the shape have this
@@ -149,7 +149,7 @@ def to_measure(
 
 
 def one_of_each(cells: Sequence[PlannedCell]) -> dict[str, PlannedCell]:
-    """For each shape the cell that asks for most. The baseline's shape comes first, because modest shapes use its
+    """For each shape, the cell with the highest rate. The baseline's shape comes first, because modest shapes use its
     ceiling."""
     found: dict[str, PlannedCell] = {}
     judged_by_rate = (cell for cell in cells if cell.kind not in _NOT_BY_RATE)

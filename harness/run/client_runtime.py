@@ -1,4 +1,4 @@
-"""What a client needs beside its properties, found or built before a run: today the JVM of client `java`.
+"""Finds or builds, before a run, what a client needs beside its properties. This is the JVM of client `java`.
 
 Knows the jars (harness/clusters/kafka) and the build (workloads/clients/java/build.py), and nothing of cells.
 """

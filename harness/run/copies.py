@@ -1,7 +1,7 @@
 """The copiers' topic after the run: every copy with the transaction that its header names, and how that transaction
 ended.
 
-It is read like the final log, to the high watermark and including what was aborted. The markers in the log decide, not
+It is read like the final log, to the high watermark, and with aborted copies. The markers in the log decide, not
 a consumer. Shown by tests/harness/test_harness_copies.py.
 """
 

@@ -1,7 +1,7 @@
-"""What a leader answered for after another one had been elected: `truncated` events for engines without a journal.
+"""Records that a replaced leader answered for and then truncated: `truncated` events for engines without a journal.
 
 A leader that is cut off or paused stays alive while its successor writes another history. Its files cannot be read in
-time, because it truncates them itself as soon as it hears of the new epoch. But each answer to a client went through a
+time, because it truncates them as soon as it learns of the new epoch. But each answer to a client went through a
 proxy that logged it. The present leader tells by OffsetForLeaderEpoch where the old epoch ends. Everything beyond that
 offset for which the deposed leader answered was removed by its truncation. Shown by
 tests/harness/test_harness_deposed.py.
@@ -47,7 +47,7 @@ class Answer:
 
 
 def ended_leaderships(events: Iterable[ClusterEvent]) -> list[Leadership]:
-    """Those that ended while their broker was alive. For a killed broker the files are read."""
+    """Leaderships that ended while their broker was alive. For a killed broker the harness reads the files instead."""
     seen: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
     killed: defaultdict[int, list[int]] = defaultdict(list)
     for event in events:
@@ -123,7 +123,7 @@ def deposed_events(
     to_us: Callable[[int], int],
     t_us: int,
 ) -> tuple[list[Truncated], list[str]]:
-    """Lines for cluster.jsonl, and problems: what nobody answered. `epoch_end_offset(partition, epoch)` asks the
+    """Lines for cluster.jsonl, and problems: questions without an answer. `epoch_end_offset(partition, epoch)` asks the
     present leader."""
     found: list[Truncated] = []
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""The record of cell.json: what the plan has, and what is known since the cell was begun. Pure."""
+"""The record of cell.json: the plan, and what is known since the cell began. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cell_record(
         workload=from_document(WorkloadRecord, planned.workload.model_dump(mode="json")),
         proxied=cluster.proxied,
         path=cluster.path_description,
-        # A cluster of ours is what was planned. What somebody else's is, its clients' properties tell.
+        # Our own cluster has the security that was planned. For an external cluster the clients' properties show it.
         security=(
             planned.security if planned.security.is_secured else security_of_client(cluster.client_properties)
         ).label,

@@ -1,4 +1,4 @@
-"""The final read: every partition from its log's start to its end, by a reader that had no part in the run, into log
+"""The final read: every partition from its log's start to its end, by an independent reader, into log
 and batches.
 
 It is the ground truth of a cell. It is complete only if the batches join without a gap from the log's start to the end
@@ -24,7 +24,8 @@ from runlog.streams.payload import parse_fast
 from runlog.streams.schema import BATCHES, LOG, Stream
 
 RECORDS_PER_PART: Final = 500_000
-# How often a risen end offset is followed. Nobody writes any more, so it rises only while followers catch up.
+# How often the read follows an end offset that rose. There are no more writes, so it rises only while followers catch
+# up.
 ROUNDS_MAX: Final = 100
 
 

@@ -1,4 +1,5 @@
-"""The run logs that load hosts still have of a run whose harness died: gathered, compacted, and told in cell.json.
+"""Gathers the run logs that load hosts still have of a run whose harness died, compacts them, and notes it in
+cell.json.
 
 A cell that had not ended has all of its segments at the hosts still, because they are forgotten only when the harness
 has made them its own. So they are gathered whole and compacted anew. While a host is missing, nothing is compacted:

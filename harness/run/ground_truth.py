@@ -1,4 +1,4 @@
-"""What is true after the load of a cell: what dead and deposed leaders lost, the log from its start to its end, and
+"""The facts after the load of a cell: what dead and replaced leaders lost, the log from its start to its end, and
 whether the replicas agree.
 
 Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
@@ -127,7 +127,7 @@ class GroundTruth:
             self._outcome.record = replace(self._outcome.record, copies=copies)
 
     def _partition_count(self) -> int:
-        """As planned, or more if a fault has added partitions to the only topic of its cell."""
+        """The planned number, or more if a fault has added partitions to the only topic of its cell."""
         state = self._cluster.state(self._planned.topic_name) if self._is_chaos else None
         return max(self._planned.partitions, len(state.partitions) if state is not None else 0)
 
@@ -136,7 +136,7 @@ class GroundTruth:
         return TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition))
 
     def _compare_replicas(self) -> None:
-        """Only if something was broken. Nothing else makes replicas differ."""
+        """Compares the replicas, only if the cell had faults. Without a fault replicas do not differ."""
         if not self._is_chaos or not isinstance(self._cluster, LogFiles):
             return
         partitions = range(self._planned.partitions)

@@ -1,4 +1,4 @@
-"""What the load hosts reach by themselves, measured before the first cell: each against a broker on its own loopback.
+"""Measures the ceilings of the load hosts before the first cell: each against a broker on its own loopback.
 
 All hosts measure at the same time, each the share that it has of a cell. Their ceilings add up. When a host is lost,
 the sum of those that remain counts from then on. Shown by tests/harness/test_harness_load_hosts.py.

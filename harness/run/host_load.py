@@ -1,4 +1,4 @@
-"""What the host did while a cell ran: busy, stolen and foreign CPU, pressure stall. Reads only /proc.
+"""The load of the host while a cell runs: busy, stolen and foreign CPU, pressure stall. Reads only /proc.
 
 Foreign CPU was used neither by the harness nor by a process that it started. On a shared host this is why two runs
 differ. Shown by tests/harness/test_harness_recorders.py.

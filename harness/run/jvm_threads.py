@@ -77,8 +77,8 @@ class JvmThreads:
     _ended_s: dict[Kind, float] = field(default_factory=dict)
 
     def look(self) -> JvmCpu | None:
-        """None for a process without compiler threads (no JVM, or one that only interprets), and for a process that is
-        gone."""
+        """CPU of the JVM's own threads. None for a process without compiler threads (no JVM, or one that only
+        interprets), and for a process that is gone."""
         directory = self.proc / str(self.pid) / "task"
         try:
             present = os.listdir(directory)

@@ -1,6 +1,7 @@
-"""What a load process is told. It is made in one place for a measured cell, for the warm-up before it and for the
-certificate of the generator. If there were several places, one could forget something that a client needs (the warm-up
-once had no JVM for client `java`). Shown by tests/harness/test_harness_warm_up.py and the runs of the clients."""
+"""The instructions for a load process. They are made in one place for a measured cell, for the warm-up before it and
+for the certificate of the generator. If there were several places, one could forget something that a client needs (the
+warm-up once had no JVM for client `java`). Shown by tests/harness/test_harness_warm_up.py and the runs of the
+clients."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def _nothing() -> None:
 
 
 class LoadRun:
-    """`access`: what a client needs to be let in. Fills the outcome's window, producers, health and settings."""
+    """`access`: the security settings that a client needs. Fills the outcome's window, producers, health and
+    settings."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """The member processes of one cell: group members and copiers, started, watched, killed, paused, stopped.
 
-`start` before the load, `await_caught_up` and `finish` after it. What faults on clients do goes through `kill`,
-`pause`, `resume`, `leave` and `start_again`, by a member's name (app-0). Each start has a spec and a journal of its
-own under RUN/cells/<cell>/members. Shown by tests/harness/test_harness_members.py.
+Call `start` before the load, and `await_caught_up` and `finish` after it. Faults on clients use `kill`, `pause`,
+`resume`, `leave` and `start_again` with a member's name (app-0). Each start has its own spec and journal under
+RUN/cells/<cell>/members. Shown by tests/harness/test_harness_members.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CAUGHT_UP_POLL_S: Final = 0.25
 STDIN: Final = "/dev/stdin"
 _DELIVERED: Final = f'"{JournalKind.DELIVERED.value}"'.encode()  # other lines are not even parsed
 
-EndOffset = Callable[[str, int], int | None]  # of a topic and partition; None: nobody knows now
+EndOffset = Callable[[str, int], int | None]  # of a topic and partition; None: it is not known now
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _Member:
 
 
 class MemberProcesses:
-    """Of one cell; without such readers it does nothing. Safe to call from the timeline's thread."""
+    """The member processes of one cell. If a cell has none, nothing happens. The timeline's thread may call it too."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class MemberProcesses:
         bootstrap_servers: str,
         access: Mapping[str, str] | None = None,
     ) -> None:
-        """`access`: what a client needs to be let in, as the load gets it (`--client-config`)."""
+        """`access`: the security settings that the load has too (`--client-config`)."""
         self._planned, self._context = planned, context
         self._directory = members_directory(context.run_dir, planned.cell_id)
         self._lock = threading.RLock()
@@ -110,7 +110,7 @@ class MemberProcesses:
         return tuple(self._members)
 
     def pids(self) -> Mapping[str, int]:
-        """Of those that run."""
+        """The pids of the members that run."""
         with self._lock:
             running = {name: member.process for name, member in self._members.items()}
             return {name: process.pid for name, process in running.items() if process and process.is_running()}
@@ -211,7 +211,7 @@ class MemberProcesses:
             return self._members[name].process
 
     def _signal(self, name: str, number: signal.Signals) -> None:
-        """To the whole session, because a member may have started helpers."""
+        """The signal goes to the whole session, because a member may have started other processes."""
         process = self._process(name)
         if process is not None and process.is_running():
             os.killpg(process.pid, number)
@@ -293,7 +293,7 @@ class MemberProcesses:
 
 
 def committed_ahead(journal: Path) -> int:
-    """Only partitions from which it has processed a record. Before that nobody knows where it began."""
+    """Counts only partitions from which it has processed a record. Before that its start position is not known."""
     committed: dict[int, int] = {}
     processed: dict[int, int] = {}
     for line in own_lines(journal, MEMBER_JOURNAL):

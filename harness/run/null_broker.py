@@ -1,6 +1,6 @@
 """A reference broker that stores nothing (`harness.discard=true`): what a load generator is measured against.
 
-Produce is checked and acknowledged, so a client does all of its work; no disk, no replica and no reader is in the way.
+It checks and acknowledges Produce, so a client does all of its work. Without disk, replica and reader nothing slows it.
 Owns that broker and its CPU time. Shown by tests/harness/test_harness_certify.py.
 """
 

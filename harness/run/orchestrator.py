@@ -1,6 +1,6 @@
 """A whole run: directory, manifest, cells one after another on clusters that are reused, then the report.
 
-Owns the order of the steps, and that nothing is left behind. cell.py carries out one cell. Shown by
+This module owns the order of the steps, and the clean-up at the end. cell.py carries out one cell. Shown by
 tests/harness/test_harness_wheel_install.py.
 """
 
@@ -177,7 +177,7 @@ class Run:
         check_fault_hosts(cells, self._cluster.of(cells[0]), self._fault_hosts)
 
     def _certify(self) -> None:
-        """What the generator itself can do, measured before anything is asked of a cluster."""
+        """Measures what the load generator itself can do, before a cluster is used."""
         request, certification = self._request, self._context.certification
         if not request.certify:
             certification.status, certification.why = CertificationStatus.SKIPPED, "--no-certify"
@@ -220,10 +220,11 @@ class Run:
             self._keep(planned.cell_id)
             self._progress.end_cell(outcome.status, outcome.reason)
             if outcome.status is CellStatus.FAILED:
-                self._cluster.drop()  # the next cell begins on a cluster that nothing has happened to
+                self._cluster.drop()  # the next cell begins on a new cluster
 
     def _search(self, search: Search) -> None:
-        """Tries rates until the interval is narrow, then measures fractions of the limit; search.json grows along."""
+        """Tries rates until the interval is narrow, then measures fractions of the limit. Each try is added to
+        search.json."""
         request = self._request
         ceiling = self._context.certification.of(self._fastest_try(search)).records_per_s
         trace = SearchTrace(self._context.run_dir, search, ceiling)
@@ -298,7 +299,8 @@ class Run:
         return outcome
 
     def _keep(self, cell_id: str) -> None:
-        """An ended cell in the store, if there is one. A run that is stopped has it in its own directory."""
+        """Puts an ended cell into the store, if there is a store. A run that is stopped keeps it in its own
+        directory."""
         context = self._context
         if context.copy is not None and not self._stop.is_set():
             context.progress.phase("store")
@@ -306,7 +308,7 @@ class Run:
             context.copy.keep(cell_id, self._stop.is_set)
 
     def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:
-        """None also for a cell that is spoilt and stays, because the time for repeats is used up: it is marked."""
+        """Why the cell is run again; None if it is not. If the time for repeats is used up, the cell is only marked."""
         why = why_again(
             self._context.run_dir,
             planned.cell_id,
@@ -317,7 +319,7 @@ class Run:
         )
         if why is None or self._repeats.has_room_for(took_ms):
             return why
-        if not why.startswith(DISTURBED):  # those are counted, whatever their kind
+        if not why.startswith(DISTURBED):  # disturbed cells are only counted
             self._progress.say(f"{planned.cell_id}: {why}; it stays and is marked{self._repeats.words()}")
         return None
 
@@ -336,7 +338,7 @@ class Run:
         return cell.carry_out()
 
     def _take_load(self) -> Load:
-        """On the load hosts that are there, or here."""
+        """The load, on the connected load hosts or on this host."""
         if self._hosts is None:
             return self._loads.take()
         load = self._hosts.take(all_needed=self._request.suite.lost_load_host == "end")
@@ -346,7 +348,7 @@ class Run:
         return load
 
     def _clean_up(self) -> None:
-        """Runs on every way out. Each step runs even if the one before failed."""
+        """Runs at every end of a run. Each step runs even if the step before failed."""
         # The last one: texts that libraries and other programs wrote into files of the run.
         clean_texts = partial(scrub, self._context.run_dir, self._context.redactor)
         steps: list[Callable[[], object]] = [

@@ -1,4 +1,4 @@
-"""What becomes of one cell, while it runs: the record that cell.json gets as `outcome`, changed step by step."""
+"""The outcome of one cell while it runs: the record that cell.json gets as `outcome`, changed step by step."""
 
 from __future__ import annotations
 

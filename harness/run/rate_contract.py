@@ -5,7 +5,7 @@
 - A backlog that does not grow.
 - A generator with headroom.
 
-The schedule says what was due. So records that nobody took count too: as infinitely late, as backlog, and as the
+The schedule says what was due. So records that were never sent count too: as infinitely late, as backlog, and as the
 generator's fault only if the client had room for them. Shown by tests/harness/test_harness_search.py.
 """
 

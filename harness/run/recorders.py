@@ -1,4 +1,4 @@
-"""What is observed while a cell runs: journals, Metadata, process and host figures, each into its jsonl file.
+"""Observes a running cell: journals, Metadata, process and host figures, each into its jsonl file.
 
 Three small threads per cell, stopped and joined within a bound. Shown by tests/harness/test_harness_recorders.py.
 """

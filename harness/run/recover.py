@@ -1,9 +1,9 @@
-"""A run whose harness was killed: what its load processes wrote becomes Parquet, and its documents say what happened.
+"""Recovers a run whose harness was killed: writes Parquet from what its load processes wrote, and completes its
+documents.
 
-The harness compacts each cell when it ends. After a SIGKILL, a lost machine or a full disk, somebody else must do it.
-`harness report` calls this first. It changes nothing in a run that ended by itself, and refuses a run that still goes
-on. Shown by tests/harness/test_harness_interrupt.py.
-"""
+The harness compacts each cell when it ends. After a SIGKILL, a lost machine or a full disk, this module does it.
+`harness report` calls this first. It changes nothing in a run that ended by itself, and refuses a run that is still
+going on. Shown by tests/harness/test_harness_interrupt.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def refuse_while_it_goes_on(run_dir: Path, run: RunRecord) -> None:
     """UsageError. An owner in another container or on another host cannot be seen, but what it writes can."""
     owner = run.owner
     if run.status is not RunStatus.RUNNING or owner is None:
-        return  # it has ended, or the manifest says nothing of its owner
+        return  # it has ended, or the manifest does not name its owner
     place = owner.place
     where = "here" if place is None else place.seen_from(here())
     if where == "here" and is_alive(ProcessIdentity(pid=owner.pid, start_ticks=owner.start_ticks)):
@@ -107,7 +107,7 @@ def recover_cell(run_dir: Path, cell_id: str, t0_monotonic_ns: int | None, compa
 
 
 def _measured_window(run_dir: Path, cell_id: str) -> tuple[int | None, int | None]:
-    """From the phases in stats.jsonl. A window that had not ended lasted until the last sign of life."""
+    """The measured window, from the phases in stats.jsonl. If it had not ended, its end is the last recorded time."""
     start_us = end_us = None
     last_us = 0
     for sample in read_lines(events_path(run_dir, cell_id, "stats"), STATS).records:

@@ -58,7 +58,8 @@ def _read(directory: Path) -> list[_Batch]:
 
 
 def first_differences(logs: Mapping[int, Sequence[_Batch]]) -> dict[int, int]:
-    """By broker the first offset at which it differs from the broker with the lowest number, as far as both logs go."""
+    """For each broker, the first offset at which it differs from the broker with the lowest number, where both have
+    logs."""
     if not logs:
         return {}
     first = logs[min(logs)]

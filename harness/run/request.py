@@ -1,4 +1,4 @@
-"""What the command line asked for: the values of one run. Knows nothing of how it is carried out."""
+"""The values of one run that the command line asked for. This module does not know how a run is carried out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a run directory and its manifest: which versions, which host, which command made these figures.
+"""Makes a run directory and its manifest, which names versions, host and command.
 
 Owns manifest.json. Its layout is in docs/internals/contracts.md. Shown by tests/harness/test_harness_ci.py.
 """
@@ -47,7 +47,7 @@ def new_run_path(parent: Path, name: str) -> Path:
 
 
 def create_run_directory(parent: Path, name: str, explicit: Path | None = None) -> Path:
-    """A directory that nobody had before, or `explicit`, which must be absent or empty."""
+    """A new directory, or `explicit`, which must be absent or empty."""
     directory = explicit or new_run_path(parent, name)
     try:
         if directory.exists() and any(directory.iterdir()):
@@ -85,7 +85,7 @@ def new_run_record(
     mark: str,
     store: str | None = None,
 ) -> RunRecord:
-    """Without secrets. If there was one, `harness confirm` and anybody who runs the command again must give it
+    """The record of a new run, without secrets. If there was one, `harness confirm` and a repeated command must give it
     again."""
     argv = redactor.arguments(argv)
     return RunRecord(

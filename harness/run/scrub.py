@@ -1,8 +1,7 @@
 """Removes known secrets from the text files of a run after its processes have ended. It is the last safety net.
 
-What the harness writes has gone through `runlog.files.redaction` already. What a JVM, librdkafka or a traceback of a
-load process wrote to stderr has not. Shown by tests/harness/test_harness_secrets.py.
-"""
+Texts of the harness have gone through `runlog.files.redaction` already. Texts that a JVM, librdkafka or a traceback of
+a load process wrote to stderr have not. Shown by tests/harness/test_harness_secrets.py."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class SearchTrace:
         return cells
 
     def record(self) -> SearchRecord:
-        """As far as the search has come."""
+        """The record of the search so far."""
         estimate = self._search.estimate()
         failed = [one for one in self._probes if not one.passed]
         near = [reason for one in failed if one.rate_per_s <= estimate.high_per_s * 1.5 for reason in one.reasons]

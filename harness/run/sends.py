@@ -1,6 +1,6 @@
-"""What became of a cell's sends. If none of them succeeded, this is the problem of the cell. Pure.
+"""The outcomes of a cell's sends. If none of them succeeded, this is the problem of the cell. Pure.
 
-A cell in which no record was accepted says nothing about the cluster's speed and shows no promise kept or broken. It
+A cell in which no record was accepted does not show the cluster's speed, and no promise that was kept or broken. It
 has failed, and the run is no pass. Shown by tests/harness/test_harness_sends.py.
 """
 
@@ -23,7 +23,7 @@ def nothing_came_of(progress: Progress | None, *, acks: str) -> str:
     sent, failed = progress.sent, progress.failed
     if not sent:
         return "the load sent no record at all"
-    if acks == "0":  # nobody acknowledges; the client may have written a record that it let go of
+    if acks == "0":  # without acknowledgements, a record that the client released may have been written
         return f"each of the {sent:,} sends failed{_why(progress)}" if failed >= sent else ""
     unknown = sent - failed
     if not unknown:

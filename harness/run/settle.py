@@ -1,9 +1,9 @@
-"""Waits until everything that leaders hold may be read. A high watermark that is behind hides records from the final
+"""Waits until all records of the leaders can be read. A high watermark that is behind hides records from the final
 read.
 
 With acks=1 a record is acknowledged before a follower has it. A follower that fetches nothing still counts as in sync
-for `replica.lag.time.max.ms`. So a cluster whose fault was just healed looks whole while its high watermark is still
-where the fault began. A final read at that moment would take everything behind it for lost. Shown by
+for `replica.lag.time.max.ms`. So a cluster whose fault was just healed looks healthy while its high watermark is still
+where the fault began. A final read at that moment would count all records after it as lost. Shown by
 tests/harness/test_harness_settle.py.
 """
 
@@ -61,7 +61,7 @@ def _behind(cluster: Cluster, topic: str) -> Iterator[str]:
 
 
 def _lag(probe: BrokerProbe, topic: str, partition: int, leader_epoch: int) -> str:
-    """In this order, because the log's end may only grow while it is asked for, and nobody writes any more."""
+    """In this order, because there are no more writes, and the log's end can only grow while it is asked for."""
     told = probe.epoch_end_offset(topic, partition, leader_epoch)
     if told is None or told[1] < 0:
         return ""

@@ -1,7 +1,7 @@
 """Load processes that are started ahead of time.
 
 Imports take a second of CPU. They are done while nothing is measured, beside the final read of a cell, for the cell
-after the next. So nobody waits for them.
+after the next. So no cell waits for them.
 """
 
 from __future__ import annotations

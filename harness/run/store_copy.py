@@ -59,7 +59,7 @@ def store_of(url: str) -> Store:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What came of one load host's run log. `problem` is empty if all came that is listed."""
+    """What was received of one load host's run log. `problem` is empty if everything that is listed was received."""
 
     files: int = 0
     bytes: int = 0  # that were moved
@@ -68,7 +68,7 @@ class Fetched:
 
 
 class RunCopy:
-    """Of the run that is going on here. What is put *soon* goes in the background, in order, and never waits."""
+    """The copy of the running run in the store. `*_soon` puts in the background, in order, and never waits."""
 
     def __init__(self, store: Store, run: str, run_dir: Path, say: Say) -> None:
         self._store, self._run, self._run_dir, self._say = store, run, run_dir, say
@@ -147,7 +147,7 @@ class RunCopy:
             self._store.put_file(name, path)
             self._is_broken = False
         except FileNotFoundError:
-            return  # the attempt was put aside meanwhile
+            return  # the attempt was put aside in the meantime
         except OSError as error:
             if not self._is_broken:  # said once, until it works again
                 self._say(f"the store does not take the plan of the run: {error}")
@@ -194,7 +194,8 @@ def keep_cell(store: Store, run: str, run_dir: Path, cell_id: str, should_stop: 
 
 
 def _files_of(run_dir: Path, cell_id: str) -> Iterator[Path]:
-    """Without what load processes have not finished: that was compacted, or is not this cell's any more."""
+    """The files of a cell, without live files of load processes: these are compacted, or no longer belong to the
+    cell."""
     live = live_directory(run_dir, cell_id)
     places = [
         cell_directory(run_dir, cell_id),

@@ -1,8 +1,7 @@
 """A run from the store alone: which runs it has, the run directory made anew, and load hosts' run logs out of it.
 
-Whoever can write into the store can change a run in it: checksums find damage, no malice. So names and sizes are
-checked before anything is written here. Shown by tests/harness/test_harness_store_copy.py.
-"""
+Everybody who can write into the store can change a run in it. Checksums find damage, but not malice. So names and sizes
+are checked before anything is written here. Shown by tests/harness/test_harness_store_copy.py."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ def rebuild(store: Store, run: str, run_dir: Path, say: Say) -> None:
             if line := _rebuild_cell(store, run, run_dir, cell_id):
                 say(line)
         _fetch_document(store, f"{run}/{SEARCH_FILE}", run_dir / SEARCH_FILE)
-        # The last: without it this is no run directory, so nobody takes a part for the whole.
+        # Written last. Without it this is no run directory, so a part is not taken for the whole.
         if not manifest_path(run_dir).is_file():
             write_run(run_dir, replace(record, owner=None))
     except FileNotFoundError as error:

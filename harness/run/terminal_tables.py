@@ -17,7 +17,7 @@ from typing import IO, Final
 
 _GAP: Final = "  "
 _INDENT: Final = "    "
-PIPE_WIDTH: Final = 120  # of sentences where nobody tells a width: people read the logs of CI too
+PIPE_WIDTH: Final = 120  # width of sentences if the terminal's width is not known, as in logs of CI
 _WIDTH_DEFAULT: Final = 80  # of a terminal that does not tell
 _WRAPPED_MIN: Final = 24  # a text column that is narrower than this is hard to read
 
@@ -36,7 +36,7 @@ def stdout_width() -> int | None:
 
 
 def width_of(stream: IO[str]) -> int | None:
-    """Of the terminal that this stream is, which need not be the one of stdout. None for a pipe or a file."""
+    """The width of this stream's terminal, which may not be that of stdout. None for a pipe or a file."""
     if not stream.isatty():
         return None
     if os.environ.get("COLUMNS", "").isdigit():
@@ -71,7 +71,7 @@ def _fitted(text: str, width: int | None, hanging: int) -> list[str]:
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """With a line of headings. Where `width` is None there is room for everything."""
+    """The lines of a table, with a line of headings. If `width` is None, lines may have any length."""
     spare = sorted({column.spare for column in columns} - {0})
     for left_out in range(len(spare) + 1):
         gone = set(spare[:left_out])
@@ -142,7 +142,7 @@ def _texts_below(columns: Sequence[Column], rows: Sequence[Sequence[str]], width
 
 
 def _texts(columns: Sequence[Column], row: Sequence[str], width: int) -> list[str]:
-    """Those of a row that say something, each with its heading."""
+    """The figures of a row that are known, each with its heading."""
     named = [
         f"{column.heading}: {row[i]}"
         for i, column in enumerate(columns)

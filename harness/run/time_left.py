@@ -2,7 +2,7 @@
 line.
 
 This module also decides which cells share a cluster. Pure except that it reads scenarios. The time to start and warm up
-a cluster is a guess until the first cluster of the run has shown it. Shown by tests/harness/test_harness_forks.py.
+a cluster is estimated until the first cluster of the run has shown it. Shown by tests/harness/test_harness_forks.py.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TimeLeft:
         return number, seconds
 
     def seconds(self, cells: Sequence[PlannedCell], up: ClusterKey | None = None) -> float:
-        """For all of them."""
+        """The time for all of these cells."""
         own_ms = sum(
             cell.duration_ms + (CHAOS_OVERHEAD_MS if cell.kind == "chaos" else CELL_OVERHEAD_MS) for cell in cells
         )

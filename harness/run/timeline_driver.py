@@ -1,7 +1,7 @@
 """Runs chaos' timeline of one cell in a thread of its own, and gives it the cluster as a ClusterPort.
 
-Begins with the measured window; `finish` waits for it, or cuts it short, and returns only when it has healed its
-faults. Shown by tests/harness/test_harness_kafka.py.
+The timeline begins with the measured window. `finish` waits for its end, or ends it early, and returns when all faults
+are healed. Shown by tests/harness/test_harness_kafka.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEAL_TIMEOUT_S: Final = 20.0
 
 
 def _forget(event: ClusterEvent) -> None:
-    """The default until the cell listens."""
+    """Ignores events until a cell sets its own listener."""
 
 
 class Driver(Protocol):
@@ -57,7 +57,7 @@ class Driver(Protocol):
 
 
 class TimelineDriver:
-    """For one cell. The code that listens to the load process keeps `acked` up to date."""
+    """The timeline of one cell. The code that listens to the load process keeps `acked` up to date."""
 
     def __init__(self, planned: PlannedCell, cluster: Cluster, context: RunContext) -> None:
         self._planned, self._context = planned, context
@@ -78,13 +78,13 @@ class TimelineDriver:
         self._thread.start()
 
     def coordinator(self) -> int | None:
-        """Of the first reader that is a consumer group."""
+        """The coordinator of the first reader that is a consumer group."""
         planned = self._planned
         groups = [reader.name for reader in planned.workload.reader_groups if reader.mode == "group"]
         return self._cluster.group_coordinator(f"{planned.topic_name}-{groups[0]}") if groups else None
 
     def transaction_coordinator(self) -> int | None:
-        """Of the first copier's transactional.id."""
+        """The coordinator of the first copier's transactional.id."""
         planned = self._planned
         copiers = [reader.name for reader in planned.workload.reader_groups if reader.copies]
         if not copiers:
@@ -97,7 +97,7 @@ class TimelineDriver:
         return self._thread is not None and not self._thread.is_alive()
 
     def drop_unsynced(self, broker_id: int, account: Path, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        """For a dead broker. What is gone of the cell's topic is reported to `on_cluster_event`."""
+        """Drops what a dead broker had not synced. Lost records of the cell's topic go to `on_cluster_event`."""
         topic = self._planned.topic_name
         paths = {
             partition: self._port.partition_directory(broker_id, topic, partition)
@@ -157,7 +157,7 @@ class TimelineDriver:
                     topic=planned.topic_name,
                     measure_start_us=measure_start_us,
                     lease=context.lease,
-                    seed=planned.seed + planned.repetition - 1,  # each repetition of a swarm gets another swarm
+                    seed=planned.seed + planned.repetition - 1,  # the faults of a swarm differ in each repetition
                 )
                 self.problem = result.problem
             except Exception as error:  # the entry point of a thread: the cell must hear of it

@@ -1,4 +1,4 @@
-"""The topics of one cell. On a cluster that outlives us they are written down. They are deleted when the cell ends.
+"""The topics of one cell. On an external cluster they are recorded in a lease. They are deleted when the cell ends.
 Topics that stay are reported.
 
 Shown by tests/harness/test_harness_own_topics.py.
@@ -19,7 +19,7 @@ LAST_DELETE_TIMEOUT_S: Final = 5.0  # of a run that was stopped
 
 
 def own_topics(admin: Admin, cluster: Cluster, context: RunContext) -> OwnTopics:
-    """None yet."""
+    """The own topics of a cell, empty at first."""
     ledger = context.lease if isinstance(cluster, OutlivesRun) else None
     return OwnTopics(admin, ledger=ledger, bootstrap_servers=cluster.direct_bootstrap_servers)
 

@@ -1,7 +1,7 @@
-"""What a dead leader's log held and the surviving log does not: `truncated` events for engines without a journal.
+"""Records in a dead leader's log that the surviving log lacks: `truncated` events for engines without a journal.
 
 While a broker is dead its segment files are read (same batch format everywhere). When a new leader stands, it is
-asked with OffsetForLeaderEpoch where each of the dead log's epochs ends: what the dead log has beyond is what a
+asked with OffsetForLeaderEpoch where each of the dead log's epochs ends. Records of the dead log beyond that are what a
 truncation removes. Shown by tests/harness/test_harness_truncation.py.
 """
 
@@ -59,7 +59,7 @@ def read_partition_headers(directory: Path) -> Iterator[BatchHeader]:
 
 
 def _headers(view: memoryview) -> list[BatchHeader]:
-    """As many as there are. Bytes that are no batch end the reading, but the headers before them count."""
+    """The headers of all batches. Bytes that are no batch end the reading, but the headers before them count."""
     headers: list[BatchHeader] = []
     try:
         for batch in iter_batches(view):
@@ -103,7 +103,7 @@ def truncated_ranges(
 
 
 def truncated_events(dumped: DumpedLog, gone: Iterable[tuple[int, EpochRange]], t_us: int) -> list[Truncated]:
-    """As cluster.jsonl has them: records with to_offset <= offset < from_offset are gone."""
+    """Events for cluster.jsonl: records with to_offset <= offset < from_offset are gone."""
     return [
         Truncated(
             t_us=t_us,

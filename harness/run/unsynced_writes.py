@@ -3,9 +3,8 @@
 The machine would restart after a loss of power. So the boot id that the log directory remembers is made different from
 that of this boot. This shows whether a broker trusts its closed segments, as after a mere kill, or reads them again.
 The broker's storage notes how far each file was synced (`chaos.durable` reads it). What is cut of the cell's own topic
-is reported as `truncated` events with source `disk`, so that the prediction can say which of these records nobody else
-had.
-"""
+is reported as `truncated` events with source `disk`, so that the prediction can say which of these records no other
+broker had."""
 
 from __future__ import annotations
 

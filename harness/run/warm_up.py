@@ -1,4 +1,4 @@
-"""A load that nobody counts, for clusters whose brokers become faster while they run.
+"""A load that is not measured, for clusters whose brokers become faster while they run.
 
 A JVM compiles hot code. Apache Kafka answers its first thousands of requests several times slower than later ones
 (benchmarks/README.md shows the series). Without a warm-up, the cells that the seed puts first would look slow, and a
@@ -6,9 +6,9 @@ second run would not confirm the first.
 
 - Rounds go on until the brokers' CPU time per record, without the compiler, no longer falls and the compiler's share of
   it is small. The compiler works in bursts, with pauses between them.
-- A round is like a cell, with new connections and a topic that is made and deleted. After one long load of 100 s, which
-  looked at rest by this measure, the next cells still took up to four times their later CPU.
-- Cells with faults restart brokers, which are then young again. Before such cells there is one round, and one before
+- A round is like a cell, with new connections and a topic that is made and deleted. After one long
+  load of 100 s the figures no longer fell, but the next cells still took up to four times their later CPU.
+- Cells with faults restart brokers, which are then cold again. Before such cells there is one round, and one before
   cells that are too short to be judged. Brokers without a just-in-time compiler get none.
 - A longer warm-up does not help: brokers that were loaded for 448 s instead of 182 s measured the same
   (benchmarks/results/2026-11-22-sweep-kafka.md).
@@ -75,7 +75,7 @@ class Warmth:
     compiler_us_per_record: list[float] = field(default_factory=list)
 
     def take(self, acked: int, cpu_s: float, compiler_s: float) -> None:
-        """One round is over. A round without acknowledgements says nothing."""
+        """One round is over. A round without acknowledgements is not used."""
         if acked > 0:
             self.cpu_us_per_record.append(cpu_s * 1e6 / acked)
             self.compiler_us_per_record.append(compiler_s * 1e6 / acked)
@@ -90,7 +90,7 @@ class Warmth:
         return sum(self.compiler_us_per_record[-ROUNDS_COMPARED:]) / whole if whole > 0 else 0.0
 
     def _is_level(self) -> bool:
-        """Without their compilers, the last rounds together are not clearly cheaper than the same number of rounds
+        """Whether the last rounds, without compilers, are not clearly cheaper than the same number of rounds
         before them."""
         few = ROUNDS_COMPARED
         both = zip(self.cpu_us_per_record, self.compiler_us_per_record, strict=True)
@@ -147,7 +147,7 @@ def plan_of(planned: PlannedCell, context: RunContext, cluster: Cluster) -> dict
     has its own topic and directory."""
     properties = {**cluster.client_properties, **planned.properties}
     if properties.get("acks") == "0":
-        properties["acks"] = "1"  # what nobody acknowledges cannot be counted
+        properties["acks"] = "1"  # records without an acknowledgement cannot be counted
     changed: dict[str, Any] = {
         "warmup_ms": 0,
         "measure_ms": ROUND_MS if rounds_before(planned) > 1 else ONLY_ROUND_MS,

@@ -100,7 +100,7 @@ class WorkloadProcess:
             raise CellError(f"the load process took no plan: {self.describe_end()}") from error
 
     def problem_of(self, event: LoadError | LoadEnded) -> str:
-        """In words."""
+        """The problem in words."""
         return (event.message if isinstance(event, LoadError) else "") or self.describe_end()
 
     def next_event(self, timeout_s: float) -> LoadEvent | None:
@@ -110,7 +110,7 @@ class WorkloadProcess:
         except queue.Empty:
             return None
         if isinstance(event, LoadEnded):
-            self._offer(event)  # for whoever asks again
+            self._offer(event)  # for the next caller
         return event
 
     def ask_to_stop(self) -> None:
@@ -157,7 +157,7 @@ class WorkloadProcess:
         self._offer(LoadEnded())
 
     def _offer(self, event: LoadEvent) -> None:
-        """Progress may be dropped if nobody listens. Other events wait, within a limit."""
+        """Progress may be dropped if there is no listener. Other events wait, within a limit."""
         with contextlib.suppress(queue.Full):
             self._events.put(event, timeout=0.0 if isinstance(event, ProgressTold) else 5.0)
 

@@ -1,6 +1,6 @@
 """The analysis: one pass of Spark SQL over all cells, a session passed in, DataFrame and SQL only.
 
-Returns `CellFacts` for each cell. Owns which query runs when, and what stays in memory in between. The rules are in
+Returns `CellFacts` for each cell. This module decides which query runs when, and what stays in memory. The rules are in
 `record_sets.py` and `predict.py`. `cell_facts.py` and `stories.py` turn the answers into facts and stories.
 tests/reports/test_reports_analysis.py plants damage of known size and counts it.
 """
@@ -134,7 +134,7 @@ def _register_told(spark: SparkSession, told: Mapping[str, _Told]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answers:
-    """Of all cells."""
+    """The answers to all queries, over all cells."""
 
     frames: Frames
     sets: Mapping[str, Mapping[str, SetComparison]]  # cell -> kind

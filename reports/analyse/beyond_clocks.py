@@ -1,6 +1,7 @@
-"""End-to-end latencies between two load hosts, as far as their clocks allow: what is not above the bound is left out.
+"""End-to-end latencies between two load hosts, as far as their clocks allow. A latency that is not above the bound is
+left out.
 
-A latency of 3 ms that can be wrong by 5 ms may be anything from none to 8 ms. It says nothing, so nobody shows it.
+A latency of 3 ms that can be wrong by 5 ms may be anything from 0 to 8 ms. Such a figure is not shown.
 Pure. Shown by tests/reports/test_reports_beyond_clocks.py.
 """
 
@@ -14,7 +15,7 @@ from reports.read.model import END_TO_END, Latency
 
 
 def latency_beyond(latency: Latency, error_us: float) -> Latency:
-    """Without the figures that are not above `error_us`; all of them stay if it is 0."""
+    """The latency without figures that are not above `error_us`. All stay if it is 0."""
     if not error_us:
         return latency
 

@@ -145,7 +145,7 @@ class _Speed:
 
 
 def _speed(cell: Cell, counts: Counts, slots: pd.DataFrame, slot_us: int) -> _Speed:
-    """In the measured window; where nobody acknowledges, by what came into the log and to the readers."""
+    """Throughput in the measured window. With acks=0 it counts records in the log and at the readers."""
     start_us, end_us = cell.window_us()
     first_us = cell.span_us()[0]
     whole = slice(-(-(start_us - first_us) // slot_us), (end_us - first_us) // slot_us)
@@ -188,7 +188,7 @@ class _Gap:
 
 
 def _gap(cell: Cell, counts: Counts, frame: pd.DataFrame) -> _Gap | None:
-    """None where nothing was acknowledged, and without a window."""
+    """The longest gap. None if nothing was acknowledged, or if there is no window."""
     start_us, end_us = cell.window_us()
     if frame.empty or not counts.acked_total or end_us == start_us:
         return None

@@ -1,4 +1,4 @@
-"""Spark SQL on what readers were given: twice, not at all, out of order, or what the log does not have.
+"""Spark SQL on deliveries: records that readers got twice, never, out of order, or that the log does not have.
 
 Deliveries are packed into runs of 64 offsets like the final log (`log_queries`), and compared with it run by run.
 

@@ -1,7 +1,7 @@
 """Spark SQL on the identities of records: lost, found again, never sent, or there twice; in all cells at once.
 
-Records are packed into words of 64 sequence numbers, so N records shuffle N/64 rows. Only words that look wrong are
-opened. All comparisons are of bit sets, in which each bit is one record: no hash and no sum stands for equality.
+Records are packed into words of 64 sequence numbers, so N records shuffle N/64 rows. Only words that differ are
+opened. All comparisons are of bit sets, in which each bit is one record. No hashes and no sums are compared.
 
 Views needed: send and log (runlog.streams.schema plus `cell`). `record_sets.py` runs the statements in their order.
 """

@@ -1,6 +1,6 @@
-"""Spark SQL on the final log by offsets: its order, and what acknowledgements say of it; in all cells at once.
+"""Spark SQL on the final log by offsets: its order, and its agreement with the acknowledgements, in all cells at once.
 
-Offsets are packed into runs of 64 (`LOG_RUNS`). What was answered and what is stored are compared run by run. Only
+Offsets are packed into runs of 64 (`LOG_RUNS`). Acknowledged and stored offsets are compared run by run. Only
 irregular runs reach the sort or are opened.
 
 Views needed: send and log (runlog.streams.schema plus `cell`), and those of `identity_queries`.

@@ -1,8 +1,8 @@
 """The Spark SQL that marks records: which ones an anomaly was observed on, and which ones a fault must have damaged.
 
-Each part says which views it draws its rows from. A part whose views hold nothing has no rows, and is left out of the
-statement: planning a query costs more than reading a small run, and a calm run leaves out nearly all.
-tests/reports/test_reports_exactness.py shows that what is left finds every record.
+Each part says from which views its rows come. A part whose views are empty has no rows, and is left out of the
+statement, because planning a query costs more than reading a small run. A run without damage leaves out nearly all.
+tests/reports/test_reports_exactness.py shows that the remaining parts find every record.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compares, in Spark, the observed with the predicted record identities of each cell and kind of anomaly.
 
-Owns the order in which the statements of the modules of queries run, and which results are kept meanwhile. They use
+Owns the order in which the statements of the modules of queries run, and which results are kept in memory. They use
 scans and hash aggregates, never a join of records to records. It knows views and rows, no run directory: `analysis.py`
 registers the streams. tests/reports/test_reports_exactness.py shows, against plain Python, that the sets are exact.
 """
@@ -148,8 +148,8 @@ class Kept:
 
 
 def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
-    """By cell and kind. Views needed: the streams, intervals, transactions, commit_limits, early_readers, clock_errors,
-    copying."""
+    """The comparison of sets, by cell and kind. Views needed: the streams, intervals, transactions, commit_limits,
+    early_readers, clock_errors, copying."""
     _keep_views(kept)
     asked = marks(kept.is_empty)
     if asked is None or not kept.keep_findings("marks", asked):

@@ -1,5 +1,5 @@
-"""Two halves of a work that asks Spark, at the same time. Spark plans a query on one core, and while it plans one for a
-small run, the other core has nothing to do.
+"""Runs two halves of a work that queries Spark at the same time. Spark plans a query on one core, and while it plans
+one for a small run, the other core has nothing to do.
 
 Shown by tests/reports/test_reports_side_by_side.py.
 """

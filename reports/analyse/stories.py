@@ -33,7 +33,7 @@ _Key = tuple[str, int, int, int]  # cell, producer, incarnation, seq
 
 
 def stories(kept: Kept, cell_ids: Iterable[str], sets: _Sets) -> dict[str, tuple[Story, ...]]:
-    """By cell; a cell without damage has none."""
+    """The stories by cell. A cell without damage has none."""
     known = set(cell_ids)
     examples = [item for item in _examples(sets) if item[0] in known]
     if not examples:

@@ -1,6 +1,6 @@
 """If a cell cannot be analysed, only this cell is inconclusive. Halving the set of cells finds it, and a note names it.
 
-Files are checked before Spark opens them, so this is for errors that nobody foresaw. The number of attempts is bounded.
+Files are checked before Spark opens them, so this is for unforeseen errors. The number of attempts is bounded.
 Shown by tests/reports/test_reports_tolerant.py.
 """
 
@@ -54,7 +54,7 @@ class _Search:
             return list(self._analyse(cells))
         except EnvironmentProblem:  # Spark is gone: no cell's fault
             raise
-        except Exception as error:  # whatever a query or a rule makes of data that nobody foresaw
+        except Exception as error:  # unforeseen data can make any query or rule fail
             if len(cells) == 1:
                 facts = unusable_by(cells[0], error)
                 self.failed[cells[0].cell_id] = facts.missing_streams[0]
@@ -69,7 +69,7 @@ class _Search:
 
 
 def unusable_by(cell: Cell, error: Exception) -> CellFacts:
-    """Of a cell whose own documents make a rule stumble; the whole error is on stderr."""
+    """The facts of a cell whose own documents make a rule fail. The whole error is on stderr."""
     traceback.print_exception(error)
     first = next(iter(str(error).strip().splitlines()), "")[:200]
     return unusable(cell, f"its analysis failed: {type(error).__name__}: {first}")

@@ -1,11 +1,11 @@
-"""What the schedule asked of a cell in its measured window, and how much of it was handed over in time.
+"""How many records were due in the measured window of a cell, and how many were handed over in time.
 
-What was asked depends on the shape of the load:
+The number of due records depends on the shape of the load:
 
 - With a constant rate it is `rate_per_s` of the workload.
-- A closed loop is asked for nothing: there `rate_per_s` is a ceiling.
+- A closed loop has no due records: there `rate_per_s` is an upper limit.
 - For every other shape it is read from the run log. Each record that was handed over has its intended time. Records
-  that were due and were never handed over are `unsent` in the load's own account.
+  that were due and were never handed over are `unsent` in the figures of the load.
 
 Pure. Shown by tests/reports/test_reports_asked.py.
 """

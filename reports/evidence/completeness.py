@@ -1,7 +1,7 @@
 """Which evidence of a cell is missing: files against their list, streams against the plan, rows against three counts.
 
 Each finding makes the cell inconclusive, because missing evidence could show anything. All but `cell_files` is pure.
-Shown by tests/reports/test_reports_damage.py, which takes away and damages every file of a sound run.
+Shown by tests/reports/test_reports_damage.py, which removes and damages every file of a sound run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def cell_files(run: Run) -> dict[str, CellFiles]:
 
 
 def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str, ...]:
-    """In words, one for each thing that is missing."""
+    """A sentence for each piece of evidence that is missing."""
     return (
         *cell.problems,
         *files.problems,
@@ -35,7 +35,7 @@ def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str,
 
 
 def missing_beside(files: CellFiles) -> tuple[str, ...]:
-    """Missing evidence that says nothing about single records. Without it the cell is no pass, but a violation that was
+    """Missing evidence that is not about single records. Without it the cell is no pass, but a violation that was
     seen remains one."""
     return () if files.rows.get(BATCHES.name) else ("batches: no row",)
 
@@ -55,7 +55,7 @@ def _streams(cell: Cell, files: CellFiles) -> list[str]:
 
 
 def has_readers(cell: Cell) -> bool:
-    """Of the topic itself."""
+    """Whether the topic itself has readers."""
     return any(reader.reads == TOPIC for reader in cell.record.workload.reader_groups)
 
 

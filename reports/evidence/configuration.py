@@ -1,4 +1,4 @@
-"""What decides, in a cell, what may happen to records: the settings in effect and what was done to the cell.
+"""The settings in effect and the events of a cell that decide what may happen to its records.
 
 Pure. `judge/lawful.py` has the rules.
 """

@@ -1,6 +1,7 @@
-"""Where the run log of a cell contradicts itself. Then no verdict can rest on it, and the cell is inconclusive.
+"""Finds contradictions in the run log of a cell. With a contradiction there is no verdict, and the cell is
+inconclusive.
 
-Pure: takes what `analyse.py` has counted. `RULES` has each rule in words, and docs/reference/lawful.md prints them.
+Pure: takes the counts of the analysis. `RULES` has each rule in words, and docs/reference/lawful.md prints them.
 tests/reports/planted_cases.py plants a case of each. Not compared: the intended time of a record in `log` or `recv`
 with that in `send`, because the payload carries it under its own checksum.
 """
@@ -17,10 +18,10 @@ from reports.read.model import Counts
 from runlog.records.cell import FinalReadRecord
 
 RULES: Final = (
-    "A row of `send` is there twice, or `log` has two records at one offset.",
-    "A send was due before the cell began or after it ended: no bucket of time and no rate has it.",
-    "`log` has a record at or behind the end offset that the final read was given, or in a partition without one.",
-    "The batches of a partition do not end at its end offset, or it has records and no batch.",
+    "`send` has a row twice, or `log` has two records at one offset.",
+    "A send was due before the cell began or after it ended, so it is in no bucket of time and in no rate.",
+    "`log` has a record at or after the end offset that the final read was given, or in a partition without one.",
+    "The batches of a partition do not end at its end offset, or the partition has records and no batch.",
     "The batches, or the final read's own count, have more or fewer records than `log` and the foreign ones together.",
 )
 

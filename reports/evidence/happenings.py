@@ -1,7 +1,8 @@
-"""Anomalies of replication and liveness that events of journal and probe show, and offsets whose answers are suspect.
+"""Anomalies of replication and liveness, found in the events of the journal and the probe; and offsets for which an
+acknowledgement would be an anomaly.
 
-Pure: takes the event lines of one cell. Anomalies of single records are given as intervals of offsets, which
-`analyse.py` joins with the acknowledgements. All others are given as findings. `anomalies.py` has each rule in words,
+Pure: takes the event lines of one cell. Anomalies of single records are given as intervals of offsets, which the
+queries join with the acknowledgements. All others are given as findings. `anomalies.py` has each rule in words,
 and tests/reports/planted_cases.py plants a case of each.
 """
 
@@ -33,15 +34,15 @@ from runlog.records.partition import (
 )
 
 EXAMPLES_MAX = 5
-ASKED_END_US = 2_000_000  # if a process ends within this time of the harness's own kill or stop, that ended it
+ASKED_END_US = 2_000_000  # a process that ends this soon after the harness's own kill or stop did not crash
 STORAGE_END_US = 30_000_000  # a process whose disk failed may take this long to stop
 _ENDED_BY_HARNESS = (ClusterKind.KILLED, ClusterKind.STOPPED)
-_DENIES = ("disk_", "limit_")  # faults that may end a broker: it cannot write, open or hold what it must
+_DENIES = ("disk_", "limit_")  # faults that may end a broker, because they deny it disk, descriptors or memory
 _ENDED_BY_FAULT = (ClusterKind.STORAGE_FAILED, ClusterKind.QUORUM_FAILED, ClusterKind.OUT_OF_MEMORY)
 
 
 def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
-    """By anomaly. An anomaly that was looked for and not found has a count of 0."""
+    """The findings by anomaly. An anomaly that was looked for and not found has a count of 0."""
     of_topic = lives(cell)
     found: dict[str, list[str]] = {
         "epoch_regression": _epoch_regressions(epochs),
@@ -129,9 +130,8 @@ def _next_leader_us(cell: Cell, partition: int, epoch: int) -> int:
 def _by_a_deposed_leader(cell: Cell) -> list[Interval]:
     """Appends of an older epoch made after a newer epoch's first append: none may be acknowledged with acks=all.
 
-    An answer counts until the newer leader gives the same offset. Offsets that it had given before are left out: whose
-    answer that is cannot be told.
-    """
+    An answer counts until the newer leader gives the same offset. Offsets that the newer leader had given before are
+    left out, because it is not known which of the two leaders answered."""
     intervals: list[Interval] = []
     for partition, appends in _by_partition(events_of(cell, Appended)).items():
         newest = -1
@@ -162,7 +162,7 @@ def _by_a_deposed_leader(cell: Cell) -> list[Interval]:
 
 
 def _foreign(cell: Cell) -> Finding:
-    """Records of nobody, which the final read counts and can say no more of."""
+    """Records that the harness did not make. The final read only counts them."""
     count = cell.record.outcome.final_read.foreign or 0
     if count <= 0:
         return Finding()
@@ -207,7 +207,7 @@ def _high_watermark_regressions(cell: Cell) -> list[str]:
 
 
 def _truncations_below_high_watermark(cell: Cell) -> list[str]:
-    """A high watermark that was shown is a promise: no member of the ISR removes what is below it."""
+    """A high watermark that was shown is a promise: no member of the ISR removes a record below it."""
     cases: list[str] = []
     shown = _by_partition(events_of(cell, HighWatermark))
     leaders = _by_partition(events_of(cell, BecameLeader, LeaderSeen))
@@ -233,7 +233,8 @@ def _truncations_below_high_watermark(cell: Cell) -> list[str]:
 
 
 def _isr_left_short(cell: Cell) -> list[str]:
-    """After healing, at the end of the cell, an ISR smaller than the replicas. A cell cut short was never healed."""
+    """An ISR that is smaller than the replicas at the end of the cell, after healing. A cell that was cut short was not
+    healed, so it does not count."""
     wanted, outcome = cell.record.topic.replication_factor, cell.record.outcome
     was_healed = outcome.status is CellStatus.DONE or outcome.anomaly is not CellAnomaly.NONE
     if wanted is None or not was_healed:
@@ -288,7 +289,8 @@ def _two_controllers(cell: Cell) -> list[str]:
 
 
 def _crashes(cell: Cell) -> list[str]:
-    """A broker that ended by itself, although its disk did not fail and no fault took away what it needs."""
+    """A broker that ended by itself, although its disk did not fail and no fault denied it disk, descriptors or
+    memory."""
     excused = [
         (event.broker, event.t_us, ASKED_END_US if asked else STORAGE_END_US)
         for event in cell.cluster_events
@@ -306,7 +308,7 @@ def _crashes(cell: Cell) -> list[str]:
 
 
 def _is_denied(cell: Cell, exited: Exited) -> bool:
-    """Whether a fault on the process's disk, descriptors or memory was at work on that broker."""
+    """Whether a fault on disk, descriptors or memory was active on that broker."""
     begun_us: dict[str, int] = {}
     windows: list[tuple[int, int]] = []
     for line in cell.fault_lines:

@@ -1,6 +1,6 @@
-"""Anomalies of consumer groups and transactions, from what clients wrote down about themselves (`history.jsonl`).
+"""Anomalies of consumer groups and transactions, from what clients recorded about themselves (`history.jsonl`).
 
-Pure. Each rule is planted in tests/reports/planted_cases.py.
+Pure. tests/reports/planted_cases.py plants a case of each rule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runlog.records.history import (
 from runlog.records.workload import EARLIEST, GROUP
 
 REBALANCES_PER_MINUTE_MAX: Final = 20
-ALIVE_US: Final = 2_000_000  # a member that did something this recently was not removed for its silence
+ALIVE_US: Final = 2_000_000  # a member that was active this recently cannot have been removed by the session timeout
 COMMIT_SLACK_US: Final = 2_000_000  # a commit that is due may take this long
 AUTO_COMMIT_INTERVAL_MS: Final = 5_000  # Kafka's default
 STUCK_US: Final = 10_000_000
@@ -32,7 +32,7 @@ PARTITIONS_MAX: Final = 1 << 15  # of a cell: a partition is an int16 in the run
 
 
 def group_findings(cell: Cell) -> dict[str, list[str]]:
-    """By anomaly; all of them, also without any history."""
+    """A finding for each anomaly, also if there is no history."""
     return {
         "commit_regression": _commit_regressions(cell),
         "double_owner": _double_owners(cell),
@@ -46,7 +46,8 @@ def group_findings(cell: Cell) -> dict[str, list[str]]:
 
 
 def transactions(cell: Cell) -> list[tuple[object, ...]]:
-    """(cell, copier, copier_incarnation, txn, is_committed, asked_us) of those whose copier knows the outcome."""
+    """(cell, copier, copier_incarnation, txn, is_committed, asked_us) of transactions whose copier knows the
+    outcome."""
     return [
         (
             cell.cell_id,
@@ -62,7 +63,8 @@ def transactions(cell: Cell) -> list[tuple[object, ...]]:
 
 
 def early_readers(cell: Cell) -> list[tuple[int, int]]:
-    """(reader, end partition) of readers that begin at the log's start: records before their first offset count too.
+    """(reader, end partition) of readers that begin at the log's start. For them, records before their first offset
+    count too.
 
     Members of a group get partitions that are added to the topic. Readers with fixed partitions do not.
     """
@@ -91,8 +93,8 @@ def clock_errors(cell: Cell) -> list[tuple[int, int, int | None]]:
 def commit_limits(cell: Cell) -> list[tuple[int, int]]:
     """(reader, limit_us): how long after its delivery a record's offset is committed at the latest.
 
-    Only for groups whose members are processes, and where no fault keeps brokers from accepting a commit. A member that
-    is frozen commits nothing meanwhile. When it wakes up, it is refused because it is no member of the group any more.
+    Only for groups whose members are processes, if no fault keeps brokers from accepting a commit. A frozen member
+    commits nothing. When it wakes up, its commit is refused, because it is no member of the group any more.
     """
     kinds = {line.kind for line in cell.fault_lines} - {WAIT}
     if not all(kind.startswith("client_") for kind in kinds):
@@ -159,14 +161,15 @@ def _double_owners(cell: Cell) -> list[str]:
 def _given_too_early(cell: Cell) -> list[str]:
     """A partition that a member got before its owner had revoked it, although the owner was alive and not hindered.
 
-    In every group protocol the owner is told first, and the next member gets the partition after its answer (KIP-429,
-    KIP-848). If an owner was frozen, killed or silent, the coordinator may have removed it, so it is left out.
+    In every group protocol the owner is told first, and the next member gets the partition after the owner has answered
+    (KIP-429, KIP-848). If an owner was frozen, killed or silent, the coordinator may have removed it. Such an owner is
+    left out.
     """
     hindered_us = _hindered_us(cell)
     cases: list[str] = []
     seen_us: dict[tuple[str, str], int] = {}
     held: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)  # owners with their generation
-    overtaken: dict[tuple[str, int, str], str] = {}  # group, partition, owner -> who got it meanwhile
+    overtaken: dict[tuple[str, int, str], str] = {}  # group, partition, owner -> who got it in the meantime
     for line in cell.history_lines:
         if not isinstance(line, Assigned | Revoked | OffsetCommitted | Position):
             continue
@@ -179,7 +182,7 @@ def _given_too_early(cell: Cell) -> list[str]:
                     cases.append(f"group {group} partition {partition}: {next_owner} before {member} let go of it")
             elif isinstance(line, Assigned):
                 for owner, its in owners.items():
-                    if owner == member or its == line.generation >= 0:  # of one generation: told already
+                    if owner == member or its == line.generation >= 0:  # the rule above reports these
                         continue
                     is_well = line.t_us < hindered_us.get(owner, line.t_us + 1)
                     if is_well and line.t_us - seen_us.get((group, owner), -ALIVE_US) < ALIVE_US:
@@ -224,7 +227,7 @@ def _spurious_resets(cell: Cell) -> list[str]:
 
 
 def _stuck_consumers(cell: Cell) -> list[str]:
-    """A member whose position stood still while there was something to read."""
+    """A member whose position did not change although there were records to read."""
     cases: list[str] = []
     since: dict[tuple[str, str, int], tuple[int, int]] = {}
     told: set[tuple[str, str, int]] = set()
@@ -244,7 +247,7 @@ def _stuck_consumers(cell: Cell) -> list[str]:
 
 
 def _left_behind(cell: Cell) -> list[str]:
-    """The harness waited until the groups would have everything, and they did not."""
+    """The harness waited for the groups, but they did not get all records in time."""
     found = cell.record.outcome.members
     return [str(found.missing)] if found.caught_up is False else []
 
@@ -254,7 +257,7 @@ def _died(cell: Cell) -> list[str]:
 
 
 def _positions_before_commits(cell: Cell) -> list[str]:
-    """A member that begins below the group's committed offset delivers more records again than were uncommitted."""
+    """A member that begins below the group's committed offset. It delivers committed records again."""
     cases: list[str] = []
     committed: dict[tuple[str, int], int] = {}
     fresh: set[tuple[str, str, int]] = set()  # assigned, position not seen yet

@@ -1,7 +1,7 @@
 """Predicts which records a fault must damage, from journals, log dumps and the wire, without looking at the outcome.
 
-Pure: takes the event lines of one cell and gives offset intervals. `analyse.py` turns them into identities through the
-acknowledgements (loss) or the final log (duplicates, order). tests/reports/test_reports_predict.py shows each rule.
+Pure: takes the event lines of one cell and gives offset intervals. The queries turn these into identities, by the
+acknowledgements (loss) or by the final log (duplicates, order). tests/reports/test_reports_predict.py shows each rule.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def predict(cell: Cell) -> Prediction:
     )
 
 
-# Loss: what a truncation removed although it had been acknowledged.
+# Loss: a truncation removed records that had been acknowledged.
 
 
 def _lost(cell: Cell) -> tuple[list[Interval], str]:
@@ -114,11 +114,11 @@ def _touches(append: Appended, partition: int, first: int, end: int) -> bool:
 def _by_appends(
     appends: list[Appended], partition: int, first: int, end: int, epoch: int, saved: set[tuple[str, int, int]]
 ) -> list[Interval]:
-    """What the removed appends put at [first, end). Each stretch has the time in which an answer must refer to them.
+    """The removed appends at [first, end), as intervals. Each has the time in which an answer must refer to it.
 
     An answer for an offset refers to the removed append if it came after that append and before a leader of a later
-    epoch appended there. A deposed leader that does not know it (a zombie) may append after its successor did. Then all
-    answers from that moment on are the zombie's.
+    epoch appended there. A leader that does not know yet that it was replaced (a zombie) may append after its successor
+    did. Then all answers from that moment on come from the zombie.
     """
     found: list[Interval] = []
     later = [item for item in appends if item.leader_epoch > epoch]
@@ -150,7 +150,7 @@ def _by_appends(
 
 
 def _saved_elsewhere(journal: list[Appended], truncations: list[Truncated]) -> set[tuple[str, int, int]]:
-    """Batches that were appended twice, because the client had sent them twice, and stayed once."""
+    """Batches that the client sent twice and the broker appended twice, and of which one copy stayed."""
     return {
         batch_key(item)
         for item in journal
@@ -163,7 +163,7 @@ def _saved_elsewhere(journal: list[Appended], truncations: list[Truncated]) -> s
 
 
 def _beyond_the_next_leader(event: Truncated, leader_changes: Iterable[BecameLeader | LeaderSeen]) -> Truncated:
-    """If a disk loses data, records are lost only beyond the log end of the next leader, which has all others."""
+    """If a disk loses data, only records beyond the log end of the next leader are lost. It has all others."""
     if event.source is not Source.DISK:
         return event
     later = [
@@ -197,7 +197,7 @@ def _between_death_and_change(cell: Cell, event: Truncated, change_us: int) -> i
 def leader_change_us(
     leader_changes: Iterable[BecameLeader | LeaderSeen], partition: int, epoch_of_records: int
 ) -> int | None:
-    """When the first leader of a later epoch than the truncated records' took over, by journal or by probe."""
+    """When the first leader of an epoch after that of the truncated records took over, by the journal or the probe."""
     times = [
         change.t_us
         for change in leader_changes
@@ -210,7 +210,7 @@ def leader_change_us(
 
 
 def _also(dropped: Sequence[WireExchange]) -> str:
-    """Why these may be more than those that the fault counts: who loses one response loses the connection with it."""
+    """Why there may be more records than the fault counts: a client that loses a response also loses its connection."""
     connections = len({(line.proxy, line.connection) for line in dropped if line.outcome is WireOutcome.DROPPED})
     behind = sum(line.outcome is WireOutcome.DROPPED for line in dropped) - connections
     if behind <= 0:

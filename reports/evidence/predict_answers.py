@@ -1,6 +1,7 @@
-"""Predicts loss where no journal and no file shows it: from a deposed leader's answers, as the proxies passed them on.
+"""Predicts loss where no journal and no file shows it: from the answers of a replaced leader, as the proxies passed
+them on.
 
-Pure. A `truncated` event of source `wire` says which leader was deposed and where its epoch ends
+Pure. A `truncated` event of source `wire` says which leader was replaced and where its epoch ends
 (OffsetForLeaderEpoch). The wire log says which records that leader acknowledged beyond this end, and when. If another
 answer acknowledges the same record as well, the record is not lost: its producer had sent it twice.
 Shown by tests/reports/test_reports_predict_answers.py.

@@ -102,7 +102,7 @@ def _joined(late: list[_Piece]) -> list[Interval]:
 
 
 def _pieces(batches: Iterable[_Batch], *, by_correlation: bool) -> list[_Piece]:
-    """In order of first attempts. A record that was sent in several batches counts from the first of them, and lies
+    """The pieces in order of first attempts. A record that was sent in several batches counts from the first, and lies
     where it was appended first."""
     ordered = sorted(batches, key=_by_correlation_id if by_correlation else _by_time)
     known: dict[tuple[str, int, Identity], _Piece] = {}
@@ -132,7 +132,7 @@ def _from_first_attempts(wire: list[WireExchange]) -> list[WireExchange]:
 
 
 def _is_removed(piece: _Piece, removed: list[Interval]) -> bool:
-    """Whether a truncation took it away: its offset was given again and says nothing about order."""
+    """Whether a truncation removed it. Its offset was given again, so it shows nothing about order."""
     base, batch = piece.base_offset, piece.batch
     assert base is not None
     return any(
@@ -152,7 +152,7 @@ def _by_time(batch: _Batch) -> int:
 
 
 def _identities(line: WireExchange) -> list[Identity]:
-    """Of each record; [] unless they are known of all."""
+    """The identity of each record; [] unless all are known."""
     runs = line.identities or ()
     found = [(producer, number, seq) for producer, number, first, last in runs for seq in range(first, last + 1)]
     return found if len(found) == line.records else []

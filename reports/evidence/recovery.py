@@ -1,8 +1,8 @@
 """How a cell came back from its first fault: time to detect, to elect, to the first ack, back to the service level.
 
 Pure: takes events of journal or probe, and the rate of acknowledgements in time buckets. Times count from the moment
-when the first fault began to act. Detection and election count from the end of a process where a fault ended one: until
-then nobody had to be replaced. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
+when the first fault began to act. If a fault ended a process, detection and election count from that end, because until
+then no broker had to be replaced. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
 Shown by tests/reports/test_reports_recovery.py.
 """
 
@@ -29,7 +29,7 @@ ENDS_A_PROCESS: Final = frozenset({"kill", "terminate", "restart", "pause", "pow
 
 
 def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
-    """None if no fault acted, or there is no rate before it to come back to."""
+    """The times of recovery. None if no fault acted, or if no rate was measured before it."""
     fault = next((line for line in cell.fault_lines if line.phase is FaultPhase.APPLIED), None)
     start_us, end_us = cell.window_us()
     if fault is None or slots.empty or end_us <= start_us:
@@ -97,7 +97,7 @@ def _detected_us(cell: Cell, fault_us: int) -> int | None:
 
 
 def _replication_events(cell: Cell) -> list[BecameLeader | LeaderSeen | IsrChanged | ControllerElected | BrokerEvent]:
-    """Of the cell's topic, and of the brokers."""
+    """Events of replication of the cell's topic, and events of brokers."""
     topic = cell.record.topic.name
     return [
         event

@@ -1,4 +1,4 @@
-"""The event lines of a cell that predictions rest on: journals and wire log, without the lines of other topics."""
+"""The event lines of a cell that predictions use: journals and wire log, without the lines of other topics."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ _AFTER_THE_QUESTION = 1 << 20
 
 
 def recreations(cell: Cell) -> list[Recreation]:
-    """In order of time. Answers of the old topic come before each cut, those of the new one after it."""
+    """The recreations in order of time. Answers of the old topic come before each cut, those of the new one after
+    it."""
     begun_us: dict[str, int] = {}
     found: list[Recreation] = []
     for line in cell.fault_lines:

@@ -1,1 +1,1 @@
-"""Everything that a reader will see, computed once. Pure: no Spark, no files, no markup."""
+"""All figures of the report, computed once. Pure: no Spark, no files, no markup."""

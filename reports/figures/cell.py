@@ -1,4 +1,4 @@
-"""Everything that a reader sees of one cell. Pure."""
+"""All figures that the page of one cell shows. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EXPECTED_WORDS: Final[Mapping[Expectation, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a reader must know before the figures: what is done to the cluster, why this outcome, where it is from."""
+    """What a reader must know before the figures: what the scenario does, why this outcome is right, its source."""
 
     scenario: str
     because: str
@@ -74,31 +74,31 @@ class TimeTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFigures:
-    """What was asked of the load generator in the measured window, and what it did."""
+    """The load that was due in the measured window, and what the load generator did."""
 
     window_s: float
     achieved: float | None  # share of the schedule that was handed over in time
     never_sent: int
-    censored: int  # failed or unknown: they rank above all others
+    censored: int  # failed or unknown: they count as slower than all others
     generator_cpu_share: float | None  # of its busiest process, of one core
-    redelivery: tuple[str, ...]  # a sentence for each reader that removes what comes again
+    redelivery: tuple[str, ...]  # a sentence for each reader that removes records which are delivered again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFigures:
-    """What the cell was to be; beside its name."""
+    """The plan of the cell, for the line beside its name."""
 
     repetition: int | None
     fork: int | None
     engine: str
-    rate_per_s: float | None  # that the schedule asks for
+    rate_per_s: float | None  # the mean rate of the schedule
     record_size_bytes: int | None
     all_settings: Mapping[str, str]  # of the client, and the swept ones of workload and topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellFigures:
-    """`facts` are those of the analysis; what is not in them was computed here."""
+    """`facts` come from the analysis. All other fields are computed here."""
 
     id: str
     title: str
@@ -114,7 +114,7 @@ class CellFigures:
     throughput_records_per_s: float
     throughput_interval: tuple[float, float] | None
     throughput_basis: Basis
-    capacity_records_per_s: float | None  # of its configuration in its round; None: not measured, or no claim
+    capacity_records_per_s: float | None  # of its configuration in its round; None: not measured, or not claimed
     steady_ratio: float | None
     latency: Mapping[str, Latency]
     end_to_end_clock_error_us: float | None  # between two load hosts; None: no record went from one to another
@@ -142,7 +142,7 @@ class CellFigures:
     stages: CellStages
     damage: Mapping[str, KindOfDamage]
     others: tuple[OtherAnomaly, ...]
-    looked_for: int  # anomalies beside those that are predicted
+    looked_for: int  # number of anomalies that were looked for, without the predicted kinds
     pictures: tuple[PartitionPicture, ...]
     stories: tuple[StoryFigures, ...]
     host: HostShare
@@ -154,7 +154,7 @@ class CellFigures:
 
     @property
     def faults(self) -> tuple[TimelineStep, ...]:
-        """The steps that are no awaited conditions."""
+        """The steps that are faults, without those that only wait."""
         return self.over_time.faults
 
     @property
@@ -171,7 +171,7 @@ class CellFigures:
 
 
 def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> CellFigures:
-    """`capacity_records_per_s`: what its configuration reached at its ceiling, if that was measured."""
+    """`capacity_records_per_s`: the capacity of its configuration, if it was measured."""
     facts, cell = item.facts, item.facts.cell
     configuration = configuration_of(cell)
     damage = kinds_of_damage(facts, configuration)
@@ -289,5 +289,5 @@ def _time_table(facts: CellFacts) -> TimeTable:
 
 
 def _measured(value: float) -> float | None:
-    """None for what pandas says is missing."""
+    """None if the value is missing for pandas."""
     return None if value != value else float(value)

@@ -1,4 +1,4 @@
-"""A cell's settings as a client's configuration file: all that was set for it, not only what was swept. Pure.
+"""A cell's settings as a client's configuration file: all settings, not only those that were swept. Pure.
 
 Shown by tests/reports/test_reports_reading.py.
 """

@@ -1,4 +1,4 @@
-"""All that a reader sees of a run, computed once: the page, the tables and the documents are written from it. Pure."""
+"""All figures of a run, computed once: the page, the tables and the documents are written from it. Pure."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """What there is to say of a cell's generator."""
+    """All facts about the load generator of a cell."""
 
     facts: CellFacts
     health: Health
@@ -128,7 +128,7 @@ class GeneratorRow:
     mark: str
 
     def shown(self) -> list[float | None]:
-        """In the units of the headings."""
+        """The values in the units of the headings."""
         return [column.shown(self.values[column.name]) for column in COLUMNS]
 
 
@@ -162,18 +162,18 @@ class Limit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorFigures:
     certification: str
-    capacities: str  # by what they are judged, for no ceiling of the generator holds for them; empty: there are none
+    capacities: str  # how they are judged, because the generator's ceiling is not used; empty: there are none
     problems: tuple[str, ...]
-    doubts: tuple[str, ...]  # of what it reached by itself
+    doubts: tuple[str, ...]  # about the generator's own ceiling
     certificates: tuple[Certificate, ...]
     rows: tuple[GeneratorRow, ...]
     table: ToldColumns[float | None]  # of the rows, in the units of the headings
     shares: tuple[SharePoint, ...]
-    limits: tuple[Limit, ...]  # above which a figure may be the client's
+    limits: tuple[Limit, ...]  # above a limit, the client may be the reason for a figure
 
 
 def generator_figures(judged: Sequence[Judged], certification: CertificationRecord | None) -> GeneratorFigures:
-    """`certification` is what the run's manifest says of it."""
+    """`certification` comes from the run's manifest."""
     rows = tuple(_row(item) for item in judged)
     criteria = Criteria()
     return GeneratorFigures(
@@ -231,7 +231,7 @@ def _certificate(one: CertificateRecord) -> Certificate:
 
 
 def _capacities(judged: Sequence[Judged], criteria: Criteria) -> str:
-    """How it was seen that a capacity is not that of the load generator."""
+    """How the run checked that the load generator did not limit a capacity."""
     ceilings = [item.facts for item in judged if item.facts.cell.kind is CellKind.CEILING]
     if not ceilings:
         return ""
@@ -259,7 +259,7 @@ def _doubts(found: CertificationRecord | None) -> tuple[str, ...]:
 
 
 def _certification_sentence(found: CertificationRecord | None) -> str:
-    """Whether the generator was measured by itself before the run, and what doubt there is."""
+    """Whether the generator was measured by itself before the run, and the doubts about it."""
     if found is None:
         return "The generator was not certified: the run is older than that, or ended before."
     if not found.certificates:

@@ -1,7 +1,7 @@
-"""What others took of the host in a cell's measured window, as the table of trust tells it. Pure.
+"""The CPU that other programs took in a cell's measured window, for the table of trust. Pure.
 
-The same window and the same figures as in the note "disturbed host" and in the generator's table: one name, one value.
-"""
+The same window and the same figures as in the note "disturbed host" and in the generator's table, so that one name has
+one value."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _top(values: Sequence[float | None]) -> float:
 
 
 def _differs_only_in(knob: str, cell: CellRecord, reference: Mapping[str, str]) -> bool:
-    """By the plan's word where it is there: `acks` may need another setting with it, which is no knob of its own."""
+    """Uses the plan if it says so, because `acks` may need another setting with it, which is no knob of its own."""
     if cell.baseline:
         return True
     if cell.changed:

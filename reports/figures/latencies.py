@@ -20,7 +20,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class P99:
-    """Microseconds with the 95 % interval; `basis` is corrected, or end to end where nobody acknowledges."""
+    """Microseconds with the 95 % interval; `basis` is corrected, or end to end with acks=0."""
 
     us: float | None
     interval_us: tuple[float, float] | None
@@ -52,7 +52,7 @@ def p99_of(facts: CellFacts) -> P99:
 
 
 def percentile_curve(facts: CellFacts) -> tuple[CurvePoint, ...]:
-    """As far as the sample carries; the last point of a series is the maximum."""
+    """The curve, up to the highest percentile that the sample allows. The last point of a series is the maximum."""
     points: list[CurvePoint] = []
     for kind, series in _SERIES:
         latency = facts.latency.get(kind)

@@ -1,4 +1,4 @@
-"""The figures of each cell, and what each may be used for. `harness compare` compares them. Pure.
+"""The figures of each cell, and whether they may be used. `harness compare` compares them. Pure.
 
 `runlog/records/measurements.py` has the record of results/measurements.json.
 """
@@ -32,7 +32,7 @@ def with_compiler(cell: Measurement) -> Measurement:
 
 
 def configuration_name(cell_id: str) -> str:
-    """Without the number of the repetition, which a cell that ran once does not have."""
+    """The cell id without the number of the repetition. A cell that ran once has none."""
     return re.sub(r"-r\d+$", "", cell_id)
 
 

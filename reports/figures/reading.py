@@ -1,4 +1,4 @@
-"""What a reader must know beside the figures: damage, what safety costs, what to run, what to doubt, limits. Pure.
+"""The text beside the figures: damage, the cost of safety, the recommendation, the doubts, the limits. Pure.
 
 One text for summary.md, the terminal and programs. Damage and warnings are those of the front page, so that all of them
 say the same. Shown by tests/reports/test_reports_reading.py.

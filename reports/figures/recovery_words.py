@@ -11,7 +11,7 @@ from reports.read.model import Recovery
 
 
 def recovery_sentences(cell: Cell, found: Recovery | None) -> tuple[str, ...]:
-    """None where no fault acted: then there is nothing to come back from."""
+    """Sentences about the recovery. There are none if no fault acted."""
     if found is None:
         return ()
     first = _event(cell, found.fault, found.fault_us)

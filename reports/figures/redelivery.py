@@ -1,4 +1,4 @@
-"""What readers report that remove redelivered records: duplicates before and after, one sentence for each reader. Pure.
+"""Sentences about readers that remove redelivered records: duplicates before and after the removal. Pure.
 
 The load process counts them against an exact memory of identities (workloads/redelivery.py) and puts the figures in the
 cell's health. Shown by tests/reports/test_reports_redelivery.py.

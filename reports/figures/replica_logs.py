@@ -90,7 +90,7 @@ class _Axis:
     end: int
 
     def bar(self, first: int, end: int, epoch: int, *, truncated: bool = False) -> Bar | None:
-        """Of offsets [first, end); None where the axis has none of them."""
+        """The bar of offsets [first, end). None if none of them is on the axis."""
         low, high = max(first, self.start), min(end, self.end)
         if high <= low:
             return None

@@ -86,13 +86,13 @@ def _order(name: str) -> tuple[int, int, str]:
 
 
 def _is_place(name: str) -> bool:
-    """Where something runs and what it is called. It differs because clusters and topics are made anew."""
+    """Whether the setting is a place or a name. These differ because clusters and topics are made anew."""
     group, _, setting = name.partition(": ")
     return (group, setting) in _PLACES or (group == "broker" and _PLACE.search(setting) is not None)
 
 
 def _words(column: Sequence[tuple[str, str]]) -> str:
-    """Of (title, value) of each cell: the rarer values with their cells, then the one that the others have."""
+    """A text from (title, value) of each cell: the rarer values with their cells, then the value of all others."""
     cells_of: dict[str, list[str]] = {}
     for title, value in column:
         cells_of.setdefault(value, []).append(title)

@@ -123,7 +123,7 @@ def _append_step(event: Appended, offset: int) -> Step:
 
 
 def _lost_steps(facts: CellFacts, row: SendRow) -> list[Step]:
-    """From the append that was acknowledged to the truncation; later the offset belongs to another record."""
+    """The steps from the acknowledged append to the truncation. Later the offset belongs to another record."""
     steps: list[Step] = []
     for append in _appends(facts, row.partition, row.offset):
         if append.t_us <= row.acked_us:
@@ -148,7 +148,8 @@ def _lost_steps(facts: CellFacts, row: SendRow) -> list[Step]:
 
 
 def _leader_of_the_time(facts: CellFacts, row: SendRow) -> list[Step]:
-    """Without a journal of appends: whoever led the partition when the client got its answer had appended it."""
+    """Without a journal of appends: the broker that led the partition when the client got its answer had appended
+    it."""
     leaders = [
         event
         for event in events_of(facts.cell, BecameLeader, LeaderSeen)

@@ -1,4 +1,4 @@
-"""A run as a test report sees it: one suite a cell with its name, counts and times, and all of them together. Pure.
+"""A run as a test report: one suite for each cell with its name, counts and times, and their sums. Pure.
 
 `render/junit.py` writes it; summary.md has the same names.
 """
@@ -17,7 +17,7 @@ from reports.judge.checks import FAIL, INCONCLUSIVE, Check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCounts:
-    """Of checks. An inconclusive one is an error, because a skip would look like a pass."""
+    """Counts of checks. An inconclusive check is an error, because a skip would look like a pass."""
 
     tests: int
     failures: int

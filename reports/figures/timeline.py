@@ -1,4 +1,4 @@
-"""What the timeline of a cell did: faults as windows, awaited conditions as moments, with what proved each. Pure."""
+"""The timeline of a cell: faults as windows, awaited conditions as moments, each with its proof. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TimelineStep:
 
 
 def timeline_steps(cell: Cell) -> tuple[TimelineStep, ...]:
-    """By time. A fault lasts from applied to healed or to the cell's end, a condition is a moment."""
+    """The steps by time. A fault lasts from applied to healed or to the cell's end, a condition is a moment."""
     first_us, last_us = cell.span_us()
     steps: dict[str, TimelineStep] = {}
     for line in cell.fault_lines:

@@ -1,4 +1,4 @@
-"""Wide tables without the columns that say nothing: those that are 0 in every row, or recorded in none, are named once.
+"""Wide tables without empty columns. Columns that are 0 in every row, or recorded in none, are only named.
 
 Pure. Shown by tests/reports/test_reports_told_columns.py.
 """

@@ -1,10 +1,11 @@
 """Where the time of a record goes: the stages between its times, as waterfalls and their tables.
 
 The load processes counted these figures in the measured window (`outcome.health.stages`). Four of them are also the
-latencies of the same records in the run log. Those come from the run log, whose bins are finer, so that a latency has
-one value on the whole page. Means add up, so the chart over all cells shows means. A percentile of the whole is not the
-sum of the percentiles of its parts. The charts of single cells show means and percentiles, so they mark the whole
-beside the parts. Pure.
+latencies of the same records in the run log. These four are taken from the run log, whose bins are finer. So a latency
+has one value on the whole page.
+
+The chart over all cells shows means, because means add up. A percentile of the whole is not the sum of the percentiles
+of its parts. The charts of single cells show percentiles too, so they mark the whole beside the parts. Pure.
 Shown by tests/reports/test_reports_waterfall.py.
 """
 
@@ -26,11 +27,11 @@ from runlog.records.load import StageFigures, Stages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """At which a stage is told; `column` is that of stages.csv."""
+    """A level, such as mean or p99. `column` is its column in stages.csv."""
 
     name: str
     column: str
-    us: Callable[[StageFigures], float | None]  # None: the sample does not carry it
+    us: Callable[[StageFigures], float | None]  # None: the sample is too small for it
 
 
 LABELS_MAX: Final = 40  # of the chart over all cells; the table has all
@@ -45,7 +46,7 @@ LEVELS: Final = (
 LAG, QUEUE, WIRE, REPLICATION, FETCH, UNSPLIT = (
     "schedule lag", "queue and linger", "wire and broker", "replication, way back", "fetch wait and poll", "not split",
 )  # fmt: skip
-SERIES: Final = (LAG, QUEUE, WIRE, UNSPLIT, REPLICATION, FETCH)  # as they follow one another
+SERIES: Final = (LAG, QUEUE, WIRE, UNSPLIT, REPLICATION, FETCH)  # in the order of time
 STAGE_WORDS: Final[Mapping[str, str]] = {
     "schedule_lag": "due to handed over: schedule lag, the generator's own",
     "send_to_append": "handed over to appended: queue, linger, wire, the leader's append",
@@ -59,7 +60,7 @@ ACKED, POLLED = "to the acknowledgement", "to the reader"
 UNDER_FAULTS: Final = "under faults"
 CLOSED_LOOP: Final = "in a closed loop"
 _FROM: Final = {True: "From the hand-over", False: "From the intended time"}  # by whether there is no schedule
-_LABEL_WIDTH: Final = 40  # characters of a line beside the bars
+_LABEL_WIDTH: Final = 40  # characters in a line of a label beside the bars
 _UNSPLIT_SHARE_MAX: Final = 0.9
 
 
@@ -99,7 +100,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRow:
-    """One stage as the load processes counted it, in microseconds; None: the sample does not carry it."""
+    """One stage as the load processes counted it, in microseconds. None: the sample is too small for it."""
 
     stage: str
     words: str
@@ -144,7 +145,7 @@ class WaterfallFigures:
     charts: tuple[WayChart, ...]
     without: tuple[str, ...]  # a sentence for each way that has no chart
     rows: tuple[MeanRow, ...]
-    more: int  # bars of the longest chart that are in the table only
+    more: int  # how many bars of the longest chart are only in the table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +171,8 @@ def _stages_of(item: Judged) -> Stages:
 
 
 def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigures | None:
-    """The latency of the same records. What counted other records (a load process died) keeps its own figures."""
+    """The stage with the figures of the run log, if both counted the same records. They differ if a load process
+    died."""
     if counted is None or counted.n != latency.n or latency.max_us is None:
         return counted
     return replace(
@@ -189,7 +191,7 @@ def _us(stage: StageFigures | None, level: Level) -> float | None:
 
 
 def waterfalls(item: Judged) -> list[Waterfall]:
-    """Every level that the sample carries, on both ways."""
+    """Every level for which the sample is large enough, on both ways."""
     stages = _stages_of(item)
     queue_us = mean_record_queue_us(item.facts) or 0.0
     found = []
@@ -205,7 +207,8 @@ def waterfalls(item: Judged) -> list[Waterfall]:
 
 
 def _rest(stages: Stages, path: str, level: Level, queue_us: float, left_us: float) -> Iterable[Part]:
-    """What follows the hand-over. A client tells the time in its queue as a mean only, so percentiles keep it in."""
+    """The stages after the hand-over. A client reports only the mean time in its queue, so percentiles are not
+    split."""
     appended_us = _us(stages.send_to_append, level)
     after_us = _us(stages.append_to_ack if path == ACKED else stages.append_to_poll, level)
     if appended_us is not None and after_us is not None:
@@ -216,7 +219,7 @@ def _rest(stages: Stages, path: str, level: Level, queue_us: float, left_us: flo
     if path == ACKED:
         acked_us = _us(stages.send_to_ack, level)
         return () if acked_us is None else _split(acked_us, queue_us, level)
-    # Without the leader's time of appending, and of percentiles nothing can be subtracted.
+    # The leader's time of appending is not known, and percentiles cannot be subtracted.
     return _split(left_us, 0.0, level) if level is MEAN else ()
 
 
@@ -227,13 +230,14 @@ def _split(us: float, queue_us: float, level: Level) -> tuple[Part, ...]:
 
 
 def _says_nothing(fall: Waterfall) -> bool:
-    """Whether nearly all of it is one stage that could not be split: such a bar shows nothing but its whole."""
+    """Whether nearly all of it is one stage that could not be split. The bar of such a waterfall shows only the
+    whole."""
     unsplit_us = sum(part.us for part in fall.parts if part.series == UNSPLIT)
     return unsplit_us >= _UNSPLIT_SHARE_MAX * sum(part.us for part in fall.parts)
 
 
 def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
-    """Of those that say something; the tables have all."""
+    """Bars of the waterfalls that show more than their whole. The tables have all waterfalls."""
     stages: list[Bar] = []
     wholes: list[Whole] = []
     for label, fall in labelled:
@@ -272,7 +276,7 @@ def cell_stages(item: Judged) -> CellStages:
 
 
 def _is_closed_loop(item: Judged) -> bool:
-    """Then nothing is due at a time of its own: a record is due when it is handed over."""
+    """In a closed loop there is no schedule: a record is due when it is handed over."""
     return schedule_kind(item.facts.cell) == CLOSED
 
 
@@ -287,7 +291,7 @@ def _stage_row(name: str, words: str, figures: StageFigures) -> StageRow:
 
 
 def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
-    """Over all cells; without charts where nothing was measured."""
+    """Figures over all cells. A way without measurements has no chart."""
     ways = _over_cells(judged)
     drawn = [way for way in ways if way.is_drawn]
     return WaterfallFigures(
@@ -342,13 +346,13 @@ class _Way:
 
     @property
     def is_drawn(self) -> bool:
-        """A chart of the few bars that happen to say something would be missing most of its cells."""
+        """False if most cells have no bar: a chart of the few others would mislead."""
         return 2 * len(self.unsplit) < len(self.falls)
 
 
 def _over_cells(judged: Sequence[Judged]) -> list[_Way]:
-    """Cells under faults have charts of their own, and so have closed loops: seconds without a leader, and the queue
-    that a ceiling makes, would flatten the milliseconds of the others."""
+    """Cells under faults and closed loops have their own charts. They have latencies of seconds, from the time without
+    a leader or from the queue of a ceiling. Beside these, the milliseconds of the other cells could not be seen."""
     faulted = [item for item in judged if item.facts.cell.kind is CellKind.CHAOS]
     calm = [item for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
     groups = (
@@ -370,7 +374,7 @@ def _over_cells(judged: Sequence[Judged]) -> list[_Way]:
 
 
 def _means(judged: Sequence[Judged], path: str) -> list[tuple[str, Waterfall]]:
-    """One a title: repetitions are joined, each with the weight of its records."""
+    """One row for each title. Its repetitions are joined, weighted by their records."""
     by_title: dict[str, list[Waterfall]] = {}
     for item in judged:
         for fall in waterfalls(item):

@@ -1,4 +1,4 @@
-"""Anomalies that a team has decided to live with, each for a reason and until a day: read, matched, applied.
+"""Allowances: known failures that a team accepts, each with a reason and until a day. They are read, matched, applied.
 
 An allowance turns a failed invariant of a cell into an allowed one, and every report of it says so. From its day on the
 invariant fails again. If an allowance matches nothing, that is reported, so that the list does not outlive its reasons.
@@ -84,7 +84,7 @@ class Allowances:
         return replace(verdict, result=worst([check.result for check in checks]), checks=checks)
 
     def apply_to_check(self, subject: str, check: Check) -> Check:
-        """Of a limit of the run: `subject` stands where the id of a cell does."""
+        """Applies to a limit of the run. `subject` takes the place of the cell id."""
         return self._judge(subject, check)
 
     def notes(self) -> Iterator[str]:

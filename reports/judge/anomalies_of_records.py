@@ -45,9 +45,9 @@ WHERE s.status = 0 AND s."offset" >= 0
         name="ack_misplaced",
         family="durability",
         title="Acknowledged where nothing is",
-        rule="The final read finds the record, but not at the partition and offset of its acknowledgement, and nothing "
-        "else there either: behind the log's end, in a hole, or in a partition that the topic does not have. (Another "
-        "record there is offset_reused; a record that is nowhere is lost.)",
+        rule="The final read finds the record, but not at the partition and offset of its acknowledgement. There it "
+        "finds nothing: the offset is beyond the log's end, in a hole, or in a partition that the topic does not have. "
+        "(If another record is there, this is offset_reused. If the record is nowhere, it is lost.)",
         sql="""SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM send s
 WHERE s.status = 0 AND s."offset" >= 0
   AND EXISTS (SELECT 1 FROM log l WHERE l.cell = s.cell AND l.producer = s.producer AND l.incarnation = s.incarnation
@@ -59,8 +59,8 @@ WHERE s.status = 0 AND s."offset" >= 0
         name="answered_twice",
         family="durability",
         title="Answered twice",
-        rule="The client told two outcomes of one send: acknowledged twice, or acknowledged and failed. The same "
-        "outcome written down twice is a fault of the run log, which then contradicts itself.",
+        rule="The client reported two outcomes of one send: acknowledged twice, or acknowledged and failed. If the "
+        "same outcome is recorded twice, the run log contradicts itself instead.",
         evidence="acknowledgements",
         sql="""SELECT cell, producer, incarnation, seq FROM send GROUP BY cell, producer, incarnation, seq
 HAVING count(DISTINCT (status, partition, "offset", acked_us)) > 1""",
@@ -69,10 +69,9 @@ HAVING count(DISTINCT (status, partition, "offset", acked_us)) > 1""",
         name="lost_in_delivery",
         family="durability",
         title="Passed over in delivery",
-        rule="The final read has the record at or below the last offset that a reader got of the partition, and the "
-        "reader never got it there. Of a reader that begins at the end of the log (start: latest) only what lies "
-        "between its first and its last offset counts. A reader is all consumers of one name, of fixed partitions or "
-        "in a group.",
+        rule="The final read has the record at or below the last offset that a reader got from the partition, and the "
+        "reader never got it there. If a reader begins at the end of the log (start: latest), only records between its "
+        "first and its last offset count. A reader is all consumers of one name, with fixed partitions or in a group.",
         evidence=RECV,
         sql=f"""WITH {_READERS}
 SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN readers r USING (cell, partition)
@@ -84,8 +83,8 @@ WHERE l."offset" BETWEEN r.first AND r.last AND NOT EXISTS (SELECT 1 FROM delive
         name="unseen_pending",
         family="durability",
         title="Not delivered yet",
-        rule="The final read has the record behind the last offset that a reader got of the partition. No damage: a "
-        "reader that was stopped.",
+        rule="The final read has the record after the last offset that a reader got from the partition. This is no "
+        "damage: the reader was stopped before.",
         evidence=RECV,
         sql=f"""WITH {_READERS}
 SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN readers r USING (cell, partition)
@@ -95,9 +94,9 @@ WHERE l."offset" > r.last""",
         name="unread",
         family="durability",
         title="Never delivered",
-        rule="The final read has the record. A reader got nothing at all of the record's partition, though it got "
-        "records of other partitions and begins at the log's start. Partitions that were added to the topic count for "
-        "groups only. No damage by itself, but whether delivery works there cannot be said.",
+        rule="The final read has the record. A reader that begins at the log's start got no record of this partition, "
+        "but got records of other partitions. Partitions that were added to the topic count for groups only. This is "
+        "no damage by itself, but the cell does not show whether delivery works there.",
         evidence=RECV,
         sql=f"""WITH {_READERS}
 SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN early_readers e ON l.cell = e.cell
@@ -110,17 +109,17 @@ WHERE l.partition < e.end_partition
         name="acked_below_min_isr",
         family="durability",
         title="Acknowledged below min.insync.replicas",
-        rule="With acks=all, a batch that the leader appended while it knew of fewer in-sync replicas than "
-        "min.insync.replicas, acknowledged before it knew of enough.",
+        rule="With acks=all, the leader appended a batch while it knew of fewer in-sync replicas than "
+        "min.insync.replicas, and the batch was acknowledged before the leader knew of enough.",
         evidence=JOURNAL,
     ),
     Anomaly(
         name="hw_regression",
         family="durability",
         title="High watermark went back",
-        rule="The end offset that consumers are shown is lower than one that the same broker showed them before. Two "
-        "brokers are not compared: a new leader knows the high watermark of its last fetch, and may show less for a "
-        "moment. A topic that is created anew begins again.",
+        rule="A broker shows consumers a lower end offset than it showed before. Two brokers are not compared: a new "
+        "leader knows the high watermark of its last fetch, and may show less for a moment. A topic that is created "
+        "anew begins again.",
         evidence=EVENTS,
     ),
     Anomaly(
@@ -137,9 +136,9 @@ WHERE l.partition < e.end_partition
         name="lost_unacked",
         family="durability",
         title="Lost, never acknowledged",
-        rule="The client counted the record as sent without a broker's word (acks=0: the outcome is unknown, without "
-        "an error), and the final read finds it at no offset. A loss, and no breach of promise: nobody had said that "
-        "it arrived. A send that ended with an error is not among them.",
+        rule="The client counted the record as sent without an answer of a broker (acks=0: the outcome is unknown, "
+        "without an error), and the final read finds it at no offset. This is a loss but breaks no promise, because "
+        "nothing was acknowledged. A send that ended with an error does not count.",
         sql="""SELECT DISTINCT cell, producer, incarnation, seq FROM send WHERE status = 2 AND error = 0
 EXCEPT SELECT cell, producer, incarnation, seq FROM log""",
     ),
@@ -147,7 +146,7 @@ EXCEPT SELECT cell, producer, incarnation, seq FROM log""",
         name="recovered",
         family="durability",
         title="Recovered",
-        rule="The client could not know, and the final read finds the record. No damage: neither lost nor promised.",
+        rule="The client does not know the outcome, and the final read finds the record. This is no damage.",
         sql="""SELECT cell, producer, incarnation, seq FROM send WHERE status = 2
 INTERSECT SELECT cell, producer, incarnation, seq FROM log
 EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status <> 2""",
@@ -156,7 +155,7 @@ EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status <> 2""",
         name="phantom",
         family="durability",
         title="Failed for certain, yet there",
-        rule="The client got a failure that means that nothing was appended, and the final read finds the record.",
+        rule="The client got an error which means that nothing was appended, but the final read finds the record.",
         sql="""SELECT cell, producer, incarnation, seq FROM send WHERE status = 1
 INTERSECT SELECT cell, producer, incarnation, seq FROM log
 EXCEPT SELECT cell, producer, incarnation, seq FROM send WHERE status = 0""",
@@ -173,17 +172,17 @@ EXCEPT SELECT cell, producer, incarnation, seq FROM send""",
         name="foreign",
         family="durability",
         title="Not of this run",
-        rule="The final read finds records whose value no producer of the harness can have made. They have no "
-        "identity: they are counted, and no set holds them. Markers of transactions are no records.",
+        rule="The final read finds records that no producer of the harness can have made. They have no identity, so "
+        "they are only counted. Markers of transactions are not records.",
         evidence="final read",
     ),
     Anomaly(
         name="corrupt",
         family="durability",
         title="Corrupt",
-        rule="The final read finds the record with content that does not match its own checksum, or in a batch with a "
-        "wrong CRC. A record that a reader got damaged counts too, and so does a batch with a wrong CRC whose records "
-        "nobody can read.",
+        rule="The final read finds that the content of the record does not match its own checksum, or that its batch "
+        "has a wrong CRC. A damaged record that a reader got counts too. So does a batch with a wrong CRC whose "
+        "records cannot be read.",
         sql="SELECT DISTINCT cell, producer, incarnation, seq FROM log WHERE crc_ok = 0",
     ),
     # --- duplication ---
@@ -210,7 +209,7 @@ GROUP BY cell, producer, incarnation, seq HAVING count(DISTINCT (partition, "off
         name="redelivered",
         family="duplication",
         title="Delivered again to its group",
-        rule="A reader got the same offset of the same partition more than once, by whichever of its consumers.",
+        rule="A reader got the same offset of the same partition more than once, from any of its consumers.",
         evidence=RECV,
         sql=delivered_again("recv", "r"),
     ),
@@ -218,10 +217,11 @@ GROUP BY cell, producer, incarnation, seq HAVING count(DISTINCT (partition, "off
         name="redelivered_overdue",
         family="duplication",
         title="Delivered again, though its commit was due",
-        rule="A group got a record again, and the consumer that had it first was given later records of the partition "
-        f"longer than the commit interval and {COMMIT_SLACK_US // 1_000_000} s after it: its offset should have been "
-        "committed. So redelivery is bounded by commit interval times rate. Judged of groups whose members are "
-        "processes and no copiers, where faults act on clients only; the longest freeze of a client counts as well.",
+        rule="A group got a record again, although its offset should have been committed: its first consumer still got "
+        f"later records of the partition more than the commit interval and {COMMIT_SLACK_US // 1_000_000} s after it. "
+        "So redelivery is bounded by commit interval times rate. This is judged only for groups whose members are "
+        "processes and not copiers, and only if faults act on clients alone. The longest freeze of a client is added "
+        "to the time.",
         evidence=RECV,
         sql=f"""WITH again AS (SELECT cell, consumer, {READER} AS reader, partition, producer, incarnation, seq,
   "offset", polled_us,
@@ -236,8 +236,8 @@ WHERE x."offset" > a."offset" AND x.polled_us < a.next_us AND x.polled_us - a.po
         name="dup_bound_exceeded",
         family="duplication",
         title="Delivered again below the commit",
-        rule="A member of a group begins, after an assignment, at an offset below what its group had committed: more "
-        "than the uncommitted window comes again.",
+        rule="After an assignment, a member of a group begins below the offset that its group had committed. So "
+        "records that were committed are delivered again.",
         evidence=HISTORY,
     ),
     # --- order ---
@@ -253,7 +253,7 @@ WHERE x."offset" > a."offset" AND x.polled_us < a.next_us AND x.polled_us - a.po
         name="nonmonotonic_poll",
         family="order",
         title="Poll went back",
-        rule="A consumer polls an offset that is not above the highest one of its poll before, of the same partition.",
+        rule="A consumer polls an offset that is not above the highest offset of its previous poll of the partition.",
         evidence=RECV,
         sql=f"""WITH {_POLLS}
 SELECT DISTINCT r.cell, r.producer, r.incarnation, r.seq FROM recv r JOIN polls p
@@ -264,8 +264,8 @@ WHERE p.low <= p.before AND r."offset" <= p.before""",
         name="poll_skip",
         family="order",
         title="Poll left a gap",
-        rule="The final read has the record between the highest offset of one poll and the lowest of the next, of "
-        "one consumer. It may come later. Holes in the log are no gaps.",
+        rule="The final read has the record between the highest offset of one poll of a consumer and the lowest offset "
+        "of its next poll. The record may come later. Offsets without a record are no gaps.",
         evidence=RECV,
         sql=f"""WITH {_POLLS}
 SELECT DISTINCT l.cell, l.producer, l.incarnation, l.seq FROM log l JOIN polls p USING (cell, partition)
@@ -275,9 +275,9 @@ WHERE l."offset" > p.before AND l."offset" < p.low""",
         name="send_realtime_violation",
         family="order",
         title="Offset from the past",
-        rule="The record is acknowledged at an offset that is not above one that was acknowledged before the record "
-        "was handed to the client. Times count in whole steps of 10 ms, and those of two load hosts only as far as the "
-        "bounds of their clocks allow.",
+        rule="An equal or higher offset of the partition had been acknowledged before the record was handed to the "
+        "client. Times count in whole steps of 10 ms. Times of two load hosts are compared with the bounds of their "
+        "clocks.",
         sql="""WITH timed AS (SELECT s.*, coalesce(c.host, -1) AS host, c.error_us FROM send s
   LEFT JOIN clock_errors c USING (cell, producer) WHERE s.status = 0 AND s."offset" >= 0 AND s.sent_us >= 0)
 SELECT DISTINCT s.cell, s.producer, s.incarnation, s.seq FROM timed s

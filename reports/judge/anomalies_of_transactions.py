@@ -60,8 +60,9 @@ WHERE c.outcome = 1 AND a.polled_us < t.asked_us""",
         name="torn_txn",
         family="transactions",
         title="Transaction torn",
-        rule="A copy that is not committed, of a transaction of which other copies are or which the copier was told "
-        "is committed; or a committed one of a transaction which the copier was told is aborted.",
+        rule="A copy is not committed, although other copies of its transaction are, or although the copier was told "
+        "that the transaction is committed. Or a copy is committed, although the copier was told that its transaction "
+        "is aborted.",
         evidence=_COPIES,
         sql="""WITH fates AS (SELECT cell, copier, copier_incarnation, txn, max(outcome) AS best FROM copies
   WHERE txn >= 0 GROUP BY ALL)
@@ -75,8 +76,8 @@ WHERE (c.outcome <> 1 AND (f.best = 1 OR t.is_committed = 1)) OR (c.outcome = 1 
         family="transactions",
         title="Committed, yet passed over",
         rule="The copiers' topic holds a committed copy at or below the last offset that a read_committed reader got "
-        "of the partition, and the reader never got it there: it saw a part of the transaction, or nothing of it. Of a "
-        "reader that begins at the end of the log only what lies above its first offset counts.",
+        "from the partition, and the reader never got it there. So it saw only a part of the transaction, or nothing. "
+        "If a reader begins at the end of the log, only copies above its first offset count.",
         evidence=_COPIES,
         sql=f"""WITH {_AUDITORS}
 SELECT DISTINCT c.cell, c.producer, c.incarnation, c.seq FROM copies c JOIN auditors r USING (cell, partition)
@@ -124,14 +125,15 @@ EXCEPT SELECT cell, producer, incarnation, seq FROM send""",
         name="zombie_write",
         family="transactions",
         title="Fenced producer wrote",
-        rule="A batch is appended with a producer epoch below one that the partition had of that producer id before.",
+        rule="A batch is appended with a lower producer epoch than the partition had seen before from that producer "
+        "id.",
         evidence=JOURNAL,
     ),
     Anomaly(
         name="conservation",
         family="transactions",
         title="Sum not kept",
-        rule="A total that every transaction keeps is read with another value than at first.",
+        rule="Every transaction keeps a total, but a read shows another value of it than the first read.",
         evidence=HISTORY,
     ),
 )

@@ -10,7 +10,7 @@ Family = Literal["durability", "duplication", "order", "transactions", "replicat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """`sql` is empty for what strikes no single record, or needs the brokers' journals."""
+    """`sql` is empty if the anomaly concerns no single record, or needs the brokers' journals."""
 
     name: str
     family: Family
@@ -28,9 +28,10 @@ READER = "coalesce(reader, 0)"
 
 
 def readers_of(stream: str) -> str:
-    """A table expression: what each reader of `stream` can be asked about, from `first` to `last` of each partition.
+    """A table expression: the offsets of each partition that each reader of `stream` must have got, `first` to `last`.
 
-    `early_readers` (cell, reader, end_partition) begin at the log's start: all before their first offset is theirs too.
+    `early_readers` (cell, reader, end_partition) begin at the log's start. They must have got everything before their
+    first offset too.
     """
     return f"""(SELECT r.cell, r.reader, partition, IF(e.reader IS NULL, first, 0) AS first, last
   FROM (SELECT cell, {READER} AS reader, partition, min("offset") AS first, max("offset") AS last FROM {stream}
@@ -38,8 +39,8 @@ def readers_of(stream: str) -> str:
 
 
 def out_of_order(rows: str) -> str:
-    """A rule: records whose first offset comes after the first one of a record that the same producer sent later to the
-    same partition. `rows`: a stream, with a condition if not all of it counts."""
+    """A rule: records whose first offset comes after that of a record that the same producer sent later to the same
+    partition. `rows` is a stream, with a condition if only a part of it counts."""
     return f"""WITH firsts AS (SELECT cell, partition, producer, incarnation, seq, min("offset") AS first_offset
   FROM {rows} GROUP BY cell, partition, producer, incarnation, seq),
 running AS (SELECT *, max(seq) OVER (PARTITION BY cell, partition, producer, incarnation ORDER BY first_offset) AS top
@@ -48,7 +49,7 @@ SELECT DISTINCT cell, producer, incarnation, seq FROM running WHERE seq < top"""
 
 
 def delivered_again(stream: str, row: str) -> str:
-    """A rule: records at offsets that one reader of `stream` was given more than once. `row`: short name of a row."""
+    """A rule: records at offsets that one reader of `stream` got more than once. `row` is a short name of a row."""
     return f"""SELECT DISTINCT {row}.cell, {row}.producer, {row}.incarnation, {row}.seq FROM {stream} {row} JOIN (
   SELECT cell, {READER} AS reader, partition, "offset" FROM {stream} GROUP BY ALL HAVING count(*) > 1
 ) twice ON {row}.cell = twice.cell AND coalesce({row}.reader, 0) = twice.reader AND {row}.partition = twice.partition

@@ -1,7 +1,7 @@
-"""CPU of a cell's brokers in the measured window, and what their compilers and collectors took of it. Pure.
+"""CPU of a cell's brokers in the measured window, and the parts of their compilers and collectors. Pure.
 
 A JVM compiles hot code in bursts that depend on the age of the process and not on the configuration. So the CPU that is
-compared is the CPU without the compiler. The garbage collector stays in, because garbage comes with every record. Runs
+compared is the CPU without the compiler. The garbage collector stays in, because every record makes garbage. Runs
 older than these figures, and brokers without a compiler, have only the total. Shown by
 tests/reports/test_reports_broker_cpu.py.
 """
@@ -42,7 +42,7 @@ class BrokerCpu:
 
     @property
     def lasting_us(self) -> float:
-        """Without the compiler."""
+        """The CPU without the compiler."""
         return self.whole_us - (self.compiler_us or 0.0)
 
     @property

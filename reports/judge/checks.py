@@ -1,7 +1,7 @@
 """The result of one check, and the verdict that all checks of a cell give together. Pure.
 
-An observed violation is a fail, even if the figures of speed are in doubt. Inconclusive means that the run cannot say.
-"""
+An observed violation is a fail, even if the figures of speed are in doubt. Inconclusive means that the run does not
+show it."""
 
 from __future__ import annotations
 

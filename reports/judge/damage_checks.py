@@ -1,4 +1,4 @@
-"""What happened to the records: the damage that a cell may show, and the anomalies that it must not. Pure."""
+"""Checks of the records: the damage that a cell may show, and the anomalies that it must not show. Pure."""
 
 from __future__ import annotations
 

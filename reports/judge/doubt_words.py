@@ -1,4 +1,4 @@
-"""Sentences of doubts that other places tell in words of their own. Pure, and light: the command line imports it.
+"""Sentences of doubts that other places phrase differently. Pure, and light: the command line imports it.
 
 A terminal lists the problems of the run and the reasons of each cell. It leaves out the doubts that say the same.
 Shown by tests/reports/test_reports_reading.py.

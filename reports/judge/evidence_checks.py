@@ -1,6 +1,6 @@
-"""Whether a cell's evidence is whole: without it, damage can neither be seen nor ruled out. Pure.
+"""Whether a cell's evidence is complete. Without it, damage can neither be seen nor excluded. Pure.
 
-A check that is not passed is inconclusive and no fail: the run cannot say.
+A check that does not pass is inconclusive and not a fail, because the run does not show it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ EVIDENCE_CHECKS = {
     "cell finished": "the harness carried the cell out to its end",
     "run log readable": "the streams that the cell must have are there, and every file of them can be read",
     "final read complete": "every partition was read from its log's start to its end, after all faults were healed",
-    "enough records": f"at least {Criteria().records_min} records in the measured window, acknowledged ones, or with "
-    "acks=0 those that the final read found",
+    "enough records": f"at least {Criteria().records_min} records in the measured window were acknowledged, or with "
+    "acks=0 were found by the final read",
     "sends accepted": f"at least {Criteria().accepted_share_min:.0%} of the sends were acknowledged, or with acks=0 "
-    f"taken over by the client; {Criteria().accepted_share_min_chaos:.0%} in a scenario with faults",
-    "run log agrees with itself": "no stream says the opposite of another (below)",
-    "all partitions delivered": "a reader that begins at the log's start got something of every partition that it "
-    "reads and in which the final read finds something",
-    "load hosts held": "of a load on other hosts: each did its share to the end, kept its link and its schedule, has a "
-    "bound for its clock, and its run log was gathered",
-    "fault took effect": "of a scenario with faults: every fault that was applied is proved to have acted",
+    f"accepted by the client; {Criteria().accepted_share_min_chaos:.0%} in a scenario with faults",
+    "run log agrees with itself": "no stream contradicts another (below)",
+    "all partitions delivered": "a reader that begins at the log's start got records of every partition that it "
+    "reads and in which the final read finds records",
+    "load hosts held": "for a load on other hosts: each host did its share to the end, kept its link and its schedule, "
+    "has a bound for its clock, and its run log was gathered",
+    "fault took effect": "for a scenario with faults: every fault that was applied is proved to have acted",
 }
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
 READABLE = "run log readable"
 
 
 def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
-    """What every cell must show; of a cell with faults also that they acted."""
+    """The checks of every cell. A cell with faults must also show that the faults acted."""
     checks = [*_evidence(facts, criteria), _all_delivered(facts), *_load_hosts_held(facts)]
     return [*checks, _fault_proved(facts)] if facts.cell.kind is CellKind.CHAOS else checks
 
@@ -90,7 +90,7 @@ def _evidence(facts: CellFacts, criteria: Criteria) -> list[Check]:
 
 
 def _load_hosts_held(facts: CellFacts) -> list[Check]:
-    """Only of a cell whose load ran on load hosts."""
+    """The check of load hosts, only for a cell whose load ran on them."""
     hosts = facts.cell.record.outcome.load_hosts
     if not hosts:
         return []
@@ -111,7 +111,8 @@ def _all_delivered(facts: CellFacts) -> Check:
 
 
 def _accepted(facts: CellFacts, criteria: Criteria) -> Check:
-    """If the sends of a cell are refused or unanswered, it says nothing about speed or about promises kept."""
+    """If the sends of a cell are refused or unanswered, the cell shows nothing about speed, and no promise that was
+    kept."""
     counts = facts.counts
     is_acknowledged = facts.throughput_basis is Basis.ACKNOWLEDGED
     sent = counts.acked_total + counts.failed_total + counts.unknown_total

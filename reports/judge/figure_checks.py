@@ -1,4 +1,4 @@
-"""Whether a cell's figures of speed mean something, and whether they keep a scenario's limits. Pure.
+"""Whether a cell's figures of speed can be used, and whether they keep a scenario's limits. Pure.
 
 Thresholds are in runlog/quality/criteria.py.
 """
@@ -50,7 +50,7 @@ def _criteria(facts: CellFacts) -> list[Check]:
 
 
 def _figure(facts: CellFacts, figure: str) -> float | None:
-    """In seconds, or record-seconds. An outage that never began is one of no length."""
+    """The figure in seconds or record-seconds. An outage that never began has length 0."""
     if figure == "gap":
         return None if facts.gap_us is None else facts.gap_us / 1e6
     found = facts.recovery

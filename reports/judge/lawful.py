@@ -4,8 +4,8 @@
 - Unlawful: a promise was broken.
 - Impossible: the anomaly cannot exist in this configuration at all.
 
-Every rule is a table of cases, and the first case that holds counts. The verdict quotes `rule`.
-docs/reference/lawful.md is written from the same cases, so it cannot say less. Pure.
+Every rule is a table of cases. The first case whose condition is true counts. The verdict quotes `rule`.
+docs/reference/lawful.md is written from the same cases. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Of a configuration, with the words that complete "where ..." on the page."""
+    """A condition on a configuration. `text` completes "if ..." on the page."""
 
     text: str
     holds: Callable[[Configuration], bool]
@@ -57,7 +57,7 @@ NO_RETRIES = Condition("acks=0, or retries=0", lambda c: c.acks == "0" or c.retr
 ONE_IN_FLIGHT = Condition("max.in.flight.requests.per.connection=1", lambda c: c.max_in_flight <= 1)
 UNCLEAN = Condition("unclean.leader.election.enable=true", lambda c: c.unclean_election)
 FORGETFUL = Condition(
-    "a disk lost in this cell what was not fsynced, and flush.messages is not 1",
+    "a disk lost data in this cell that was not fsynced, and flush.messages is not 1",
     lambda c: c.lost_power and not c.flushes_each,
 )
 DELETED = Condition("somebody deleted records of the topic in this cell", lambda c: c.records_deleted)
@@ -72,7 +72,8 @@ def _case(condition: Condition, lawful: str, reason: str, source: str) -> Case:
 
 
 def _lawful_since(case: Case, reason: str) -> Case:
-    """Of something that follows from another damage: lawful where that is, for this reason. Other cases stay."""
+    """The rule of an anomaly that follows from another damage. It is lawful if that damage is, for this reason. Other
+    cases stay."""
     is_lawful = case.ruling.lawful == LAWFUL
     return replace(case, ruling=replace(case.ruling, reason=reason)) if is_lawful else case
 

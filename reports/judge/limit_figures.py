@@ -16,7 +16,7 @@ from reports.read.model import CORRECTED, END_TO_END, SCHEDULE_LAG, UNCORRECTED
 
 
 class Better(StrEnum):
-    """In which direction a figure is better: what others take from the host moves it in the other one."""
+    """The better direction of a figure. A disturbance of the host moves a figure in the worse direction."""
 
     LOW = "low"
     HIGH = "high"

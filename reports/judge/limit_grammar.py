@@ -73,7 +73,7 @@ class Limit:
         return self.aggregate not in (None, Aggregate.TOTAL)
 
     def holds(self, value: float, baseline: float | None = None) -> bool:
-        """Of a relative limit `baseline` is the figure of the baseline's cell."""
+        """Whether the value keeps the limit. For a relative limit, `baseline` is the figure of the baseline's cell."""
         assert (baseline is None) != self.is_relative, "a baseline belongs to a relative limit"
         return COMPARISONS[self.comparison](value, self.bound if baseline is None else self.bound * baseline)
 

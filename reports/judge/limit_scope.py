@@ -1,10 +1,9 @@
 """Which cells a limit is about. Pure, and the same before a run and after it.
 
-A limit without patterns is about every cell but the tries of a rate search and the ceilings of a sweep, which go too
-far on purpose. A capacity is of ceilings alone. A throughput that is held against the baseline is a capacity too, if
-the sweep has ceilings: at the common rate every configuration carries what was asked. Shown by
-tests/harness/test_harness_limits.py and tests/reports/test_reports_run_limits.py.
-"""
+A limit without patterns is about every cell, except the tries of a rate search and the ceilings of a sweep, which go
+too far on purpose. A capacity is about ceilings only. A throughput that is compared with the baseline is a capacity
+too, if the sweep has ceilings: at the common rate every configuration carries the same rate. Shown by
+tests/harness/test_harness_limits.py and tests/reports/test_reports_run_limits.py."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _held(text: str, item: Judged, judged: Sequence[Judged]) -> LimitRecord:
 
 
 def _outcome(limit: Limit, value: float | None, item: Judged, baseline: _Baseline | None) -> tuple[LimitOutcome, str]:
-    """With why it is undecided."""
+    """The outcome, and why it is undecided."""
     if why := why_inconclusive(item):
         return LimitOutcome.UNDECIDED, f"the cell is inconclusive: {why}"
     if value is None:

@@ -1,4 +1,4 @@
-"""What other processes on the host, or the cell's own warm-up, took from a cell's window. The rules are in
+"""The CPU that other processes, or the warm-up of the brokers, took from a cell's window. The rules are in
 runlog.quality."""
 
 from __future__ import annotations

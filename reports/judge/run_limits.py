@@ -134,7 +134,7 @@ def _figure_of(limit: Limit, cells: Sequence[Judged]) -> _Figure:
 
 
 def _range(item: Judged, figure: LimitFigure) -> tuple[float, float, float | None, str]:
-    """Where the figure of this cell may lie, the figure, and why it is not certain."""
+    """The range in which the figure of this cell may lie, the figure, and why it is not certain."""
     if why := why_inconclusive(item):
         return *_ENDLESS, None, f"the cell is inconclusive: {why}"
     value = figures_of_cell(item.facts).get(figure.name)

@@ -1,6 +1,6 @@
 """From the facts of a cell to pass, fail or inconclusive, with the reasons. Pure.
 
-What each check looks at is in `evidence_checks`, `damage_checks` and `figure_checks`. There is never a silent pass.
+The checks are in `evidence_checks`, `damage_checks` and `figure_checks`. There is never a silent pass.
 """
 
 from __future__ import annotations

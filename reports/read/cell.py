@@ -57,7 +57,7 @@ class Cell:
         return (start, end) if start is not None and end is not None and end > start else (0, 0)
 
     def span_us(self) -> tuple[int, int]:
-        """From the cell's start to its end, as far as known; at least the measured window."""
+        """The time from the cell's start to its end, as far as known. It is at least the measured window."""
         start, end = self.window_us()
         started, ended = self.record.outcome.started_us, self.record.outcome.ended_us
         first = start if started is None else started

@@ -1,4 +1,4 @@
-"""The two kinds of problem that a person can repair, and the exit codes of the analysis. Any other error is our bug."""
+"""The two kinds of problem that a user can repair, and the exit codes of the analysis. Any other error is our bug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that analysis, verdict and page exchange. No I/O, no Spark.
+"""The types of the values that analysis, verdict and page exchange. No I/O, no Spark.
 
 The harness imports it at its start, so it imports pandas (a third of a second) only where a frame is made.
 """
@@ -162,16 +162,16 @@ class SetComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Quantiles in microseconds; None where the sample does not carry the percentile, or it is a record that was never
-    acknowledged."""
+    """Quantiles in microseconds. A quantile is None if the sample is too small for it, or if it falls on a record that
+    was never acknowledged."""
 
     n: int = 0
-    unanswered: int = 0  # records of the sample that never were acknowledged: they rank above those n
+    unanswered: int = 0  # records that were never acknowledged: they count as slower than the n others
     quantiles: Mapping[str, float | None] = field(default_factory=dict)
     max_us: int | None = None
     mean_us: float | None = None
     p99_interval_us: tuple[float, float] | None = None  # 95 % block bootstrap
-    curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to what the sample carries
+    curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to the highest quantile that the sample allows
     negative: int = 0  # latencies below zero: the clocks disagree
 
     @property
@@ -209,7 +209,7 @@ class Basis(StrEnum):
     """What throughput counts."""
 
     ACKNOWLEDGED = "acknowledged"
-    IN_LOG = "found in the log"  # with acks=0, where nobody acknowledges
+    IN_LOG = "found in the log"  # with acks=0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +246,7 @@ class EpochRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRow:
-    """offset is -1 where the client was told none; acked_us is when it was told the outcome."""
+    """offset is -1 if the client was told none; acked_us is when the client was told the outcome."""
 
     partition: int
     offset: int
@@ -273,7 +273,7 @@ class RecvRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyRow:
-    """outcome of the transaction as the log has it: 1 committed, 0 aborted, -1 open to the end."""
+    """`outcome` of the transaction, from the log: 1 committed, 0 aborted, -1 never ended."""
 
     partition: int
     offset: int
@@ -299,7 +299,8 @@ class Story:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the events of a cell say of one anomaly that strikes no single record: how often, and the first cases."""
+    """An anomaly that concerns no single record, from the events of a cell: how often it happened, and the first
+    cases."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
@@ -307,21 +308,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """From the first fault on; detection and election from the fault that ended a process, if a later one did. None: it
-    did not happen, or nobody could see it."""
+    """Times count from the first fault. If a later fault ended a process, detection and election count from that one.
+    None: it did not happen, or it could not be seen."""
 
     fault: str
     fault_us: int
     process_fault: str = ""  # the later fault that ended or paused a process
     process_fault_us: int | None = None
-    detect_us: int | None = None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
+    detect_us: int | None = None  # until the cluster reacted: a broker was fenced, an ISR or an epoch changed
     elect_us: int | None = None  # until another leader led
-    first_ack_us: int | None = None  # until the first acknowledgement after the longest silence that the fault began
+    first_ack_us: int | None = None  # until the first acknowledgement after the longest gap that the fault caused
     recover_us: int | None = None  # until the rate of acknowledgements was back, for good
     has_stopped: bool = False  # acknowledgements paused for two buckets of time or longer
     has_fallen: bool = False  # the rate over a second fell below the service level
-    area_record_seconds: float | None = None  # records not acknowledged in time, over the time that they were not
-    service_level_records_per_s: float | None = None  # what counts as back
+    area_record_seconds: float | None = None  # missing acknowledgements, times how long they were missing
+    service_level_records_per_s: float | None = None  # at this rate the service counts as recovered
 
 
 def _no_rows() -> pd.DataFrame:
@@ -355,22 +356,22 @@ class CellFacts:
     findings: Mapping[str, Finding] = field(default_factory=dict)
     recovery: Recovery | None = None
     missing_streams: tuple[str, ...] = ()
-    missing_beside: tuple[str, ...] = ()  # evidence that no record's fate rests on
-    contradictions: tuple[str, ...] = ()  # what the run log says against itself
-    unseen: int = 0  # acknowledged, and not in what was read of a log that was not read to its end
+    missing_beside: tuple[str, ...] = ()  # missing evidence that is not needed for the fate of any record
+    contradictions: tuple[str, ...] = ()  # statements of the run log that contradict each other
+    unseen: int = 0  # acknowledged records that are not in the part of the log that was read
     slots: pd.DataFrame = field(default_factory=_no_rows)
     slot_us: int = 100_000
 
     @property
     def lost(self) -> int | None:
-        """None where a log that was not read to its end cannot tell."""
+        """The number of lost records. None if the log was not read to its end."""
         return self.set_count("lost") if self.cell.is_read_to_end else None
 
     def set_count(self, kind: str) -> int:
         return self.observed[kind].count if kind in self.observed else 0
 
     def anomaly_count(self, name: str) -> int:
-        """Of any anomaly: identities where it strikes records, else cases."""
+        """The count of any anomaly: of identities if it concerns records, otherwise of cases."""
         if name in self.findings:
             return self.findings[name].count
         return self.set_count(name)

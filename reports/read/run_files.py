@@ -1,8 +1,7 @@
 """Reads the JSON files of a run directory as records: manifest, cells, lines. Tolerates what a killed run leaves.
 
-Spark reads Parquet (`tables.py`). Whatever is odd becomes a note or a problem, never a guess. A note changes nothing. A
-problem says that evidence is missing, and the cell or run that it concerns is no pass.
-"""
+Spark reads Parquet (`tables.py`). Everything unusual becomes a note or a problem. Nothing is guessed. A note changes
+nothing. A problem says that evidence is missing, and the cell or run that it concerns is no pass."""
 
 from __future__ import annotations
 
@@ -85,7 +84,7 @@ def _is_cell_id(name: object) -> bool:
 
 
 def _is_listing(record: RunRecord) -> bool:
-    """Whether this run's cells list their files. Older ones do not, and then nobody can tell what they have lost."""
+    """Whether this run's cells list their files. Older ones do not, so a missing file cannot be noticed."""
     return record.schema_version is not None and record.schema_version >= INVENTORY_SINCE
 
 

@@ -19,7 +19,7 @@ from reports.read.spark_needs import addresses_of
 
 # A standalone master is asked three times, 20 s each; a JVM on a busy host took 30 s before that.
 SERVER_TIMEOUT_S: Final = 120.0
-# Without a server nobody else can be dead, and what is slow is this host: with six processes for each core a whole
+# Without a server only this host can be slow: with six processes for each core a whole
 # analysis took four minutes. Only a start that never ends takes longer than this.
 LOCAL_TIMEOUT_S: Final = 300.0
 LOCAL_SCHEME: Final = "local"

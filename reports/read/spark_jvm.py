@@ -1,7 +1,7 @@
-"""The JVM that pyspark starts for this process, and how it ends: within a bound, whatever it does.
+"""The JVM that pyspark starts for this process, and how it ends within a bound.
 
-pyspark itself never waits for its JVM. The JVM ends when the pipe to it ends, if it gets so far: one that is stuck or
-frozen stays. It also holds the stdout and stderr of this process, so whoever reads these to their end waits with it.
+pyspark itself never waits for its JVM. The JVM should end when the pipe to it ends, but a JVM that is stuck or
+frozen stays. It also holds the stdout and stderr of this process, so a program that reads these to their end waits too.
 Only a process that this process started is ever ended. Shown by tests/reports/test_reports_ending.py.
 """
 

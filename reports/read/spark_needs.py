@@ -111,7 +111,7 @@ def require_java() -> str:
 
 
 def addresses_of(master: str) -> list[tuple[str, int]]:
-    """Where the servers of a master listen; [] when Spark runs here or somebody else knows where (yarn, k8s)."""
+    """The addresses of a master's servers; [] if Spark runs here or a resource manager knows them (yarn, k8s)."""
     if is_connect(master):
         place = master.removeprefix(CONNECT_SCHEME).partition("/")[0]
         return [_address(master, place, CONNECT_PORT)]
@@ -129,7 +129,7 @@ def _address(master: str, place: str, default_port: int) -> tuple[str, int]:
 
 
 def require_server(master: str) -> None:
-    """One of the named servers accepts a connection. Spark itself would try for minutes without a word."""
+    """One of the named servers accepts a connection. Spark itself would try for minutes and print nothing."""
     places = addresses_of(master)
     problems = [problem for place in places if (problem := _connection_problem(*place))]
     if places and len(problems) == len(places):

@@ -1,1 +1,1 @@
-"""Writes what was computed: the page, CSV, JSON, JUnit and Markdown, with the charts, sentences and templates."""
+"""Writes the computed figures: the page, CSV, JSON, JUnit and Markdown, with the charts, sentences and templates."""

@@ -1,6 +1,6 @@
 """Vega-Lite specifications, made once with Altair and shared by all cells; colours come from the page's theme.
 
-A specification names its data sets; the page gives each cell's own. Widths are set in the browser.
+A specification names its data sets, and the page fills them for each cell. Widths are set in the browser.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def specifications(
 
 @cache
 def _same_for_all_runs() -> Mapping[str, Json]:
-    """Made once in a process: Altair takes 0.4 s for them."""
+    """The specifications that do not depend on the run. They are made once, because Altair takes 0.4 s for them."""
     charts = {
         "time": _time(LATENCIES),
         "time_end_to_end": _time(LATENCIES_UNACKNOWLEDGED),
@@ -174,7 +174,7 @@ def _brokers() -> Chart:
 
 
 def _curve() -> Chart:
-    """Percentile curve: the horizontal axis is 1 / (1 - q), logarithmic, so that each further nine has its room."""
+    """Percentile curve. The horizontal axis is 1 / (1 - q), logarithmic: p90, p99 and p99.9 are equally far apart."""
     labels = "datum.value < 1.5 ? '0 %' : format(100 - 100 / datum.value, '~r') + ' %'"
     return (
         alt.Chart(alt.NamedData("curve"))
@@ -198,7 +198,7 @@ def _curve() -> Chart:
 
 
 def _price(rate: str, *, from_nought: bool) -> Chart:
-    """`rate`: the title of what is carried. Paced cells all carry nearly the same: their axis begins near them."""
+    """`rate` is the title of the rate axis. If all cells carry nearly the same rate, the axis begins near it."""
     tooltips = [
         "title:N", "settings:N", "safety:N", alt.Tooltip("rate:Q", title=rate, format=",.0f"),
         alt.Tooltip("p99:Q", format=",.2f"), "basis:N",
@@ -214,7 +214,7 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
         alt.Chart(alt.NamedData("price"))
         .mark_point(size=90, filled=True)
         .encode(
-            # No padding: where capacities differ tenfold, it began the axis with rates below nought.
+            # Without padding: if capacities differ tenfold, padding would begin the axis below zero.
             x=alt.X("rate:Q", title=rate, scale=alt.Scale(zero=from_nought, nice=True), axis=alt.Axis(tickCount=7)),
             y=alt.Y(
                 "p99:Q",
@@ -245,8 +245,9 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
 
 
 def _sweep(field: str, title: str, limit: float) -> Chart:
-    """One knob's effect on one figure: baseline and the cells that differ from it in that knob alone. A point for each
-    repetition shows the scatter. An interval from inside a cell would be taken for it, so there is none."""
+    """One setting's effect on one figure: the baseline, and the cells that differ from it only in that setting. A point
+    for each repetition shows the scatter. There is no interval from inside a cell, because readers would take it for
+    the scatter."""
     y = alt.Y(
         f"{field}:Q",
         title=title,

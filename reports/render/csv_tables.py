@@ -81,7 +81,7 @@ def _values(row: Any) -> list[object]:
 
 
 def _cell_table(cells: Sequence[CellFigures]) -> Table:
-    """With a column for each setting that any of the cells has: a table that can be grouped without another file."""
+    """The table of cells. It has a column for each setting of any cell, so it can be grouped without another file."""
     settings = sorted({name for cell in cells for name in cell.plan.all_settings})
     rows = [[*_cell_row(cell), *(cell.plan.all_settings.get(name) for name in settings)] for cell in cells]
     return [*_CELLS, *(f"{SETTING_PREFIX}{name}" for name in settings)], rows

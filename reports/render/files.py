@@ -20,7 +20,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def write_record(path: Path, record: object) -> None:
-    """As JSON. ValueError for a number that JSON does not have."""
+    """Writes a record as JSON. ValueError for a number that JSON does not have."""
     replace_text(path, json.dumps(to_json(record), indent=1, allow_nan=False) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""junit.xml: one test suite a cell, one case an invariant or a limit, named for a person who reads a CI page."""
+"""junit.xml: one test suite for each cell, one case for each invariant or limit, with names that people can read."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ def _head() -> Iterator[str]:
     yield from (
         "# Anomalies, and what is lawful",
         "",
-        "An anomaly is something that must not happen to a record without an account of it. This page gives each one",
-        "its exact rule, and says for which configuration it is lawful. Written by",
+        "An anomaly is an event that a correct system without faults does not show, for example a lost record. This",
+        "page has the exact rule of each anomaly, and says for which configuration it is lawful. It is written by",
         "`python -m reports.render.lawful_page > docs/reference/lawful.md` from the rules that the verdict applies.",
         "",
-        "- **lawful**: the protocol permits it, a fault may cause it.",
-        "- **unlawful**: a promise was broken; the verdict is fail.",
-        "- **impossible**: it cannot be said of this configuration. A run that shows it contradicts this table, and",
+        "- **lawful**: the protocol permits it, and a fault may cause it.",
+        "- **unlawful**: a promise was broken. The verdict is fail.",
+        "- **impossible**: it cannot happen in this configuration. A run that shows it contradicts this table, and",
         "  fails.",
         "",
-        "Six typical configurations, where nothing else happens in the cell:",
+        "The table has six typical configurations. Nothing else happens in their cells:",
         "",
         "| anomaly | " + " | ".join(item.text() for item in TYPICAL) + " |",
         "|---|" + "---|" * len(TYPICAL),
@@ -46,30 +46,33 @@ def _head() -> Iterator[str]:
 
 
 def _verdict() -> Iterator[str]:
-    """What stands between an anomaly and the verdict of its cell."""
+    """How an anomaly decides about the verdict of its cell."""
     seconds = Criteria().steady_window_us_min // 1_000_000
-    yield from ("", "## When a cell can be judged", "", "Each of these must hold. Else the cell is inconclusive:", "")
+    yield from ("", "## When a cell can be judged", "", "If one of these is not true, the cell is inconclusive:", "")
     yield from (f"- **{name}**: {text}." for name, text in EVIDENCE_CHECKS.items())
     yield from (
         "",
-        "A run log contradicts itself where one of these holds:",
+        "A run log contradicts itself if one of these is true:",
         "",
         *(f"- {text}" for text in CONTRADICTIONS),
     )
     yield from (
         "",
-        "An anomaly that is seen and not lawful is a fail, whatever else is in doubt. There are these exceptions:",
+        "If an anomaly is seen and is not lawful, the cell fails, also if other facts are in doubt. The exceptions:",
         "",
         f"- {_names(PREDICTED_KINDS)} are judged by what the cell expects (`expect`): none, exactly the predicted "
         "ones, or any number.",
-        f"- {_names(name for name in JUDGED_ELSEWHERE if name not in PREDICTED_KINDS)} are told and change no verdict "
-        "by themselves.",
-        f"- {_names(NEEDS_WHOLE_STREAMS)} make the cell inconclusive instead of a fail where one of the checks above "
-        "does not hold: what is missing from a stream with holes may have been there.",
-        "- A cell without faults is also held against its load: it must have acknowledged something in the window, "
-        "the generator must have kept up, and, in a window of "
-        f"{seconds} s or longer, the rate must be steady (`runlog/quality/criteria.py` has the limits with their "
-        "reasons).",
+        f"- {_names(name for name in JUDGED_ELSEWHERE if name not in PREDICTED_KINDS)} are reported and change no "
+        "verdict by themselves.",
+        f"- {_names(NEEDS_WHOLE_STREAMS)} make the cell inconclusive, and not a fail, if one of the checks above "
+        "is not true. A record that is missing from an incomplete stream may have been there.",
+        "",
+        "A cell without faults must also carry its load (`runlog/quality/criteria.py` has the limits with their "
+        "reasons):",
+        "",
+        "- It acknowledged records in the window.",
+        "- The generator kept up.",
+        f"- In a window of {seconds} s or longer, the rate is steady.",
     )
 
 
@@ -88,10 +91,10 @@ def _anomalies() -> Iterator[str]:
         yield ""
         cases = RULES[anomaly.name]
         if len(cases) > 1:
-            yield from ("The first that holds counts:", "")
+            yield from ("The first condition that is true counts:", "")
         for case in cases:
             ruling = case.ruling
-            where = f", where {case.condition.text}" if case.condition is not ALWAYS else ""
+            where = f", if {case.condition.text}" if case.condition is not ALWAYS else ""
             otherwise = ", otherwise" if case.condition is ALWAYS and len(cases) > 1 else ""
             yield f"- **{ruling.lawful}**{where}{otherwise}: {ruling.reason}. Source: {ruling.source}."
 

@@ -1,4 +1,4 @@
-"""summary.md: the verdict, what to doubt, what to run and the table of cells as Markdown, for job summaries.
+"""summary.md: the verdict, the doubts, the recommendation and the table of cells as Markdown, for job summaries.
 
 A blank line stands before each list, table and block: without it a table does not render. Shown by
 tests/reports/test_reports_reading.py.
@@ -71,7 +71,8 @@ def _limits(limits: tuple[LimitTally, ...]) -> list[Block]:
 
 
 def _run_limits(limits: tuple[RunLimit, ...]) -> list[Block]:
-    """Those of the run that are broken or undecided, each with its reason; those of cells stand with their cells."""
+    """Limits of the run that are broken or undecided, each with its reason. Limits of cells are shown with the
+    cells."""
     told = [f"{one.subject}: {one.check.allowed or one.check.reason}" for one in limits if _is_worth_telling(one)]
     return [_list(told)] if told else []
 

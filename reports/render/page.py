@@ -37,7 +37,7 @@ def write_page(figures: Figures, into: Path) -> Path:
 
 @cache
 def environment() -> Environment:
-    """With its templates, which take 0.2 s to compile."""
+    """Jinja's environment with the templates, which take 0.2 s to compile."""
     made = Environment(
         loader=PackageLoader("reports.render", "templates"),
         autoescape=True,

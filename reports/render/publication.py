@@ -3,7 +3,7 @@
 Each analysis has an id, and its files carry it. It owns the directory by `flock`, which ends with the process. The
 steps are:
 
-1. Move the results that are there to `results.before/`. So nobody takes them for results of this analysis.
+1. Move the results that are there to `results.before/`. So they are not taken for results of this analysis.
 2. Write the new files into `.analysis-<id>/` and sync them.
 3. Rename whole and synced files to the names that people and CI systems read, the directory `results/` last.
 
@@ -140,7 +140,7 @@ class Publication:
 
 
 def _remove(path: Path) -> None:
-    """Whatever stands at this name, and nothing that a link points at."""
+    """Removes a file, directory or link of this name. The target of a link is not touched."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

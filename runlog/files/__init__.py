@@ -1,1 +1,2 @@
-"""A run directory as files: where they lie, how they are written in one step, how those of strangers are read."""
+"""A run directory as files: their paths, how they are written in one step, and how files from somebody else are
+read."""

@@ -1,4 +1,4 @@
-"""What a value should have been, in our words instead of pydantic's. Pure.
+"""The expected value, in our words instead of pydantic's. Pure.
 
 An error of pydantic is a mapping with `type`, `msg`, `ctx` and `input`. Shown by tests/runlog/test_runlog_expected.py.
 """
@@ -35,7 +35,7 @@ _CHOICES: Final = {"literal_error": "expected", "enum": "expected", "union_tag_i
 
 
 def expectation(detail: Mapping[str, Any]) -> str:
-    """With the nearest of a few choices. Sentences of our own validators stay as they are."""
+    """What was expected, with the nearest choice. Sentences of our own validators are not changed."""
     context = detail.get("ctx") or {}
     words = _WORDS.get(str(detail["type"]))
     if words is None:

@@ -1,4 +1,4 @@
-"""The name that somebody probably meant who wrote another one. Pure. Shown by tests/runlog/test_runlog_nearest.py."""
+"""The known name that is nearest to a wrong one. Pure. Shown by tests/runlog/test_runlog_nearest.py."""
 
 from __future__ import annotations
 

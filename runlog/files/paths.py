@@ -1,4 +1,4 @@
-"""Where things lie in a run directory."""
+"""The paths in a run directory."""
 
 from __future__ import annotations
 

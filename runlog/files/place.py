@@ -1,4 +1,4 @@
-"""Where a process lives: host, boot and PID namespace. Anywhere else its pid means nothing.
+"""Where a process lives: host, boot and PID namespace. In any other place its pid has no meaning.
 
 A state directory may be shared: by containers with their own namespaces, by hosts, and by one host before and after a
 restart. Shown by tests/chaos/test_chaos_lease.py.

@@ -1,10 +1,14 @@
 """Removes secrets from everything that is written or shown: settings, documents, command lines, URLs, prose. Pure.
 
-There are two nets, one behind the other. By form: the name of a setting, and what a secret looks like in a text (user
-and password of a URL, `password="..."`, a private key). By value: a `Redactor` knows the secrets that this process was
-given, and removes them wherever they appear, in any sentence of a library. Shown by
-tests/runlog/test_runlog_redaction.py, and tests/harness/test_harness_secrets.py plants a secret in every place that
-takes one.
+There are two methods, and both are used:
+
+- By form: the name of a setting, or the look of a secret in a text (user and password of a URL, `password="..."`, a
+  private key).
+- By value: a `Redactor` knows the secrets that this process was given. It removes them wherever they appear, also in
+  error messages of libraries.
+
+Shown by tests/runlog/test_runlog_redaction.py. tests/harness/test_harness_secrets.py plants a secret in every place
+that takes one.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from urllib.parse import quote, unquote
 HIDDEN: Final = "(not shown)"
 # Shorter values are hidden only by form. By value, the secret "1" would remove every 1 from every figure.
 VALUE_CHARACTERS_MIN: Final = 4
-DOCUMENT_DEPTH_MAX: Final = 100  # deeper than any document that our readers let in
+DOCUMENT_DEPTH_MAX: Final = 100  # our readers accept only documents that are less deep
 
 _WORDS: Final = (
     r"password|passwd|passphrase|passcode|secret|token|jaas|credential|api[._-]?key|access[._-]?key|private[._-]?key|"
@@ -34,14 +38,14 @@ _HARMLESS_NAME: Final = re.compile(
     r"key\.length|keyfactory\.algorithm|cipher\.algorithm)$",
     re.IGNORECASE,
 )
-# Possessive, bounded and anchored at the beginning of a name, so that a text of a megabyte costs one pass and not its
-# square.
+# Possessive, bounded and anchored at the beginning of a name. So the time is linear in the length of the text, and not
+# quadratic.
 _QUOTED: Final = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'"
 _NAME: Final = r"(?<![\w.\-])([\w.\-]++)"
 _SHOWN: Final = r"(?!\(not shown)"
 _JAAS_SETTING: Final = re.compile(rf"{_NAME}(\s*+=\s*+){_SHOWN}({_QUOTED}|[^;\n]*+;?)")
 _ASSIGNED: Final = re.compile(rf"{_NAME}(['\"]?\s*+=\s*+){_SHOWN}({_QUOTED}|[^\s,;&'\"]++)")
-# After a colon only a quoted value. `properties.ssl.key.password: expected a text` is a message, and no secret.
+# After a colon, only a quoted value is a secret. `properties.ssl.key.password: expected a text` is a message.
 _SAID: Final = re.compile(rf"{_NAME}(['\"]?\s*+:\s*+)({_QUOTED})")
 _SAID_BARE: Final = re.compile(rf"{_NAME}(['\"]?\s*+:\s*+){_SHOWN}({_QUOTED}|[^\s,;&'\"}}\]]++)")
 # Up to the last @ before a blank or a quote. Passwords that contain @ or / are wrong in a URL, but common.
@@ -72,7 +76,7 @@ def hidden_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def hidden_text(text: str) -> str:
-    """Prose, a line of a log, a URL: without what has the form of a secret."""
+    """A text, a line of a log or a URL, without everything that has the form of a secret."""
     if "PRIVATE KEY-----" in text:
         text = _PRIVATE_KEY.sub(HIDDEN, text)
     if "://" in text:
@@ -139,7 +143,7 @@ def hidden_document(value: Any, name: str = "", depth: int = 0) -> Any:
 
 
 def has_hidden(value: Any) -> bool:
-    """Whether something was removed from the document, so that it cannot be run as it stands."""
+    """Whether something was removed from the document. Then it cannot be run without changes."""
     if isinstance(value, Mapping):
         return any(has_hidden(item) for item in value.values())
     if isinstance(value, list | tuple):
@@ -151,7 +155,7 @@ def has_hidden(value: Any) -> bool:
 
 
 def secrets_in(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
-    """Every secret that the document holds, as its form tells."""
+    """Every secret in the document, found by its form."""
     if depth > DOCUMENT_DEPTH_MAX:
         return
     if isinstance(value, Mapping):
@@ -226,14 +230,14 @@ class Redactor:
 
     @property
     def encoded(self) -> tuple[bytes, ...]:
-        """What a file is searched for."""
+        """The secrets as bytes, to search in files."""
         return tuple(secret.encode("utf-8", "surrogatepass") for secret in self._secrets)
 
     def text(self, text: str) -> str:
         return hidden_text(self.values_out(text))
 
     def values_out(self, text: str) -> str:
-        """Only by value: for a file whose form we must not change."""
+        """Removes secrets only by value. For a file whose form must not change."""
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
@@ -253,7 +257,7 @@ class Redactor:
         return [self.values_out(word) for word in hidden_arguments(words)]
 
     def exception(self, error: BaseException) -> None:
-        """Removes secrets from the error and from its causes, in place. So whoever shows the error shows no secret."""
+        """Removes secrets from the error and from its causes, in place. So the error can be shown."""
         seen: set[int] = set()
         waiting: list[BaseException | None] = [error]
         while waiting:

@@ -1,9 +1,10 @@
 """A place for files that several hosts reach: a shared directory (`file:///mnt/runs`) or a bucket (`s3://bucket/runs`).
 
-Files are put whole and read in pieces, under names that are checked. A bucket needs the extra `store` (s3fs). Its
-credentials and its endpoint are found by the library, where the AWS tools find them too: in the environment or in
-~/.aws. They are never ours, so no file, command line or log of ours can hold them.
-Knows nothing of runs. Shown by tests/runlog/test_runlog_store.py and tests/runlog/test_runlog_store_s3.py.
+Files are put whole and read in pieces, under names that are checked. A bucket needs the extra `store` (s3fs). That
+library finds credentials and endpoint where the AWS tools find them: in the environment or in ~/.aws. The harness never
+has them, so they cannot be in its files, command lines or logs.
+
+This module knows nothing of runs. Shown by tests/runlog/test_runlog_store.py and tests/runlog/test_runlog_store_s3.py.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from runlog.files.documents import sync_directory
 
-NAMES_MAX: Final = 200_000  # below one prefix: some cells, each with 20,000 files of each of its load hosts
+NAMES_MAX: Final = 200_000  # below one prefix; a cell has up to 20,000 files of each of its load hosts
 DEPTH_MAX: Final = 16
 PIECE_BYTES: Final = 8 * 1024 * 1024
 TRIES: Final = 5  # of one request to a bucket, with growing pauses
@@ -30,7 +31,7 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 class StoreError(OSError):
-    """The store cannot be used, or did not do what was asked. The message is for the user and holds no secret."""
+    """The store cannot be used, or a request failed. The message is for the user and contains no secret."""
 
 
 class Store(Protocol):
@@ -40,25 +41,26 @@ class Store(Protocol):
     def url(self) -> str: ...
 
     def put_bytes(self, name: str, data: bytes) -> None:
-        """The old content or the new one is seen, nothing between."""
+        """A reader sees the old content or the new content, never a part."""
 
     def put_file(self, name: str, path: Path) -> None: ...
 
     def read(self, name: str, offset: int, length: int) -> bytes:
-        """Fewer bytes at the end of the file. FileNotFoundError if it is not there."""
+        """Returns fewer bytes at the end of the file. FileNotFoundError if it is not there."""
 
     def names(self, prefix: str) -> list[str]:
-        """Of all files below it, sorted. StoreError for more than NAMES_MAX."""
+        """Names of all files below the prefix, sorted. StoreError for more than NAMES_MAX."""
 
     def places(self, prefix: str) -> list[str]:
-        """What has files below it, directly under the prefix: names without the prefix, sorted. As `names` else."""
+        """Directories directly under the prefix that have files: names without the prefix, sorted. Bounds as in
+        `names`."""
 
     def remove(self, name: str) -> None:
         """No error if it is not there."""
 
 
 def open_store(url: str) -> Store:
-    """StoreError says what is wrong with the URL, or what is missing. A bucket is not asked for anything yet."""
+    """StoreError says what is wrong with the URL, or what is missing. No request is sent to a bucket yet."""
     parts = urlsplit(url)
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise StoreError(
@@ -120,8 +122,8 @@ def _root_of(url: str, netloc: str, path: str) -> Path:
 
 
 class DirectoryStore:
-    """On a shared file system. Modes follow the umask, because other hosts may have other users. What is there was
-    on disk before its name."""
+    """A store on a shared file system. Modes follow the umask, because other hosts may have other users. The content of
+    a file is on disk before its name appears."""
 
     def __init__(self, url: str, root: Path) -> None:
         self._url, self._root = url.rstrip("/"), root
@@ -172,7 +174,7 @@ class DirectoryStore:
             raise self._error(name, error) from error
 
     def names(self, prefix: str) -> list[str]:
-        """What another host is just writing (a name that begins with a dot), and links, are left out."""
+        """Leaves out links, and files that another host is writing now (their names begin with a dot)."""
         found: list[str] = []
         top = self._root / check_name(prefix) if prefix else self._root
         for directory, inner, files in os.walk(top, followlinks=False):
@@ -228,7 +230,7 @@ class DirectoryStore:
 
 
 class BucketStore:
-    """In a bucket of any server that speaks Amazon's S3 protocol. A put is seen whole or not at all."""
+    """A store in a bucket of any server that speaks Amazon's S3 protocol. A reader sees a whole file or none."""
 
     def __init__(self, bucket: str, prefix: str) -> None:
         self._root = f"{bucket}/{prefix}".rstrip("/")
@@ -238,7 +240,7 @@ class BucketStore:
             raise StoreError(
                 "a bucket needs the package s3fs: pip install 'kafka-harness[store]' here and on each load host"
             ) from error
-        # Nothing of what other hosts put may be hidden by a list that was asked for before.
+        # A cached list could hide files that other hosts put later.
         self._files: Any = s3fs.S3FileSystem(
             anon=False, use_listings_cache=False, skip_instance_cache=True,
             config_kwargs={
@@ -309,8 +311,8 @@ class BucketStore:
         return f"{self._root}/{check_name(name)}"
 
     def _ask(self, name: str, do: Callable[[], Any], *, may_be_absent: bool = False) -> Any:
-        """Whatever the library raises, as one kind of error. Its texts name the request, never the secret key. A bucket
-        that is not there is a FileNotFoundError too, which is nothing else than an error for who puts."""
+        """Turns every error of the library into a StoreError. Its texts name the request, never the secret key. If the
+        bucket is missing, the library raises FileNotFoundError. For a put this is an error like any other."""
         try:
             return do()
         except Exception as error:  # botocore's errors have no common ancestor with those of aiohttp

@@ -1,4 +1,4 @@
-"""How a run lies in a store (store.py): which name each file has there, and the lists with their checksums.
+"""The layout of a run in a store (store.py): the names of its files, and the lists with their checksums.
 
     RUN/store.json                        the token by which a load host knows that it sees the store of its master
     RUN/manifest.json                     as in the run directory
@@ -90,7 +90,7 @@ def read_document(store: Store, name: str) -> dict[str, Any]:
 
 
 def read_list(store: Store, name: str) -> StoredList | None:
-    """None if there is no list. StoreError for what is none: who writes into the store is not trusted with paths."""
+    """The list, or None if there is none. StoreError if it is not valid: paths from the store are not trusted."""
     try:
         document = read_document(store, name)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A run directory, or a text, that somebody else made: what is not read, and how its words are made harmless.
+"""A run directory, or a text, from somebody else: what is not read, and how texts are made harmless.
 
 A run directory is a tree of regular files. A link in it could make a report read or overwrite a file of the user. A
 FIFO would block it for ever. A text of gigabytes would fill the memory. All of that is refused before the first byte is
@@ -69,7 +69,8 @@ def clean_text(text: str) -> str:
 
 
 def clean_document(value: Any, depth: int = 0) -> Any:
-    """Cleans every text of a JSON document, keys too. What is nested deeper than any document of ours is cut off."""
+    """Cleans every text of a JSON document, keys too. Parts that are nested deeper than in any of our documents are cut
+    off."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):

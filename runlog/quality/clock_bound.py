@@ -6,7 +6,7 @@ offset = its clock - ours:
 
     host_sent - received  <=  offset  <=  host_received - sent
 
-This holds whatever the two ways took: an asymmetric link moves the true offset inside the interval, never out of it.
+This is true for all travel times: an asymmetric link moves the true offset inside the interval, never out of it.
 The interval is as wide as the round trip without the time at the other host.
 
 **Between round trips.** The offset moves, because no two crystals have the same rate. Two intervals at different times
@@ -16,7 +16,7 @@ away. The bound at a moment is the intersection of all of them. So the shortest 
 needs to be thrown away: that is what a minimum filter does, but here it is a proof.
 
 If the intersection is empty, an assumption was broken: the clock stepped, or a host was suspended. Then there is no
-bound, and this is said. Shown by tests/runlog/test_runlog_clock_bound.py.
+bound, and the result says so. Shown by tests/runlog/test_runlog_clock_bound.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetBound:
-    """At one moment, in ns: the true offset is within `error_ns` of `offset_ns`."""
+    """The bound at one moment, in ns: the true offset is within `error_ns` of `offset_ns`."""
 
     offset_ns: float
     error_ns: float
@@ -55,7 +55,7 @@ class ClockBoundError(ValueError):
 
 
 class ClockBound:
-    """From the round trips to one host. ClockBoundError without any, or if they contradict each other."""
+    """The bound from the round trips to one host. ClockBoundError without any, or if they contradict each other."""
 
     def __init__(self, samples: Sequence[ClockSample], *, wander_ppm: float = WANDER_PPM) -> None:
         if not samples:
@@ -153,7 +153,7 @@ class ClockBound:
 
 
 def no_bound(problem: str) -> ClockRecord:
-    """For a host whose clock cannot be held against ours."""
+    """The record of a host whose clock cannot be compared with ours."""
     return ClockRecord(offset_us=0.0, error_us=0.0, samples=0, round_trip_us_min=0.0, problem=problem)
 
 

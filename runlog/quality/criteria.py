@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    # Below this many records in the measured window a rate or a quantile says nothing.
+    # With fewer records in the measured window, a rate or a quantile is not used.
     records_min: int = 100
     # Below this share of sends that are accepted a cell without faults tells of refusals, and not of the load.
     accepted_share_min: float = 0.5

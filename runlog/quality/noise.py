@@ -1,4 +1,4 @@
-"""Was the host taken from a cell while it was measured? Stolen and foreign CPU in the measured window. Pure.
+"""Whether other programs disturbed a cell: stolen and foreign CPU in the measured window. Pure.
 
 Pressure stall is recorded and shown, but does not judge: on a small host the measured processes cause it themselves.
 """
@@ -35,7 +35,7 @@ def host_values(samples: Iterable[StatsSample], window_us: tuple[int, int] | Non
 
 
 def others_share(samples: Iterable[StatsSample], window_us: tuple[int, int]) -> float:
-    """Of all cores in the window: other programs and other guests of the machine. 0 if nothing was recorded."""
+    """The share of all cores in the window that other programs and guests took. 0 if nothing was recorded."""
     found = means(samples, window_us)
     return found.get(FOREIGN_SHARE, 0.0) + found.get(STEAL_SHARE, 0.0)
 

@@ -1,4 +1,4 @@
-"""Was the rate of a cell the same all along, and was it that of the window alone? Pure."""
+"""Whether the rate of a cell was steady, and whether it began with a backlog. Pure."""
 
 from __future__ import annotations
 

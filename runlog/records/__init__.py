@@ -1,4 +1,4 @@
-"""What stands in a run directory, as types: one frozen dataclass for each JSON document and each kind of line.
+"""The content of a run directory as types: one frozen dataclass for each JSON document and each kind of line.
 
 A writer makes such a record and calls `codec.to_json`. A reader calls `codec.from_document` or `lines.read_lines`. A
 misspelt field then fails mypy. Only `lines`, `documents` and `results` open files. No module here judges.

@@ -1,4 +1,4 @@
-"""cell.json: what a cell was to be, and what became of it."""
+"""cell.json: the plan of a cell, and its outcome."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class CellKind(StrEnum):
 
 
 class CellStatus(StrEnum):
-    UNKNOWN = "unknown"  # cell.json does not tell
+    UNKNOWN = "unknown"  # cell.json does not say it
     DONE = "done"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
-    ABSENT = "absent"  # planned, and left no directory: the reader's word, never written
+    ABSENT = "absent"  # made by the reader, never written: the cell was planned and has no directory
 
 
 class CellAnomaly(StrEnum):
-    """A failure of the cell that says something of cluster or client."""
+    """A failure of the cell that says something about the cluster or the client."""
 
     NONE = ""
     NO_RECOVERY = "no_recovery"
@@ -41,7 +41,7 @@ class Expectation(StrEnum):
 
     NONE = "none"
     PREDICTED = "predicted"  # exactly the predicted records, and at least one
-    EXACT = "exact"  # exactly the predicted records; none is right too
+    EXACT = "exact"  # exactly the predicted records, or none if none was predicted
     ANY = "any"
 
 
@@ -58,7 +58,7 @@ class Expectations:
     duplicated: Expectation = Expectation.NONE
     reordered: Expectation = Expectation.NONE
     lost_unacked: Shown | None = None  # with acks=0
-    passed_over: Shown | None = None  # of a group that commits ahead of its work
+    passed_over: Shown | None = None  # for a group that commits records before it processes them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +80,18 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateReference:
-    """What the load generator reached by itself for this cell's shape, or why that is not known."""
+    """The ceiling of the load generator for this cell's shape, or why it is not known."""
 
     id: str | None = None
     records_per_s: float | None = None
-    exact: bool | None = None  # False: of a shape like it
+    exact: bool | None = None  # False: the certificate is of a similar shape
     disturbed: bool | None = None
     why: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveSettings:
-    """What client, topic and broker say that they ran with, by Kafka's names. Secrets are hidden."""
+    """The settings that client, topic and broker really used, by Kafka's names. Secrets are hidden."""
 
     client: Mapping[str, str] = field(default_factory=dict)
     topic: Mapping[str, str] = field(default_factory=dict)
@@ -101,19 +101,19 @@ class EffectiveSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalReadRecord:
-    """The read of the whole log after healing. Only if it is complete what was not found is lost."""
+    """The read of the whole log after healing. A record that was not found is lost only if this read is complete."""
 
     complete: bool
     reason: str
     end_offsets: Mapping[int, int]  # by partition
     records: int | None = None
-    foreign: int | None = None  # records of nobody
+    foreign: int | None = None  # records that the harness did not make
     corrupt: tuple[str, ...] | None = None  # batches served with a wrong CRC; their rows in `log` have crc_ok 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembersRecord:
-    """Of a cell with member processes."""
+    """For a cell with member processes."""
 
     caught_up: bool | None = None  # every group was given the last record of every partition
     missing: str | None = None
@@ -134,14 +134,14 @@ class CopiesRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRecord:
-    """What became of the cell. Rewritten when it ends; until then it says that it was interrupted."""
+    """The outcome of the cell. It is rewritten when the cell ends. Until then it says that the cell was interrupted."""
 
     status: CellStatus
-    reason: str  # why it is not done
+    reason: str  # why the cell is not done
     started_us: int | None
     measure_start_us: int | None  # the measured window
     measure_end_us: int | None
-    ended_us: int | None  # None: nobody came to write it
+    ended_us: int | None  # None: the harness ended before it could write this
     producers: tuple[ProducerEnd, ...]
     health: Health
     effective: EffectiveSettings
@@ -149,7 +149,7 @@ class OutcomeRecord:
     members: MembersRecord
     copies: CopiesRecord
     anomaly: CellAnomaly
-    notes: tuple[str, ...]  # what was odd, and attempts that were put aside
+    notes: tuple[str, ...]  # what was unusual, and attempts that were put aside
     load_hosts: tuple[LoadHostRecord, ...] = ()  # none: the load ran on the harness's own host
 
     @property
@@ -161,7 +161,7 @@ class OutcomeRecord:
 
 
 def not_begun() -> OutcomeRecord:
-    """Of a cell that nothing has come of yet: what stands in cell.json if nobody comes to write more."""
+    """The outcome of a cell that has not begun. It stays in cell.json if the harness is killed."""
     return OutcomeRecord(
         status=CellStatus.INTERRUPTED,
         reason="the run ended in the middle of this cell",
@@ -212,7 +212,7 @@ class CellRecord:
     case: str | None
     damage: str | None
     note: str
-    about: str  # the scenario in words
+    about: str  # what the scenario does
     source: str  # where the scenario is from
     changed: str  # the setting in which a cell of a one-at-a-time sweep differs from the baseline
     properties: Mapping[str, str]  # Kafka client properties
@@ -225,10 +225,10 @@ class CellRecord:
     criteria: tuple[CriterionRecord, ...]
     limits: tuple[str, ...] = ()  # of the suite, as text: `p99_ms <= 50`
     tags: tuple[str, ...]
-    has_faults: bool = True  # False: a control run. Older runs do not tell
+    has_faults: bool = True  # False: a control run. Older runs do not have this field
     proxied: bool
     path: str  # loopback, or the proxy server
-    seed: int | None  # None: cell.json does not tell
+    seed: int | None  # None: cell.json does not have it
     command: str
     broker_settings: Mapping[str, str]
     security: str = (

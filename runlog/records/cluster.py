@@ -1,7 +1,7 @@
-"""Lines of cluster.jsonl: what brokers journalled of themselves, and what the harness saw of them from outside.
+"""Lines of cluster.jsonl: events from the journals of brokers, and events that the harness saw from outside.
 
-One class a kind of event; kinds with the same fields share a class. Those of one partition are in partition.py. The
-reference broker journals the same lines with `mono_ns` instead of `t_us` and without a source
+Each kind of event has a class. Kinds with the same fields share one. Events of one partition are in partition.py. The
+journal of the reference broker has the same lines with `mono_ns` instead of `t_us` and without a source
 (broker/node/process/journal.py).
 """
 
@@ -17,7 +17,7 @@ from runlog.records.partition import PartitionEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEvent:
-    """What happened to a broker as a whole."""
+    """An event of a whole broker."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -26,13 +26,13 @@ class BrokerEvent:
         ClusterKind.OUT_OF_MEMORY, ClusterKind.BROKER_FENCED, ClusterKind.BROKER_UNFENCED,
     ]  # fmt: skip
     source: Source = Source.JOURNAL
-    controlled: bool | None = None  # of stopped: the controller had taken its leaderships away first
-    by: int | None = None  # of fenced and unfenced: the active controller
+    controlled: bool | None = None  # for stopped: the controller had moved its leaderships away first
+    by: int | None = None  # for fenced and unfenced: the active controller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exited:
-    """A broker's process is gone. Whether somebody asked for it, other lines tell."""
+    """A broker's process is gone. Other lines say whether it was asked to end."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -77,8 +77,8 @@ class QuorumFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageFailed:
-    """A partition is offline until the next start; without topic and partition it was the log directory itself, and the
-    process ends."""
+    """A partition is offline until the next start. Without topic and partition, the log directory itself failed, and
+    the process ends."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -91,7 +91,7 @@ class StorageFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionDecided:
-    """By the transaction coordinator, once its decision is committed."""
+    """The transaction coordinator has decided, and its decision is committed."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -107,7 +107,7 @@ class TransactionDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherClusterEvent:
-    """Of a kind that this version does not know."""
+    """An event of a kind that this version does not know."""
 
     t_us: int
     broker: int = UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-UNKNOWN: Final = -1  # an offset, epoch, id or broker that the line does not tell
+UNKNOWN: Final = -1  # an offset, epoch, id or broker that is not in the line
 
 
 class ClusterKind(StrEnum):
@@ -42,7 +42,7 @@ class ClusterKind(StrEnum):
 
 
 class Source(StrEnum):
-    """Who tells of the event."""
+    """Who reports the event."""
 
     JOURNAL = "journal"  # the reference broker itself
     PROCESS = "process"  # the harness, of the broker's process

@@ -5,9 +5,11 @@ Two ways of reading, because a document and a line fail differently:
 - A *document* is tolerant. A field that is missing or of the wrong type gets its default: the dataclass's own, else the
   empty value of its type ("", 0, False, (), {}, None). So runs of older versions, and damaged ones, still report.
 
-In both, null means "not there", and fields that the record does not know are left out, unless it has a field of type
-`Rest`, which keeps them. Writing: a field whose default is None is left out while it is None; any other field is always
-written. Knows nothing of files. Shown by tests/runlog/test_runlog_codec.py.
+In both, null means that the field is missing. Fields that the record does not know are dropped, unless the record has a
+field of type `Rest`, which keeps them.
+
+When a record is written, a field whose default is None is left out if it is None. All other fields are written.
+This module knows nothing of files. Shown by tests/runlog/test_runlog_codec.py.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class RecordError(ValueError):
 
 
 class NoObjectError(RecordError):
-    """The line is no JSON object: so it is where a kill has torn it."""
+    """The line is no JSON object. If it is the last line, a kill has torn it."""
 
 
 class _Unfit(Exception):
@@ -54,14 +56,14 @@ class _Field:
     has_default: bool
     is_optional: bool  # its type has None
     is_omitted: bool  # not written while it is None
-    empty: Callable[[], Any]  # what a document gets where it has none
+    empty: Callable[[], Any]  # makes the value of a document that lacks the field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     fields: tuple[_Field, ...]
     constants: Mapping[str, str]  # by name: class variables that are written, such as the kind of a line
-    order: tuple[str, ...]  # of all that is written
+    order: tuple[str, ...]  # names of everything that is written
     rest: str  # the field that keeps unknown fields; "" if there is none
     names: frozenset[str]
 
@@ -129,7 +131,7 @@ def to_json(record: object) -> Json:
 
 
 def needed_fields(record_type: type) -> tuple[str, ...]:
-    """Without one of these a line cannot be used."""
+    """The fields without which a line cannot be used."""
     return tuple(field.name for field in _plan(record_type).fields if not field.has_default and not field.is_optional)
 
 
@@ -178,7 +180,7 @@ def _field(field: dataclasses.Field[Any], hint: Any) -> _Field:
 
 
 def _without_none(hint: Any) -> tuple[bool, Any]:
-    """Whether the type has None, and what else it is."""
+    """Whether the type includes None, and the type without None."""
     if get_origin(hint) not in (Union, types.UnionType) or type(None) not in get_args(hint):
         return False, hint
     return True, next(arg for arg in get_args(hint) if arg is not type(None))
@@ -210,7 +212,7 @@ def _reader(hint: Any, *, exact: bool) -> _Read:
 
 
 def _or_none(read: _Read) -> _Read:
-    """Of an item in a list or row that may be null."""
+    """How an item of a list or row is read that may be null."""
 
     def read_item(value: Any) -> Any:
         return None if value is None else read(value)
@@ -307,7 +309,7 @@ def _or_nothing(read: _Read) -> _Read:
 
 
 def _mapping(key_hint: Any, value_hint: Any) -> _Read:
-    """Entries that do not fit are left out, in lines too: they are figures by a name that is not fixed."""
+    """Reads a mapping of figures whose names are not fixed. Entries that do not fit are left out, in lines too."""
     item = _or_nothing(_reader(value_hint, exact=False))
     is_open = value_hint in (object, Any)  # then null is a value too
 

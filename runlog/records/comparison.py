@@ -10,7 +10,7 @@ COMPARISON_VERSION: Final = 1
 
 
 class Change(StrEnum):
-    """What NEW is beside BASE."""
+    """The result for NEW, compared with BASE."""
 
     UNDECIDED = "undecided"
     BETTER = "better"
@@ -36,7 +36,7 @@ class ComparedRow:
     base: float | None
     new: float | None
     ratio: float | None
-    low: float | None  # of the ratio's interval, which holds together with those of its family
+    low: float | None  # of the ratio's interval, which is simultaneous with those of its family
     high: float | None
     repetitions_base: int
     repetitions_new: int
@@ -55,7 +55,7 @@ class ComparisonRecord:
     result: Change
     exit_code: int  # 0 same or better, 1 worse, 4 undecided
     relevant: float  # a smaller change does not matter, as a share
-    forced: bool  # unlike runs were compared all the same
+    forced: bool  # runs that are not alike were compared because of --force
     unlike: tuple[str, ...]  # reasons to refuse
     differs: tuple[str, ...]  # what is compared
     warnings: tuple[str, ...]

@@ -21,7 +21,7 @@ class Confirmation:
     measure: str
     title: str
     unit: str
-    predicted: tuple[float, float | None, float | None]  # value, low, high; null: the sweep could not tell
+    predicted: tuple[float, float | None, float | None]  # value, low, high; null: the sweep does not show it
     measured: tuple[float, float, float] | None
     repetitions: int
     result: ConfirmationResult
@@ -29,7 +29,7 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilerAside:
-    """What the brokers' compilers took, microseconds a record: beside the judged figure, and not judged."""
+    """CPU of the brokers' compilers, in microseconds per record. It is shown and not judged."""
 
     predicted: float
     measured: float | None
@@ -45,9 +45,9 @@ class ConfirmedAnalyses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationRecord:
-    sweep: str  # directory of the run that recommends
+    sweep: str  # directory of the run with the sweep
     analyses: ConfirmedAnalyses
     cell: str  # without its repetition
-    basis: str  # what the intervals of the prediction hold
+    basis: str  # what the intervals of the prediction include
     measures: tuple[Confirmation, ...]
     compiler_us_per_record: CompilerAside | None

@@ -1,8 +1,8 @@
 """manifest.json, cell.json and search.json as records: one way to write each, one way to read it back.
 
-A document replaces the old one in one step (runlog/files/documents.py). `clean` takes secrets out of it on the way.
-Readers here trust who wrote the directory: what is no JSON object is an error. Those of strangers' directories are in
-reports/read. Shown by tests/runlog/test_runlog_events.py.
+A document replaces the old one in one step (runlog/files/documents.py). `clean` removes secrets before writing. The
+readers here trust the writer of the directory: a file that is no JSON object is an error. The readers for directories
+from somebody else are in reports/read. Shown by tests/runlog/test_runlog_events.py.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def write_search(run_dir: Path, record: SearchRecord) -> None:
 
 
 def read_search_record(run_dir: Path) -> SearchRecord | None:
-    """None without a rate search, or if its file cannot be read, or is of another version."""
+    """The record of the search. None without a rate search, or if its file cannot be read or has another version."""
     try:
         return search_of(read_json(run_dir / SEARCH_FILE))
     except (OSError, ValueError):
@@ -62,7 +62,7 @@ def read_search_record(run_dir: Path) -> SearchRecord | None:
 
 
 def search_of(document: object) -> SearchRecord | None:
-    """None for what is no document of this version, or says no rate."""
+    """None if it is no document of this version, or has no rate."""
     record = from_document(SearchRecord, document)
     if record.schema_version != SEARCH_VERSION or len(record.searched_per_s) != 2:
         return None

@@ -1,4 +1,4 @@
-"""Lines of history.jsonl: what members of groups and transactional copiers wrote down about themselves.
+"""Lines of history.jsonl: what members of groups and transactional copiers recorded about themselves.
 
 Made from the journals of member processes by workloads.members.transcribe; a journal has `mono_ns` where these lines
 have `t_us`.
@@ -45,8 +45,8 @@ class MemberEvent:
     group: str = ""
     member: str = ""
     incarnation: int = 0
-    message: str | None = None  # of problem
-    reason: str | None = None  # of renewed
+    message: str | None = None  # for problem
+    reason: str | None = None  # for renewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class OffsetCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where the member began in a partition after it was assigned: the first offset that it was given then."""
+    """Where the member began in a partition after the assignment: the first offset that it got."""
 
     t_us: int
     kind: ClassVar[HistoryKind] = HistoryKind.POSITION
@@ -99,7 +99,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionReset:
-    """A member's position was set anew, with or without a cause."""
+    """A member's position was reset."""
 
     t_us: int
     kind: ClassVar[HistoryKind] = HistoryKind.RESET
@@ -125,7 +125,7 @@ class TransactionBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionEnded:
-    """As the copier was told."""
+    """The end of a transaction, as the copier was told."""
 
     t_us: int
     kind: ClassVar[HistoryKind] = HistoryKind.TRANSACTION
@@ -141,7 +141,7 @@ class TransactionEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """What all accounts hold together, as somebody read it: it must not change."""
+    """The sum of all accounts, as it was read. It must not change."""
 
     t_us: int
     kind: ClassVar[HistoryKind] = HistoryKind.BALANCE
@@ -150,7 +150,7 @@ class Balance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherHistory:
-    """Of a kind that this version does not know."""
+    """An event of a kind that this version does not know."""
 
     t_us: int
     kind: str

@@ -1,7 +1,7 @@
 """The one tolerant reader of a cell's files of lines, and how each line becomes a record.
 
-A line that the analysis could trip over (no kind, a time that is text, an offset beyond 64 bits) is left out and told,
-so that it costs its cell and nothing else. Shown by tests/runlog/test_runlog_lines.py.
+A line that the analysis cannot use (no kind, a time that is text, an offset beyond 64 bits) is left out and reported.
+So it affects only its own cell. Shown by tests/runlog/test_runlog_lines.py.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from runlog.records import cluster, fault, history, load, member_journal, partit
 from runlog.records.codec import Json, NoObjectError, RecordError, from_line, needed_fields, to_json
 
 R = TypeVar("R")
-LINES_MAX: Final = 2_000_000  # a cell writes thousands; more means a broken writer and must not eat the memory
-PROBLEMS_MAX: Final = 5  # told one by one, the rest as a number
+LINES_MAX: Final = 2_000_000  # a cell writes thousands; more come from a broken writer, and must not fill the memory
+PROBLEMS_MAX: Final = 5  # reported one by one; the others are only counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family(Generic[R]):
-    """The lines of one file. `tag` is the field that says which of `types` a line is; `other` is for all the rest."""
+    """The lines of one file. `tag` is the field that says which of `types` a line is. `other` is the type of other
+    lines."""
 
     name: str  # of the file, without .jsonl
     tag: str = ""
@@ -33,7 +34,7 @@ class Family(Generic[R]):
 
     @property
     def has_mono_ns(self) -> bool:
-        """Whether its lines keep the monotonic clock. Those of the others have the run's time alone."""
+        """Whether its lines have the monotonic clock. Lines of other families have only the time of the run."""
         return any(field.name == "mono_ns" for field in fields(self.other))
 
     def needed(self, kind: str = "") -> tuple[str, ...]:
@@ -60,16 +61,16 @@ class RecordWriter(Generic[R]):
         self._writer, self._family = JsonlWriter(path), family
 
     def append(self, record: R) -> None:
-        """One line, on its way to the disk when this returns. OSError when the disk refuses."""
+        """Hands one line to the kernel. OSError if the disk refuses."""
         self._writer.append(to_json(record))
 
     def copy(
         self, line: bytes, *, t0_monotonic_ns: int, absent: Json | None = None, always: Json | None = None
     ) -> None:
-        """A line of another process's file, with its time on the run's clock. `absent` are fields for a line that does
-        not have them, `always` those that replace its own.
+        """Copies a line of another process's file, with its time on the run's clock. `absent` are fields that the line
+        gets if it does not have them. `always` are fields that replace its own.
 
-        A torn line is left out. A whole line that is no record is kept as it came: its reader tells what is wrong.
+        A torn line is left out. A whole line that is no record is kept unchanged, and its reader reports what is wrong.
         """
         try:
             found = _decoded(line, self._family, t0_monotonic_ns)
@@ -197,7 +198,8 @@ class Lines(Generic[R]):
 
 
 def read_lines(path: Path, family: Family[R], *, t0_monotonic_ns: int | None = None) -> Lines[R]:
-    """The lines of one file; none when it does not exist. Those with `mono_ns` alone get `t_us` on the run's clock."""
+    """The lines of one file, none if it does not exist. A line that has only `mono_ns` gets `t_us` on the run's
+    clock."""
     if path.is_symlink():
         return Lines(problems=(f"{path.name}: a link, which is not followed",))
     if not path.exists():
@@ -220,10 +222,10 @@ def read_lines(path: Path, family: Family[R], *, t0_monotonic_ns: int | None = N
 
 
 def own_lines(path: Path, family: Family[R], *, containing: bytes = b"") -> Iterator[R]:
-    """The lines of a file that a process of this run writes, one after the other; none when it does not exist.
+    """The lines of a file that a process of this run writes, one after the other; none if it does not exist.
 
-    Lines that a kill has torn are left out, and so are those without `containing`. RecordError names a line that is no
-    record.
+    Lines that a kill has torn are left out, and so are lines that do not contain `containing`. RecordError names a line
+    that is no record.
     """
     if not path.exists():
         return
@@ -241,7 +243,7 @@ def own_lines(path: Path, family: Family[R], *, containing: bytes = b"") -> Iter
 
 
 def _whole_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, bytes | None]]:
-    """Lines with their numbers; None for a torn last one."""
+    """Lines with their numbers; None for a torn last line."""
     with path.open("rb") as stream:
         number = 0
         while line := stream.readline(LINE_BYTES_MAX):
@@ -260,12 +262,12 @@ def _told(name: str, problems: list[str]) -> tuple[str, ...]:
 
 
 def read_line(line: bytes, family: Family[R], *, t0_monotonic_ns: int | None = None) -> R:
-    """One line. RecordError for what is no record of the family."""
+    """One line as a record. RecordError if it is no record of the family."""
     return record_of(_decoded(line, family, t0_monotonic_ns), family)
 
 
 def _decoded(line: bytes, family: Family[Any], t0_monotonic_ns: int | None) -> Json:
-    """A line that has `mono_ns` alone gets `t_us`. RecordError for what is no JSON object."""
+    """A line that has only `mono_ns` gets `t_us`. RecordError if it is no JSON object."""
     try:
         found = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -282,7 +284,7 @@ def _decoded(line: bytes, family: Family[Any], t0_monotonic_ns: int | None) -> J
 
 
 def record_of(line: Json, family: Family[R]) -> R:
-    """RecordError, which names the kind of the line where a field is missing."""
+    """The record of a line. RecordError names the kind of the line, if a field is missing."""
     try:
         return family.record(line)
     except RecordError as error:

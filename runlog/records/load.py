@@ -1,4 +1,4 @@
-"""What load processes say: the lines on their standard output, and the account of themselves at the end."""
+"""What load processes report: the lines on their standard output, and their figures at the end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageFigures:
-    """Of one stage of the records intended in the measured window. A percentile is there if the sample carries it."""
+    """Times of one stage, of the records that were due in the measured window. A percentile is null if the sample is
+    too small for it."""
 
     n: int
     mean_us: float | None = None
@@ -61,12 +62,12 @@ class StageFigures:
     p99_us: float | None = None
     p999_us: float | None = None
     max_us: float | None = None
-    negative: int = 0  # stages below zero, by the broker's clock of whole milliseconds: they count as zero
+    negative: int = 0  # times below zero, because the broker's clock has whole milliseconds: they count as zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Censored:
-    """Sends of the measured window that have no end."""
+    """Sends of the measured window without an end time."""
 
     failed: int | None = None
     unknown: int | None = None
@@ -84,7 +85,7 @@ class Stages:
     intended_to_poll: StageFigures | None = None
 
     def by_name(self) -> dict[str, StageFigures]:
-        """Those that were measured."""
+        """The stages that were measured."""
         found = {
             "schedule_lag": self.schedule_lag,
             "send_to_append": self.send_to_append,
@@ -107,7 +108,7 @@ class PayloadFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:
-    """Of a reader that removes what comes again: counted against an exact memory of identities."""
+    """Of a reader that removes records that are delivered again. The counts use an exact set of identities."""
 
     records: int = 0
     handed_on: int = 0  # after removal
@@ -119,7 +120,7 @@ class Redelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """How well the load generator itself did. Shares are of one core; None: not recorded by that version."""
+    """How well the load generator itself worked. Shares are of one core; None: that version did not record it."""
 
     schedule_lag_us_p50: float | None = None
     schedule_lag_us_p99: float | None = None
@@ -133,7 +134,7 @@ class Health:
     gc_ms_max: float | None = None
     late_sends: int | None = None
     backpressure_sends: int | None = None  # the client had no space: counts as latency, not as schedule lag
-    unsent: int | None = None  # due, and not handed over when the drain ended
+    unsent: int | None = None  # records that were due, but not handed over before the drain ended
     unsent_for_space: int | None = None  # those of them that were due while the client had no space
     foreign_records: int | None = None
     payload_zlib_ratio: float | None = None
@@ -147,8 +148,8 @@ class Health:
 
     @property
     def limiting_cpu_share(self) -> float | None:
-        """At 1.0 the generator can do no more. A process that keeps to one core is full when the core is. One whose
-        client has threads outside Python is full when one of its threads is."""
+        """At 1.0 the generator is full. A process that uses one core is full when the core is. If its client has
+        threads outside Python, the process is full when one of its threads uses a whole core."""
         processes = self.cpu_share_by_process
         threads, cores = self.thread_cpu_share_by_process, self.cores_by_process
         if not processes or not threads or not cores:
@@ -158,7 +159,7 @@ class Health:
 
     @property
     def redeliveries(self) -> dict[str, Redelivery]:
-        """By the reader's name, in which there is no underscore."""
+        """The redeliveries by the reader's name, which has no underscore."""
         counts: dict[str, dict[str, Any]] = {}
         for key, value in self.more.items():
             match = _REDELIVERY.fullmatch(key)
@@ -178,7 +179,7 @@ class ProducerEnd:
 
     producer: int
     incarnation: int
-    high_seq: int = -1  # nobody knows
+    high_seq: int = -1  # -1: not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseBegan:
-    """With the exact time, which is at most a few milliseconds ago."""
+    """A phase of the load began. The time is exact, and at most a few milliseconds ago."""
 
     event: ClassVar[LoadEventName] = LoadEventName.PHASE
     phase: LoadPhase
@@ -199,7 +200,7 @@ class PhaseBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressTold:
-    """Twice a second."""
+    """The state of the load, twice a second."""
 
     event: ClassVar[LoadEventName] = LoadEventName.PROGRESS
     t_us: int
@@ -208,7 +209,7 @@ class ProgressTold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """What the client says that it ran with, by Kafka's names."""
+    """The settings that the client really used, by Kafka's names."""
 
     client: Mapping[str, str] = field(default_factory=dict)
     consumer: Mapping[str, str] = field(default_factory=dict)
@@ -216,7 +217,7 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadDone:
-    """The account of itself. Nothing comes after it."""
+    """The figures of the whole load. It is the last line."""
 
     event: ClassVar[LoadEventName] = LoadEventName.DONE
     t_us: int
@@ -236,7 +237,7 @@ class LoadError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadEnded:
-    """The harness's own: the process has closed its standard output."""
+    """Made by the harness: the process has closed its standard output."""
 
     event: ClassVar[LoadEventName] = LoadEventName.END
 
@@ -272,7 +273,7 @@ class CeilingsTold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLoadEvent:
-    """Of a name that this version does not know."""
+    """An event with a name that this version does not know."""
 
     event: str
     more: Rest

@@ -1,4 +1,4 @@
-"""results/measurements.json: the figures of each cell, and what each may be used for. `harness compare` reads it."""
+"""results/measurements.json: the figures of each cell, and whether they may be used. `harness compare` reads it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class FigureState(StrEnum):
     OK = "ok"
     UNSTEADY = "unsteady"
     NOT_SUSTAINED = "not sustained"  # the cell did not carry its load
-    CLIENT_BOUND = "client-bound"  # its client was the limit
+    CLIENT_BOUND = "client-bound"  # the client was the limit
     FAILED = "failed"
     UNUSABLE = "unusable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One cell. `name` is the cell without its repetition: cells of two runs with one name are set side by side."""
+    """One cell. `name` is its id without the repetition. Cells of two runs with the same name are compared."""
 
     cell_id: str
     name: str
@@ -47,8 +47,8 @@ class Measurement:
     durability: Mapping[str, str]  # what an acknowledgement promises
     load: WorkloadRecord  # as cell.json has it
     properties: Mapping[str, str]
-    compiler_us_per_record: float | None  # not part of broker_cpu; null: part of it, if there is a compiler
-    noise: Mapping[str, float] = field(default_factory=dict)  # means of what the host sampler saw
+    compiler_us_per_record: float | None  # not included in broker_cpu; null: included, if there is a compiler
+    noise: Mapping[str, float] = field(default_factory=dict)  # means of the figures of the host
     fork: int = 1  # number of the cluster that a sweep's cell ran on
     security: str = ""  # as in cell.json; empty: not recorded
 
@@ -56,5 +56,5 @@ class Measurement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementsRecord:
     schema_version: int
-    analysis_id: str  # which analysis wrote the file; empty for one of a version that did not say
+    analysis_id: str  # which analysis wrote the file; empty: an older version did not write it
     cells: tuple[Measurement, ...] | None

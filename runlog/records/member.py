@@ -1,6 +1,6 @@
-"""members/<member>-<n>.json: what one start of a member process was told.
+"""members/<member>-<n>.json: the instructions for one start of a member process.
 
-The process itself gets it on standard input, since it may hold passwords. The file is a copy without them.
+The process gets them on standard input, because they may contain passwords. The file is a copy without passwords.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class MemberSpec:
     properties: Mapping[str, str] = field(default_factory=dict)  # Kafka consumer properties
     start: Literal["earliest", "latest"] = "earliest"
     commit: Literal["auto", "after", "before"] = "auto"  # in relation to the processing of a record
-    processing_us: int = 0  # that one record takes
-    copy_to: str = ""  # of a copier: the topic that it writes to
+    processing_us: int = 0  # processing time of one record
+    copy_to: str = ""  # for a copier: the topic to which it writes
     transactional_id: str = ""
     producer_properties: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Lines of members/<member>-<n>.jsonl: what one start of a member process did, in its own words.
+"""Lines of members/<member>-<n>.jsonl: what one start of a member process did, as the process reports it.
 
 Written by workloads/members/journal.py and by Journal.java. `workloads.members.transcribe` makes rows of the run log
 and history.jsonl from them. `mono_ns` is the monotonic clock when the line was written.
@@ -33,8 +33,8 @@ class MemberSaid:
 
     mono_ns: int
     kind: Literal[JournalKind.STARTED, JournalKind.LEFT, JournalKind.PROBLEM, JournalKind.RENEWED]
-    message: str | None = None  # of problem
-    reason: str | None = None  # of renewed
+    message: str | None = None  # for problem
+    reason: str | None = None  # for renewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class PartitionsRevoked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsCommitted:
-    """The coordinator has confirmed them. Topic, partition, and the offset after the last record."""
+    """The coordinator has confirmed these offsets: topic, partition, and the offset after the last record."""
 
     mono_ns: int
     kind: ClassVar[JournalKind] = JournalKind.COMMITTED
@@ -65,7 +65,7 @@ class OffsetsCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsDelivered:
-    """The application is done with these records: topic, partition, offset, time in ms, and the value in base64."""
+    """The application has processed these records: topic, partition, offset, time in ms, and the value in base64."""
 
     mono_ns: int
     kind: ClassVar[JournalKind] = JournalKind.DELIVERED
@@ -85,7 +85,7 @@ class CopyBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyEnded:
-    """As the copier was told."""
+    """The end of a transaction, as the copier was told."""
 
     mono_ns: int
     kind: ClassVar[JournalKind] = JournalKind.TRANSACTION
@@ -97,7 +97,7 @@ class CopyEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherJournalLine:
-    """Of a kind that this version does not know."""
+    """A line of a kind that this version does not know."""
 
     mono_ns: int
     kind: str

@@ -102,12 +102,12 @@ def _table(record: type) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """As one cell of a table, in which nothing is markup but code."""
+    """The text as one cell of a table, in which only code is markup."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 def _values(hint: Any) -> str:
-    """Of an enumeration: all that may be there."""
+    """All values of an enumeration."""
     if isinstance(hint, type) and issubclass(hint, Enum):
         return "one of " + ", ".join(f"`{member.value}`" if member.value else "nothing" for member in hint)
     return next((found for part in get_args(hint) if (found := _values(part))), "")

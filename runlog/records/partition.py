@@ -1,4 +1,4 @@
-"""Lines of cluster.jsonl that tell of one partition: its leader, its ISR, its log. See cluster.py for the others."""
+"""Lines of cluster.jsonl about one partition: its leader, its ISR, its log. cluster.py has the other lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BecameFollower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderSeen:
-    """What the probe saw, written whenever it changed. leader is -1 while nobody leads."""
+    """What the probe saw, written when it changed. leader is -1 while the partition has no leader."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -53,7 +53,7 @@ class LeaderSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChanged:
-    """As the leader of that epoch knows it."""
+    """The ISR, as the leader of that epoch knows it."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -67,7 +67,7 @@ class IsrChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighWatermark:
-    """The end offset that the leader shows to consumers, whenever the probe saw it changed."""
+    """The end offset that the leader shows to consumers, written when the probe saw a change."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -101,8 +101,8 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceRefused:
-    """A batch that the leader did not append, because of its sequence numbers. Of a duplicate the offsets are those of
-    the batch that is there already; -1 where nobody knows them any more."""
+    """A batch that the leader did not append, because of its sequence numbers. If it is a duplicate, the offsets are
+    those of the batch that is in the log already; -1 if they are not known any more."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -123,11 +123,11 @@ class SequenceRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated:
-    """Records with to_offset <= offset < from_offset are gone from this broker; leader_epoch is theirs.
+    """Records with to_offset <= offset < from_offset are gone from this broker. leader_epoch is the epoch of these
+    records.
 
-    Of source `wire`: what a deposed leader that lived had answered for. From until_us on it leads again, and its
-    answers are no longer those of a deposed one.
-    """
+    With source `wire`: a replaced leader that stayed alive had answered for these records, and its successor does not
+    have them. From until_us on the replaced broker leads again."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -143,14 +143,14 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecovered:
-    """A log as it was found at the broker's start."""
+    """The state of a log at the start of its broker."""
 
     t_us: int
     broker: int = UNKNOWN
     kind: ClassVar[ClusterKind] = ClusterKind.LOG_RECOVERED
     topic: str | None = None
     partition: int
-    clean: bool | None = None  # the broker had been stopped, not killed
+    clean: bool | None = None  # the broker was stopped before, and not killed
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     segments: int | None = None
@@ -164,7 +164,7 @@ class LogRecovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrayLogRemoved:
-    """Its topic had been deleted while the broker was down."""
+    """A broker removed a log whose topic was deleted while the broker was down."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -177,7 +177,7 @@ class StrayLogRemoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentsDeleted:
-    """By retention."""
+    """Retention deleted segments."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -208,7 +208,7 @@ class LogCompacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDivergence:
-    """After healing two replicas hold different batches, from that offset on."""
+    """After healing, two replicas have different batches from that offset on."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -240,7 +240,7 @@ class TransactionMarker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionMarkerRefused:
-    """By the partition's leader."""
+    """The leader of the partition refused the marker."""
 
     t_us: int
     broker: int = UNKNOWN

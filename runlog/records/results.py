@@ -64,7 +64,7 @@ def read_measurements(run_dir: Path) -> list[Measurement]:
 
 
 def read_analysis_id(run_dir: Path) -> str:
-    """Which analysis wrote the figures of `read_measurements`; empty for one of a version that did not say."""
+    """Which analysis wrote the figures of `read_measurements`; empty if an older version did not write it."""
     try:
         return from_document(MeasurementsRecord, read_json(results_directory(run_dir) / MEASUREMENTS_FILE)).analysis_id
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""manifest.json: what run this is, by which versions on which host, and how far it came."""
+"""manifest.json: which run this is, its versions and its host, and how far it came."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from runlog.records.codec import Rest
 
 
 class RunStatus(StrEnum):
-    NOT_RECORDED = "not recorded"  # the reader's word, never written: the manifest does not tell
+    NOT_RECORDED = "not recorded"  # made by the reader, never written: the manifest does not say it
     RUNNING = "running"
     FINISHED = "finished"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    KILLED = "killed"  # said by who recovers the run afterwards
+    KILLED = "killed"  # written when the run is recovered afterwards
 
 
 class CertificationStatus(StrEnum):
@@ -33,18 +33,18 @@ class OwnerRecord:
     """The process that writes the directory."""
 
     pid: int
-    start_ticks: int  # of the process, as /proc says it: a later process with the same pid has another one
-    place: Place | None = None  # where the pid means something; older versions do not tell
+    start_ticks: int  # start time from /proc: a later process with the same pid has another one
+    place: Place | None = None  # where the pid is valid; older versions do not write it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecord:
-    """On which machine the harness ran."""
+    """The machine on which the harness ran."""
 
     system: str  # kernel and its release
     machine: str  # the architecture
     cpu: str  # model name
-    cores: int | None  # that the harness may use
+    cores: int | None  # number of cores that the harness may use
     memory_bytes: int | None
     python_executable: str
 
@@ -65,8 +65,8 @@ class CertificateRecord:
     gc_ms: float | None = None  # spent by Python's garbage collector
     gc_ms_max: float | None = None
     hub_lag_us_p99: float | None = None
-    foreign_share: float | None = None  # CPU that others took meanwhile
-    disturbed: bool = False  # others ran meanwhile: the true ceiling is higher
+    foreign_share: float | None = None  # CPU that other programs took at that time
+    disturbed: bool = False  # other programs ran at that time, so the true ceiling is higher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,8 @@ class CertificationRecord:
     """What the load generator reached by itself, before the first cell."""
 
     status: CertificationStatus
-    why: str  # it was not done
-    seconds: float  # that it took
+    why: str  # why it was not done
+    seconds: float  # how long it took
     certificates: tuple[CertificateRecord, ...]
     problems: tuple[str, ...]  # shapes without a certificate, and why
 
@@ -100,16 +100,16 @@ class RunRecord:
     client: str | None
     seed: int | None
     t0_monotonic_ns: int | None  # zero of all *_us times
-    t0_wall: str | None  # the same moment by the calendar
+    t0_wall: str | None  # date and time of the same moment
     t0_wall_s: float | None
-    cells: tuple[Any, ...] | None  # ids in executed order; what is no id is told by the reader
+    cells: tuple[Any, ...] | None  # ids in executed order; the reader reports an entry that is no id
     versions: Mapping[str, str]  # of the harness, Python and the libraries
     host: HostRecord
     suite_document: Mapping[str, Any]  # the suite as it was run (`harness schema suite`), without secrets
     status: RunStatus
-    limits: tuple[RunLimitRecord, ...] = ()  # those that no cell has alone
+    limits: tuple[RunLimitRecord, ...] = ()  # limits over several cells, or of the run
     owner: OwnerRecord | None = None
-    mark: str | None = None  # begins every topic, group and transactional id of the run
+    mark: str | None = None  # the beginning of every topic, group and transactional id of the run
     store: str | None = None  # where load hosts put run logs and ended cells are kept: URL, below it the mark
     certification: CertificationRecord | None = None
     warm_ups: tuple[str, ...] | None = None  # a line for each warmed cluster

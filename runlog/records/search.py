@@ -10,7 +10,7 @@ SEARCH_VERSION: Final = 1
 
 
 class SearchEnd(StrEnum):
-    """Which end of the searched range the search ran into."""
+    """The end of the searched range that the search reached."""
 
     NONE = ""
     LOW = "low"
@@ -18,18 +18,18 @@ class SearchEnd(StrEnum):
 
 
 class Clause(StrEnum):
-    """What a rate must keep, one by one."""
+    """The conditions that a rate must keep."""
 
-    GENERATOR = "generator"  # the load generator has headroom: else the limit is its own
+    GENERATOR = "generator"  # the load generator is not full; otherwise it would be the limit
     LATENCY = "p99"
     BACKLOG = "backlog"
-    DAMAGE = "damage"  # no acknowledged record is lost, doubled or out of order
+    DAMAGE = "damage"  # no acknowledged record is lost, duplicated or reordered
     LOAD = "load"  # there was a load at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractRecord:
-    """What a rate must keep to count as sustained, as the suite says it."""
+    """The conditions, from the suite, under which a rate counts as sustained."""
 
     p99_ms: float
     backlog_growth_share: float | None = None  # of the rate
@@ -37,7 +37,7 @@ class ContractRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProbe:
-    """One try: a cell, and the estimate of the limit after it."""
+    """One try: its cell, and the estimate of the limit after it."""
 
     cell_id: str
     rate_per_s: float

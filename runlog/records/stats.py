@@ -12,11 +12,11 @@ from runlog.records.load import Health, Progress
 
 HOST: Final = "host"
 LOAD: Final = "load"
-WORKLOADS: Final = "workloads"  # the load process of itself
+WORKLOADS: Final = "workloads"  # reported by the load process itself
 
 
 class HostFigure(StrEnum):
-    """What the sampler of the host tells. Shares are of all cores."""
+    """A figure of the host. Shares are of all cores."""
 
     CPU_SHARE = "cpu_share"
     STEAL_SHARE = "steal_share"  # other guests of the machine took it
@@ -52,7 +52,8 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSample:
-    """The load began a phase. On disk at once: who recovers a killed run finds the measured window here."""
+    """The load began a phase. The line is written at once, because the recovery of a killed run takes the measured
+    window from here."""
 
     t_us: int
     source: str = LOAD
@@ -70,7 +71,7 @@ class ProgressSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSample:
-    """Each producer's own metrics, by its number; their names are those of its library."""
+    """The metrics of each producer, by its number. Their names are those of the client library."""
 
     t_us: int
     source: str = ""
@@ -108,7 +109,7 @@ class ClockSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherSample:
-    """Of a name that this version does not know."""
+    """A sample with a name that this version does not know."""
 
     t_us: int
     source: str = ""

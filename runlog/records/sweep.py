@@ -1,6 +1,6 @@
 """results/sweep.json: the analysis of a sweep, for programs. `harness confirm` reads the recommendation.
 
-A ratio of two figures is written as such: 1.05 is 5 % more. Intervals are of 95 %; a bound that is null is not known.
+A ratio of 1.05 means 5 % more. Intervals are 95 % intervals. A bound that is null is not known.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class ForkScatter:
     measure: str
     forks: int
     rounds: int  # on each cluster
-    between: float  # relative standard deviation of clusters, common to all configurations
-    within: float  # relative standard deviation of a configuration's figure on one cluster, freed of the cluster's
+    between: float  # relative standard deviation between clusters, common to all configurations
+    within: float  # relative standard deviation of a configuration's figure on one cluster, without `between`
     numbers: tuple[int, ...]  # of the clusters that have a figure
-    offsets: tuple[float, ...]  # of each of these, as a share: 0.03 = 3 % above the mean of all
+    offsets: tuple[float, ...]  # of each of these clusters, as a share: 0.03 = 3 % above the mean of all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A figure with its 95 % interval, where that is known."""
+    """A figure with its 95 % interval, if that is known."""
 
     value: float
     low: float | None
@@ -39,22 +39,23 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedFigure:
-    """What one more cluster is expected to show of one measure, in its unit: a confirmation is held against it."""
+    """The figure that is expected of one more cluster, in the unit of the measure. `harness confirm` compares with
+    it."""
 
     value: float
-    low: float | None  # null: the sweep could not tell
+    low: float | None  # null: the sweep does not show it
     high: float | None
     unit: str
-    forks: int = 1  # clusters that it is from
-    rounds: int = 1  # on each
-    flattery: float  # ratio: what being chosen made of the figure
-    level: Level  # what the sweep itself saw
-    compiler: float | None = None  # of broker CPU: the compilers' part beside it. Missing: none, or it is in it
+    forks: int = 1  # number of clusters behind the prediction
+    rounds: int = 1  # on each cluster
+    flattery: float  # ratio: how much better the figure looks because it was chosen as the best
+    level: Level  # what the sweep itself measured
+    compiler: float | None = None  # for broker CPU: the compilers' part, which is not in it. Missing: none, or included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinationRecord:
-    """The best level of each setting together, which no cell had."""
+    """The combination of the best levels of all settings, which no cell had."""
 
     settings: Mapping[str, str]
     predicted_p99: Level | None
@@ -64,7 +65,7 @@ class CombinationRecord:
 class RecommendationRecord:
     settings: Mapping[str, str] | None  # null: nothing is recommended
     cell_id: str | None
-    objective: str  # measure that decided
+    objective: str  # the measure that decided
     certainty: float | None  # share of draws in which it is the best, or within the margin of the best
     not_distinguishable: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -98,7 +99,7 @@ class InteractionRecord:
     low: float | None
     high: float | None
     clear: bool
-    inseparable: str  # other pairs that this design cannot tell from this one
+    inseparable: str  # other pairs that this design cannot separate from this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +116,13 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamageRecord:
-    """What faults did to chaos cells that make the same promises."""
+    """The damage in chaos cells that make the same promises."""
 
     cells: int
     lost: int
     duplicated: int
     reordered: int
-    sent: Mapping[str, int]  # kind of damage -> records that the cells sent by which it is judged
+    sent: Mapping[str, int]  # kind of damage -> records that were sent by the cells which are judged by it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +139,10 @@ class SurfacePointRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """What client and brokers did in a cell. Null where neither client nor host told."""
+    """What client and brokers did in a cell. Null: neither client nor host reported it."""
 
     records_per_batch: float | None
-    fill: float | None  # bytes of a batch over batch.size
+    fill: float | None  # bytes of a batch, as a share of batch.size
     records_per_request: float | None
     requests_per_s: float | None
     queue_ms: float | None  # accumulation: linger, and waiting for a free request
@@ -152,7 +153,7 @@ class Behaviour:
     compression_ratio: float | None
     wire_bytes_per_record: float | None
     broker_cpu_us_per_record: float | None  # whole
-    broker_cpu_without_compiler_us_per_record: float | None  # the whole too where there is no compiler to tell
+    broker_cpu_without_compiler_us_per_record: float | None  # the whole CPU, if no compiler was recorded
     broker_cpu_log_error: float | None  # of the figure without the compiler
     compiler_us_per_record: float | None
     collector_us_per_record: float | None
@@ -177,13 +178,13 @@ class SweepRecord:
     schema_version: int
     design: str
     repetitions: int
-    forks: int  # clusters that the rounds were dealt over
+    forks: int  # number of clusters on which the rounds ran
     fork_scatter: tuple[ForkScatter, ...]
     recommendation: RecommendationRecord
-    warnings: tuple[str, ...]  # cells whose figures are not what they seem
+    warnings: tuple[str, ...]  # cells whose figures could mislead
     effects: tuple[EffectRecord, ...]
     interactions: tuple[InteractionRecord, ...]
     sensitivity: tuple[Sensitivity, ...]
     surface: tuple[SurfacePointRecord, ...]
     cells: tuple[SweptCell, ...]
-    analysis_id: str  # which analysis wrote the file; empty for one of a version that did not say
+    analysis_id: str  # which analysis wrote the file; empty: an older version did not write it

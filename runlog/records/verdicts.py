@@ -17,13 +17,13 @@ VERDICTS_VERSION: Final = 4
 
 
 class Result(StrEnum):
-    INCONCLUSIVE = "inconclusive"  # the first one: what a damaged file does not tell is never a pass
+    INCONCLUSIVE = "inconclusive"  # the first value is the default: a damaged file is never a pass
     PASS = "pass"
     FAIL = "fail"
 
 
 class LimitOutcome(StrEnum):
-    UNDECIDED = "undecided"  # the figure is not known, or says nothing: no pass
+    UNDECIDED = "undecided"  # the figure is not known or cannot be used; this is not a pass
     HELD = "held"
     BROKEN = "broken"
 
@@ -33,7 +33,7 @@ class AnalysisRecord:
     """Which analysis wrote the file."""
 
     id: str
-    written_at: str  # by the calendar
+    written_at: str  # date and time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +44,12 @@ class JudgedRun:
     t0_wall: str | None
     versions: Mapping[str, str] | None
     notes: tuple[str, ...]
-    problems: tuple[str, ...]  # of the run as a whole, which is no pass then
+    problems: tuple[str, ...]  # of the whole run; with a problem the run is not a pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitTally:
-    """One limit over all cells, configurations or the run that it holds for."""
+    """How often one limit is held, broken and undecided, over everything that it applies to."""
 
     limit: str
     held: int
@@ -59,12 +59,12 @@ class LimitTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What changes how a run is read, beside its figures."""
+    """Sentences that a reader of the run needs beside its figures."""
 
     damage: tuple[str, ...]  # sentences: what was damaged and why, what kept every record, the cells without faults
     safety_cost: tuple[
         str, ...
-    ]  # acks=all against acks=1, a figure each; empty where the sweep does not tell them apart
+    ]  # acks=all against acks=1, one entry for each figure; empty if the sweep does not compare them
     recommendation: tuple[str, ...]  # sentences; empty without a sweep
     properties: str  # the recommended client's configuration file; empty if nothing is recommended
     warnings: tuple[str, ...]  # the doubts of the front page, in its order
@@ -82,7 +82,7 @@ class CheckRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitRecord:
-    """What became of one limit of the suite. Value and bound are in the figure's unit; null: not known."""
+    """The result of one limit of the suite. Value and bound are in the figure's unit; null: not known."""
 
     limit: str  # as the suite has it: p99_ms <= 50
     figure: str
@@ -94,7 +94,7 @@ class LimitRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimitVerdict:
-    """What became of a limit for several cells, or for the run itself. Value and bound as those of a cell's limit."""
+    """The result of a limit for several cells, or for the run itself. Value and bound are as in a cell's limit."""
 
     subject: str  # the configuration (the id of its cells without the repetition), or run
     limit: str
@@ -104,12 +104,12 @@ class RunLimitVerdict:
     outcome: LimitOutcome
     reason: str
     result: Result
-    allowed: str  # by which allowance a broken limit is a pass for now; empty: by none
+    allowed: str  # the allowance by which a broken limit passes for now; empty: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRecord:
-    """In microseconds. Null: the sample does not carry it, or it falls on sends that never were acknowledged."""
+    """In microseconds. Null: the sample is too small, or the percentile falls on sends that were never acknowledged."""
 
     p50: float | None
     p90: float | None
@@ -118,7 +118,7 @@ class LatencyRecord:
     max: int | None
     mean: float | None
     n: int
-    unanswered: int  # never acknowledged or never sent: they rank above those n
+    unanswered: int  # never acknowledged or never sent: they count as slower than the n others
     p99_interval: tuple[float, float] | None  # 95 %: low, high
 
 
@@ -128,7 +128,7 @@ class LatenciesRecord:
     uncorrected: LatencyRecord  # from the hand-over to the client
     end_to_end: LatencyRecord  # from the intended time to the poll
     schedule_lag: LatencyRecord  # from the intended time to the hand-over
-    end_to_end_clock_error: float | None  # between two load hosts: what is not above it is null; null: one clock
+    end_to_end_clock_error: float | None  # of two load hosts; a latency not above it is null; null: one clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class SetRecord:
     """A set of identities of records."""
 
     count: int
-    hash: str  # free of order
+    hash: str  # does not depend on the order
     ranges: tuple[str, ...]  # producer/incarnation/sequence, or first-last with both ends
     ranges_complete: bool
 
@@ -164,13 +164,13 @@ class ComparedSets:
 class SetComparisonRecord:
     """Prediction and observation of one kind of damage."""
 
-    expected: Expectation  # any: it is allowed, and held against no prediction
+    expected: Expectation  # any: damage is allowed, and is not compared with a prediction
     predicted: int
     observed: int
     both: int
     only_predicted: int
     only_observed: int
-    how: str  # it was predicted
+    how: str  # where the prediction comes from
     equal: bool
     sets: ComparedSets
 
@@ -187,19 +187,19 @@ class PredictedDamage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryRecord:
-    """Times from the first fault on, those of detection and election from process_fault if there is one; null: not
+    """Times from the first fault on. Detection and election count from process_fault if there is one. Null: not
     seen."""
 
     fault: str
     fault_us: int  # since the run's zero of time
     process_fault: str = ""  # the later fault that ended or paused a process; empty if the first one did, or none
     process_fault_us: int | None = None
-    detect_us: int | None  # until somebody acted on it: broker fenced, ISR changed, epoch moved
+    detect_us: int | None  # until the cluster reacted: a broker was fenced, an ISR or an epoch changed
     elect_us: int | None  # until another leader led
-    first_ack_us: int | None  # until the first acknowledgement after the longest silence that the fault began
+    first_ack_us: int | None  # until the first acknowledgement after the longest gap that the fault caused
     recover_us: int | None  # until the rate of acknowledgements was back, for good
-    area_record_seconds: float | None  # records not acknowledged in time, over the time that they were not
-    service_level_records_per_s: float | None  # what counts as back
+    area_record_seconds: float | None  # missing acknowledgements, times how long they were missing
+    service_level_records_per_s: float | None  # at this rate the service counts as recovered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,15 +213,15 @@ class CellVerdict:
     scenario: str | None
     case: str | None
     verdict: Result
-    reasons: tuple[str, ...]  # why it is not a pass; of a pass, what was shown
+    reasons: tuple[str, ...]  # why the cell is not a pass; if it is a pass, what was shown
     notes: tuple[str, ...]
     checks: tuple[CheckRecord, ...]
     limits: tuple[LimitRecord, ...]  # of the suite; each is among the checks too
     throughput_records_per_s: float  # acknowledged within the measured window
     throughput_interval: tuple[float, float] | None  # 95 %: low, high
     throughput_basis: str  # acknowledged, found in the log
-    capacity_records_per_s: float | None  # of its configuration at the ceiling; null: not measured, or no claim
-    achieved_ratio: float | None  # records handed over, of those asked for
+    capacity_records_per_s: float | None  # of its configuration at the ceiling; null: not measured, or not claimed
+    achieved_ratio: float | None  # records handed over, as a share of those that were due
     latency_us: LatenciesRecord
     sent: int
     acked: int
@@ -230,7 +230,7 @@ class CellVerdict:
     in_window: SendCounts
     in_log: int
     received: int
-    lost: int | None  # null: the log was not read to its end, so that loss cannot be told
+    lost: int | None  # null: the log was not read to its end, so loss is not known
     duplicated: int
     reordered: int
     recovered: int

@@ -11,15 +11,16 @@ IdentityRun = tuple[int, int, int, int]
 
 class WireOutcome(StrEnum):
     DELIVERED = "delivered"
-    REFUSED = "refused"  # never forwarded, the client got an error
-    DROPPED = "dropped"  # appended, and the answer was withheld
-    REPLACED = "replaced"  # appended, and the client read an error
+    REFUSED = "refused"  # never forwarded; the client got an error
+    DROPPED = "dropped"  # appended, but the answer was withheld
+    REPLACED = "replaced"  # appended, but the client got an error
     UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireExchange:
-    """The same crc from the same client and partition again is a retry: attempt 2, 3 and so on."""
+    """One batch in one Produce exchange. If the same crc comes again from the same client and partition, it is a retry:
+    attempt 2, 3 and so on."""
 
     mono_ns: int  # when the request came
     t_us: int = 0  # the same on the run's clock
@@ -37,7 +38,7 @@ class WireExchange:
     base_offset: int = -1
     error_code: int = -1
     forwarded: bool | None = None
-    answered_ns: int | None = None  # when the answer was passed on; older logs do not tell
-    followers: int | None = None  # of refused: requests of the partition that had come after it
+    answered_ns: int | None = None  # when the answer was passed on; older logs do not have it
+    followers: int | None = None  # for refused: requests of the partition that had come after it
     held_us: int | None = None
-    identities: tuple[IdentityRun, ...] | None = None  # of the batch's records, when they are the harness's own
+    identities: tuple[IdentityRun, ...] | None = None  # of the batch's records, if the harness made them

@@ -1,4 +1,4 @@
-"""The load of a cell, as cell.json has it. What each setting means, workloads.model says, which also checks it."""
+"""The load of a cell, as in cell.json. workloads.model says what each setting means, and checks it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ScheduleRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderRecord:
-    """One group of readers; its number in the run log is its place in the list."""
+    """One group of readers. Its number in the run log is its position in the list."""
 
     name: str = ""
     consumers: int = 1
@@ -46,7 +46,7 @@ class ReaderRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRecord:
-    rate_per_s: float | None = None  # of constant schedules; in a closed loop a ceiling
+    rate_per_s: float | None = None  # for constant schedules; in a closed loop an upper limit
     record_size_bytes: int | None = None
     sizes: Mapping[str, object] | None
     compressibility: float | None = None
@@ -72,7 +72,7 @@ class WorkloadRecord:
 
     @property
     def reader_groups(self) -> tuple[ReaderRecord, ...]:
-        """Those that are listed; `consumers` alone stands for one reader named tail."""
+        """The listed readers. `consumers` alone means one reader named tail."""
         if self.readers or not self.consumers:
             return self.readers
         return (ReaderRecord(name="tail", consumers=self.consumers, start_after_ms=None),)

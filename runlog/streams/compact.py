@@ -1,4 +1,4 @@
-"""Segments of a finished cell to Parquet parts, with a row for every send whose fate nobody wrote down.
+"""Segments of a finished cell to Parquet parts, with a row for every send whose outcome was not recorded.
 
 Run it after the load processes ended, however they ended. A second run after a crash of the first gives the same
 parts: names follow from the segments, and segments are removed only after a marker says that all parts are in place.

@@ -1,8 +1,8 @@
 """What a producer handed to its client most recently. A killed load process leaves this trace.
 
 A `send` row is written when the outcome is known. If a process is killed before that, this trace is all that is left
-of its sends in flight. Without it, such a record in the log would look as if nobody had sent it, and nobody would miss
-one that is not in the log.
+of its sends in flight. Without it, such a record in the log would look as if it had never been sent, and a record that
+is not in the log would not be missed.
 
 So each send first writes (seq, intended_us, sent_us, size) into a memory-mapped ring of its (producer, incarnation).
 After the run, `compact.py` looks at every seq up to the highest in the ring. One without a `send` row gets a row of

@@ -40,7 +40,7 @@ class CellFiles:
 
 
 def take_inventory(run_dir: Path, cell_id: str) -> FilesRecord:
-    """What cell.json gets as `files`. Call it when nobody writes any more."""
+    """What cell.json gets as `files`. Call it after the last write."""
     streams = {}
     for stream in STREAMS.values():
         found = sorted((run_dir / stream.name / f"cell={cell_id}").glob("*.parquet"))
@@ -84,7 +84,7 @@ def _listed_parts(listed: object, problems: list[str]) -> dict[str, list[ListedF
 
 
 def _listed_file(item: object) -> ListedFile | None:
-    """None for what cannot be read, and for a file elsewhere."""
+    """The entry of a file. None if it cannot be read, or is outside of the cell."""
     try:
         found = from_line(ListedFile, item) if isinstance(item, dict) else None
     except RecordError:
@@ -95,7 +95,7 @@ def _listed_file(item: object) -> ListedFile | None:
 def _sound_parts(
     directory: Path, stream: Stream, listed: list[ListedFile] | None, problems: list[str]
 ) -> tuple[tuple[Path, ...], int]:
-    """Those that can be read, and their rows."""
+    """The parts that can be read, and the number of their rows."""
     found = {path.name: path for path in sorted(directory.glob("*.parquet"))} if directory.is_dir() else {}
     wanted = {name: None for name in found} if listed is None else {item.file: item for item in listed}
     sound: list[Path] = []
@@ -178,7 +178,7 @@ def _measured(path: Path, *, rows: int | None = None) -> ListedFile:
 
 
 def crc32_of(path: Path) -> int:
-    """Of a whole file; a link is an OSError."""
+    """The CRC-32 of a whole file; a link is an OSError."""
     value = 0
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb", buffering=0) as file:

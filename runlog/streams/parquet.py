@@ -1,6 +1,6 @@
 """Streams at rest: Parquet parts below RUN/<stream>/cell=<cell_id>/, integers delta encoded, zstd.
 
-Delta encoding and zstd level 1 take 1.8 bytes a `send` row where plain dictionaries take 10 to 20. A part appears by
+Delta encoding and zstd level 1 take 1.8 bytes for a `send` row. Plain dictionaries take 10 to 20. A part appears by
 rename, so a reader sees whole parts only. Knows the schema and Arrow, nothing of where rows come from.
 """
 

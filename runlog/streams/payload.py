@@ -59,7 +59,7 @@ def make(*, producer: int, incarnation: int, seq: int, intended_ns: int, body: b
 
 
 def parse(value: bytes) -> PayloadHeader | None:
-    """Read the header; None when the value is not one of ours. A wrong CRC is told by `crc_ok`."""
+    """Reads the header. None if the harness did not make the value. `crc_ok` says whether the CRC is right."""
     if len(value) < HEADER_BYTES:
         return None
     magic, producer, incarnation, seq, intended_ns, check, flags = _WHOLE.unpack_from(value)
@@ -132,7 +132,7 @@ class PayloadPool:
         return float(self._sizes.mean())
 
     def sizes_bytes(self, first_seq: int, count: int) -> NDArray[np.int32]:
-        """Of the values of consecutive records."""
+        """The sizes of the values of consecutive records."""
         found: NDArray[np.int32] = self._sizes[np.arange(first_seq, first_seq + count) % self._count]
         return found
 

@@ -27,7 +27,7 @@ SUFFIX = ".seg"
 SPARE_SUFFIX = ".spare"
 COMMIT_MARK = 0xC5
 ROWS_PER_SEGMENT = 131_072
-# About 268 million rows per writer: far above a cell, and a limit on the disk that a defect can fill.
+# About 268 million rows per writer. A cell has far fewer. The limit bounds the disk space that a defect can use.
 SEGMENTS_MAX = 2_048
 _MAGIC = b"KHSEGMT1"
 _FILE_HEADER = struct.Struct("<8sHH16s")
@@ -51,13 +51,13 @@ def row_dtype(stream: Stream) -> np.dtype[Any]:
 
 
 def live_row_dtype(stream: Stream) -> np.dtype[Any]:
-    """A row as it lies in a segment: the columns, then the commit mark."""
+    """A row in a segment: the columns, then the commit mark."""
     fields: list[Any] = [(column.name, _NUMPY_TYPES[column.struct_code]) for column in stream.columns]
     return np.dtype([*fields, ("commit_mark", "u1")])
 
 
 class SegmentWriter:
-    """Appends rows of one stream. Not thread-safe: whoever shares one brings the lock."""
+    """Appends rows of one stream. Not thread-safe: callers that share one need a lock."""
 
     __slots__ = (
         "_buffer", "_directory", "_dtype", "_end", "_is_closed", "_map", "_pack_into", "_path", "_position", "_row",
@@ -134,8 +134,8 @@ class SegmentWriter:
         self._position = position + self._width
 
     def append_rows(self, rows: Rows) -> None:
-        """Many rows at once, an array of `live_row_dtype`: 30 ns a row. The commit marks are set here, row by row,
-        after the rest of all rows. So a kill in between leaves no marked row that is incomplete."""
+        """Writes many rows at once, an array of `live_row_dtype`, at 30 ns a row. The commit marks are set last, row by
+        row. So a kill in between leaves no marked row that is incomplete."""
         done = 0
         while done < len(rows):
             position = self._position
@@ -284,8 +284,7 @@ def read_segments(directory: Path, stream: Stream) -> Iterator[SegmentContent]:
 
 
 class SegmentFollower:
-    """Reads the rows that one live writer added since the last look. Counters are made from them, without a cost per
-    row."""
+    """Reads the rows that one live writer added since the last read. The writer pays nothing for this."""
 
     def __init__(self, directory: Path, stream: Stream, writer: str) -> None:
         self._prefix = directory / f"{stream.name}-{writer}-"
@@ -303,7 +302,7 @@ class SegmentFollower:
             rows = self._read(path, rows_max)
             if len(rows) or not self._next_exists():
                 return rows
-            # The writer may have filled this file after the read and before the look for the next one.
+            # The writer may have filled this file after the read, and before we looked for the next file.
             rows = self._read(path, rows_max)
             if len(rows):
                 return rows

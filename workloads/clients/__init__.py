@@ -1,4 +1,5 @@
-"""Client adapters by name: the table of ours, then the entry points of others. Imported only when a plan asks for one.
+"""Client adapters by name: first our own table, then entry points of other packages. Imported only when a plan asks for
+one.
 
 An installed package adds a client by an entry point of the group `kafka_harness.clients` (docs/guide/clients.md).
 """
@@ -43,7 +44,7 @@ BUILTIN = {
     "java": "workloads.clients.java",
 }
 
-# Producer settings that the load refuses for every client of ours, whether its library has the property or not.
+# Producer settings that the load refuses for each of our clients, whether its library has the property or not.
 _NOT_OF_THE_LOAD = {
     "transactional.id": "the load begins no transactions, and a transactional producer sends nothing outside of one; "
     "transactions run as copiers (a reader with own_processes: true and copies: true; scenario copy-loop)",
@@ -56,7 +57,7 @@ def client_names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> str:
-    """Where a client comes from."""
+    """Says where a client comes from."""
     point = _entry_point(name)
     return "built in" if name in BUILTIN or point is None else f"entry point {point.value}"
 

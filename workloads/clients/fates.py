@@ -1,10 +1,9 @@
-"""What an adapter says about a send: FAILED only if the record certainly is not in the log.
+"""The outcome that an adapter gives a send: FAILED only if the record certainly is not in the log.
 
-There are two tables. `broker.wire.fates` says what a broker's error code proves. This module has what the libraries
-themselves report without a broker's word, and what each of them hides from its adapter. If unsure, a send is unknown,
-never failed. Shown by tests/workloads/test_workloads_fates.py; docs/reference/send-fates.md is written from both
-tables.
-"""
+There are two tables. `broker.wire.fates` says what a broker's error code proves. This module has the errors that the
+libraries themselves report without an answer of a broker, and the attempts that each of them hides from its adapter. If
+unsure, a send is unknown, never failed. Shown by tests/workloads/test_workloads_fates.py; docs/reference/send-fates.md
+is written from both tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the adapters of aiokafka and kafka-python share. Both libraries take their settings as keyword arguments.
+"""The common part of the adapters of aiokafka and kafka-python. Both libraries take their settings as keyword
+arguments.
 
 Each adapter describes its library once by a `KeywordLibrary`. Producers, readers and group members get their arguments
 from it. This module imports neither library. Shown by tests/workloads/test_workloads_clients.py.
@@ -73,7 +74,7 @@ class KeywordLibrary:
         return arguments
 
     def reader_arguments(self, setup: ClientSetup) -> dict[str, object]:
-        """Of a consumer of the load. PropertyError as `producer_arguments`."""
+        """The arguments of a consumer of the load. PropertyError as in `producer_arguments`."""
         arguments = self._consumer_arguments(setup.properties)
         arguments.setdefault("max_poll_records", RECORDS_PER_POLL_MAX)
         if setup.group_id is None:
@@ -81,7 +82,8 @@ class KeywordLibrary:
         return {**arguments, **_where(setup.bootstrap_servers, setup.group_id, setup.start)}
 
     def member_arguments(self, setup: MemberSetup, assignors: Mapping[str, Assignor]) -> dict[str, object]:
-        """Of a group member in a process of its own. `assignors`: the library's own, by the name of Java's class."""
+        """The arguments of a group member in its own process. `assignors`: the library's, by the name of Java's
+        class."""
         properties, assignor = without_assignor(self.name, setup.properties, assignors)
         arguments = self._consumer_arguments(properties)
         arguments.setdefault("max_poll_records", RECORDS_PER_POLL_OF_A_MEMBER)
@@ -91,7 +93,7 @@ class KeywordLibrary:
         return {**arguments, **_where(setup.bootstrap_servers, setup.group_id, setup.start)}
 
     def shown(self, arguments: Mapping[str, object]) -> dict[str, str]:
-        """Those of a producer's arguments that Kafka has a property for, with the name and the value of Kafka."""
+        """A producer's arguments that are properties of Kafka, with Kafka's names and values."""
         return {
             name: shown(arguments[keyword.argument])
             for name, keyword in self.producer.items()

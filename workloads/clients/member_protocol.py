@@ -1,6 +1,6 @@
 """What a client library must offer to be a group member, or a transactional copier, in a process of its own.
 
-Used by one thread. A client of somebody else offers it by `make_member` (and `make_copier`) of its entry point's
+Used by one thread. A client of another package offers it by `make_member` (and `make_copier`) of its entry point's
 object.
 """
 
@@ -26,7 +26,7 @@ class CopyAborted(Exception):
 
 
 class CopyUnknown(Exception):
-    """Nobody knows whether the transaction was committed. The producer cannot be used any more."""
+    """It is unknown whether the transaction was committed. The producer cannot be used any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Copier(Protocol):
         """Offsets and records at once. CopyAborted, or CopyUnknown: then only a new copier can go on."""
 
     def abort(self) -> None:
-        """As `commit`; the next poll begins again at the group's offsets."""
+        """Aborts the transaction, with errors as in `commit`. The next poll begins again at the group's offsets."""
 
     def close(self) -> None: ...
 

@@ -1,5 +1,5 @@
-"""Where an application is in the records that it polled. Every adapter of a Python client must remember this, and must
-be able to go back.
+"""The position of an application in the records that it polled. Every adapter of a Python client must remember this,
+and must be able to go back.
 
 The libraries' consumers are similar enough (`assignment`, `seek`) for one way of going back. No I/O. Shown by
 tests/workloads/test_workloads_members.py.
@@ -15,7 +15,7 @@ from workloads.clients.protocol import ReceivedRecord
 
 
 class Seekable(Protocol):
-    """Of a client library; Any is its own kind of partition."""
+    """A consumer of a client library. Any is the library's type of a partition."""
 
     def assignment(self) -> Collection[Any]: ...
 
@@ -23,7 +23,7 @@ class Seekable(Protocol):
 
 
 def beginnings(records: Sequence[ReceivedRecord]) -> dict[Partition, int]:
-    """Where what was polled begins, by partition; records of a partition come in order."""
+    """The first polled offset of each partition. Records of a partition come in order."""
     found: dict[Partition, int] = {}
     for topic, partition, offset, _, _ in records:
         found.setdefault((topic, partition), offset)
@@ -31,7 +31,7 @@ def beginnings(records: Sequence[ReceivedRecord]) -> dict[Partition, int]:
 
 
 def names_of(partitions: Iterable[Any]) -> list[Partition]:
-    """Of a library's own partitions, each with `topic` and `partition`."""
+    """Our partitions for those of a library, which have `topic` and `partition`."""
     return [(each.topic, each.partition) for each in partitions]
 
 

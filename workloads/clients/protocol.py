@@ -5,8 +5,8 @@
   and stays unknown.
 - A send is FAILED only if it certainly was not appended (fates.py). After a timeout or a lost connection it may have
   left, so it is UNKNOWN.
-- With acks=0 nobody ever says that a record arrived. So each outcome is UNKNOWN, with the time at which the client let
-  go of the record.
+- With acks=0 no answer says that a record arrived. So each outcome is UNKNOWN, with the time at which the client
+  released the record.
 
 `docs/guide/clients.md` shows how to add a client; tests/workloads/test_workloads_own_client.py follows that page.
 """
@@ -66,8 +66,8 @@ TIMED_OUTCOME = np.dtype(
 
 
 class OutcomeSink(Protocol):
-    """Where outcomes go, from any thread. A time of appending is ms of the wall clock, -1 if not known. It is used only
-    if the topic's timestamps are the broker's. So an adapter simply passes on the timestamp that it gets."""
+    """The sink for outcomes, from any thread. A time of appending is ms of the wall clock, -1 if not known. It is used
+    only if the topic's timestamps are the broker's. So an adapter simply passes on the timestamp that it gets."""
 
     def one(
         self, seq: int, status: SendStatus, error: int, partition: int, offset: int, append_ms: int = ABSENT

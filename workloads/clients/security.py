@@ -36,7 +36,7 @@ _TLS = (
 
 
 def librdkafka_security(client: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Of the properties given, which are all for security. PropertyError names the first without an equivalent."""
+    """librdkafka's names for Kafka's security properties. PropertyError names the first without an equivalent."""
     settings: dict[str, str] = {}
     for name, value in properties.items():
         if name in ("security.protocol", "sasl.mechanism", "ssl.key.password", "ssl.cipher.suites"):
@@ -110,7 +110,7 @@ def _tokens(client: str, properties: Mapping[str, str]) -> Callable[[], str]:
 
 
 def _tls_context(client: str, properties: Mapping[str, str]) -> ssl.SSLContext:
-    """Without a trust store, that of the host. An empty identification algorithm leaves host names unchecked."""
+    """Without a trust store, the host's is used. An empty identification algorithm leaves host names unchecked."""
     for store in ("ssl.truststore", "ssl.keystore"):
         if f"{store}.location" in properties or f"{store}.type" in properties:
             _expect_pem(client, properties, f"{store}.type")

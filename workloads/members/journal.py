@@ -28,7 +28,7 @@ from workloads.clients.protocol import ReceivedRecord
 
 
 class MemberJournal:
-    """Also the client's MemberListener."""
+    """The journal, which is also the client's MemberListener."""
 
     def __init__(self, path: Path) -> None:
         self._writer = RecordWriter(path, MEMBER_JOURNAL)

@@ -73,7 +73,7 @@ def _commit(member: GroupMember, journal: MemberJournal, positions: Positions) -
     try:
         member.commit(positions)
     except CommitRefused:
-        return  # the next owner begins at the earlier commit; this is lawful, and in nobody's journal
+        return  # the next owner begins at the earlier commit, which is lawful and in no journal
     journal.committed(positions)
 
 

@@ -33,7 +33,7 @@ MEMORY_STEPS_MAX: Final = 64
 
 
 class DockerCluster(ProcessCluster):
-    """Not started yet; `stop` removes containers and network."""
+    """A cluster of containers, not started yet. `stop` removes containers and network."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class DockerCluster(ProcessCluster):
         self._client.close()
 
     def exits(self) -> Mapping[int, tuple[int, int]]:
-        """As for processes. If the kernel ended a broker for want of memory, that is reported first."""
+        """As for processes. If the kernel killed a broker because memory was short, that is reported first."""
         with self._lock:  # otherwise the container could be started again in between, and its end would be forgotten
             ended = super().exits()
             for broker, (pid, _) in ended.items():
@@ -81,7 +81,7 @@ class DockerCluster(ProcessCluster):
         self.on_process_event("disconnected", broker_id)
 
     def reconnect(self, broker_id: int) -> None:
-        """At its old address."""
+        """Connects the broker again, at its old address."""
         self._network.connect(self._by_broker[broker_id], broker_id)
         self.on_process_event("reconnected", broker_id)
 
@@ -91,7 +91,7 @@ class DockerCluster(ProcessCluster):
         self._update(broker_id, {"NanoCpus": int((cores or os.cpu_count() or 1) * NANO_CPUS)})
 
     def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
-        """Without swap. None gives the host's memory back. If a broker then needs more, the kernel kills it.
+        """Limits the memory, without swap. None removes the limit. If a broker then needs more, the kernel kills it.
 
         Control groups of version 1 refuse a limit below the memory that cannot be released. Then the next higher limit
         that they accept is taken.

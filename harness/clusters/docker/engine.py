@@ -62,7 +62,7 @@ def owner_labels() -> dict[str, str]:
 
 
 def is_engine_near() -> bool:
-    """True if asking costs nothing. Without Docker nobody must wait for an engine."""
+    """True if an engine can be asked without waiting. Without Docker the harness must not wait for one."""
     return "DOCKER_HOST" in os.environ or Path("/var/run/docker.sock").exists()
 
 

@@ -1,4 +1,4 @@
-"""A network of our own for the containers of one cluster: a private subnet that nobody on this host uses yet.
+"""Our own network for the containers of one cluster: a private subnet that is not in use on this host.
 
 Brokers get fixed addresses in it, so a broker that was disconnected comes back where its peers look for it. The address
 of the gateway is that of this host. The proxies of the links between brokers listen there.

@@ -23,7 +23,7 @@ _MAVEN_TIMEOUT_S: Final = 300.0
 
 
 def cache_directory() -> Path:
-    """Where this project keeps what it fetched."""
+    """The directory for files that this project fetched."""
     own = os.environ.get("HARNESS_CACHE_DIR")
     if own:
         return Path(own)

@@ -61,7 +61,7 @@ def blocks_of(cells: Sequence[Sequence[Measurement]]) -> Blocks:
 
 
 def block_levels(figures: Sequence[tuple[Measurement, float]], blocks: Blocks) -> BlockLevels:
-    """Of one measure; `figures` are the cells that have it, each with its value (above 0)."""
+    """The levels of one measure. `figures` are the cells that have it, each with its value (above 0)."""
     blocks_of_cells: dict[str, set[int]] = {}
     for cell, _ in figures:
         blocks_of_cells.setdefault(cell.name, set()).add(blocks.number_of(cell))
@@ -92,7 +92,7 @@ def _are_linked(blocks_of_cells: Sequence[AbstractSet[int]]) -> bool:
 
 
 def _observation(cell: Measurement, value: float, block: int) -> Observation:
-    """As the fit takes it, which reads configuration, round, cluster and value alone."""
+    """An observation for the fit, which reads only configuration, round, cluster and value."""
     return Observation(
         cell_id=cell.cell_id, title=cell.title, configuration=(("cell", cell.name),), round=cell.round, baseline=False,
         state=cell.state, reason=cell.reason, values={_FIGURE: value}, log_errors={}, safety="", contract="",

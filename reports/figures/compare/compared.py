@@ -1,4 +1,4 @@
-"""What a reader sees of a comparison of two runs: the record, the rows that are shown, and the points of the charts.
+"""The output of a comparison of two runs: the record, the rows that are shown, and the points of the charts.
 
 Pure. `render/comparison.py` writes it as text, JSON, CSV and a page.
 """

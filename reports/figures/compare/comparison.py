@@ -1,10 +1,12 @@
 """Better, worse, same or undecided, cell by cell and for the whole run, with false discoveries controlled. Pure.
 
-The unit is the repetition, because the scatter inside one run says nothing about the next run. In a sweep on several
-clusters the unit is the cluster: its repetitions of a cell become one. A cell needs four repetitions on each side to be
-judged alone. The whole run is judged over all cells together, by clusters or else by rounds, because all cells of one
-cluster or round share its shift (reports/figures/compare/blocks.py, docs/decisions/0007-forks.md). So a run without
-repetitions decides nothing.
+The unit is the repetition, because the scatter inside one repetition says nothing about the next one. In a sweep on
+several clusters the unit is the cluster: its repetitions of a cell become one figure. A cell needs four repetitions on
+each side to be judged alone.
+
+The whole run is judged over all cells together, by clusters, or by rounds if it has one cluster. The reason is that all
+cells of a cluster or round are shifted together (reports/figures/compare/blocks.py, docs/decisions/0007-forks.md). So a
+run without repetitions decides nothing.
 
 Test and interval use one model, Student's t: a change is called better or worse only if its interval excludes "no
 change".
@@ -39,9 +41,9 @@ GAP: Final = Measure(name="gap", title="longest gap without acknowledgement", un
 SUSTAINED: Final = Measure(name="sustained_rate", title="sustained rate", unit="records/s", more_is_better=True)
 CORRECTNESS: Final = "correctness"
 TOO_NOISY: Final = "too noisy"
-REPETITIONS_MIN: Final = 4  # of a cell on each side: the scatter of fewer is hardly known
-_CELLS_MIN: Final = 3  # fewer cells make no whole
-_ROUNDING: Final = 1e-9  # of logarithms that are equal, as throughput is where every cell carried its rate
+REPETITIONS_MIN: Final = 4  # of a cell on each side: fewer do not show the scatter well enough
+_CELLS_MIN: Final = 3  # with fewer cells, the whole run is not judged
+_ROUNDING: Final = 1e-9  # of equal logarithms, for example of throughput if every cell carried its rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ def pair_up(base: Sequence[Measurement], new: Sequence[Measurement]) -> Pairs:
 def _alike(
     base: Sequence[Measurement], new: Sequence[Measurement]
 ) -> tuple[Sequence[Measurement], Sequence[Measurement]]:
-    """Broker CPU with the compilers' part on both sides where one of them does not know it."""
+    """Broker CPU of both sides. It includes the compilers' part if one side did not record that part."""
     if all(knows_compiler(side) for side in (base, new)):
         return base, new
     return [with_compiler(cell) for cell in base], [with_compiler(cell) for cell in new]
@@ -95,8 +97,8 @@ def _alike(
 def compare(
     pairs: Pairs, *, relevant: float = RELEVANT, limit: Row | None = None, unequal: Sequence[str] = ()
 ) -> Comparison:
-    """`limit` is the row of a rate search, if both runs hold one (search_row). `unequal` says why the hosts were not
-    alike while the runs were measured: then no figure decides."""
+    """`limit` is the row of a rate search, if both runs have one (search_row). `unequal` says why the hosts were not
+    alike during the two runs. Then no figure decides."""
     pairs = {name: _alike(*sides) for name, sides in pairs.items()}
     cell_rows: list[Row] = []
     whole_rows: list[Row] = []
@@ -104,9 +106,10 @@ def compare(
         cells, whole = _measure(measure, pairs, relevant)
         cell_rows += cells
         whole_rows += whole
-    # There are two families of tests. The cells are the same data once more, and their number must not decide whether a
+    # There are two families of tests, because both use the same data. The number of cells must not decide whether a
     # change of the whole run is found. Each family keeps its false discoveries at 5 %. Together they call equal runs
-    # worse in at most 5 of 100 comparisons (`make prove`): they mostly find the same, and half of that is better.
+    # worse in at most 5 of 100 comparisons (`make prove`): they mostly find the same changes, and half of these are
+    # "better".
     cell_rows = _adjusted(cell_rows, relevant)
     whole_rows = _adjusted(whole_rows, relevant)
     if limit is not None:
@@ -155,8 +158,7 @@ def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[R
     if any(row.result == WORSE for row in everything):
         return WORSE
     one_sided = [row for row in cells if (row.base is None) != (row.new is None)]
-    # For chaos cells correctness alone decides. If a run should have measured something and has no figure, it decides
-    # nothing.
+    # For chaos cells only correctness decides. If a run should have measured a figure and has none, it decides nothing.
     judged_whole = {row.measure for row in whole}
     figures = [*whole, *(row for row in cells if row.measure not in judged_whole), *one_sided]
     deciding = [*figures, *correctness] if figures or not measured else []
@@ -166,7 +168,7 @@ def _overall(whole: Sequence[Row], correctness: Sequence[Row], cells: Sequence[R
 
 
 def _figures(measure: Measure, cells: Sequence[Measurement]) -> list[tuple[Measurement, float]]:
-    """The cells that have the figure, with it. Gaps are those of chaos cells: without a fault there is none."""
+    """The cells that have the figure, each with its value. Only chaos cells have gaps, because a gap needs a fault."""
     found = []
     for cell in cells:
         value = cell.values.get(measure.name)
@@ -178,7 +180,7 @@ def _figures(measure: Measure, cells: Sequence[Measurement]) -> list[tuple[Measu
 
 
 def _values(measure: Measure, cells: Sequence[Measurement]) -> FloatArray:
-    """Logarithms, one a cell; one a cluster where the cells ran on several."""
+    """Logarithms: one for each cell, or one for each cluster if the cells ran on several clusters."""
     by_cluster: dict[int, list[float]] = {}
     for cell, value in _figures(measure, cells):
         by_cluster.setdefault(cell.fork, []).append(math.log(value))
@@ -251,8 +253,8 @@ def _why_open(
 
 
 def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate]:
-    """Differences; the variance of each cell is drawn towards that of all. Unbounded where a cell has too few
-    repetitions to be judged alone."""
+    """Differences. The variance of each cell is shrunk towards that of all cells. If a cell has too few repetitions to
+    be judged alone, its difference has no bounds."""
     if not sides:
         return []
     dfs = np.array([max(len(base) + len(new) - 2, 0) for base, new in sides], dtype=np.float64)
@@ -270,9 +272,9 @@ def _estimates(sides: Sequence[tuple[FloatArray, FloatArray]]) -> list[Estimate]
 
 
 def _whole(measure: Measure, pairs: Pairs, estimates: Mapping[str, Estimate]) -> Row:
-    """The change over all cells: Student's t over the levels of the runs' blocks. All cells of a block share its shift.
-    To count cells would therefore count one chance shift once for each cell. If blocks cannot be separated, or if there
-    is only one, the row stays undecided without p and interval."""
+    """The change over all cells: Student's t over the levels of the runs' blocks. All cells of a block are shifted
+    together, so counting by cells would count one random shift once for each cell. If blocks cannot be separated, or if
+    there is only one, the row stays undecided without p and interval."""
     runs = [[cell for pair in pairs.values() for cell in pair[side]] for side in (0, 1)]
     blocks = blocks_of(runs)
     base, new = (block_levels(_figures(measure, run), blocks) for run in runs)

@@ -27,7 +27,7 @@ from runlog.records.sweep import PredictedFigure
 RELEVANT: Final = 0.05
 CONFIRMED, BETTER, WORSE = ConfirmationResult.CONFIRMED, ConfirmationResult.BETTER, ConfirmationResult.WORSE
 UNDECIDED, UNKNOWN = ConfirmationResult.UNDECIDED, ConfirmationResult.UNKNOWN
-_REPETITIONS_MIN: Final = 2  # one says nothing of its own scatter
+_REPETITIONS_MIN: Final = 2  # one repetition does not show the scatter
 _DOUBT_MAX: Final = math.log(2)  # an interval that holds half and double of a figure confirms nothing
 
 
@@ -43,7 +43,7 @@ def values_of(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurem
 
 
 def compiler_aside(predicted: Mapping[str, PredictedFigure], cells: Sequence[Measurement]) -> CompilerAside | None:
-    """None if the prediction does not tell."""
+    """The CPU of the compilers. None if the prediction does not have it."""
     cpu = predicted.get(BROKER_CPU)
     if cpu is None or cpu.compiler is None:
         return None
@@ -100,5 +100,5 @@ def _one(
 
 
 def _half_width(low: float | None, high: float | None) -> float:
-    """Of an interval, in logarithms; endless where it is not known."""
+    """Half the width of an interval, in logarithms; infinite if it is not known."""
     return math.log(high / low) / 2 if low and high else math.inf

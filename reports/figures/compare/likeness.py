@@ -132,7 +132,7 @@ def _settings(base: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
 def _noise(
     pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]], least_of: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Where one run saw much more of it than the other."""
+    """Names the kinds of noise that were much stronger in one run than in the other."""
     lines = []
     for name, least in least_of.items():
         base, new = _means(pairs, name)
@@ -146,7 +146,7 @@ def _noise(
 def _means(
     pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]], name: str
 ) -> tuple[float | None, float | None]:
-    """Of BASE and NEW, over their cells; None where no cell knows it."""
+    """The means of BASE and NEW over their cells; None if no cell has the figure."""
     sides = [[one.noise[name] for pair in pairs for one in pair[side] if name in one.noise] for side in (0, 1)]
     base, new = (sum(found) / len(found) if found else None for found in sides)
     return base, new

@@ -1,1 +1,1 @@
-"""What a reader sees first: what was lost, what is safe, what it costs, what to run, what to doubt."""
+"""The front page: what was lost, what is safe, what it costs, what to run, and the doubts."""

@@ -1,4 +1,4 @@
-"""What to run, how sure that is, what would change it; and the configuration in full, as properties. Pure."""
+"""The recommendation: what to run, how sure that is, what would change it, and the whole configuration. Pure."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _sentence(text: str) -> str:
 
 
 def _command(argv: Sequence[str]) -> str:
-    """Without the directory of this run, which exists already, and for all of its cells. Only `harness run` has a suite
-    to repeat."""
+    """The command for all cells, without the directory of this run, which exists already. Only `harness run` has a
+    suite to repeat."""
     if argv[:1] != ("run",):
         return ""
     words = [

@@ -1,7 +1,8 @@
-"""The matrix of damage: a fault a row, what permits the damage against what does not. Pure.
+"""The matrix of damage. Each row is a fault: settings that permit damage are on the left, the others on the right.
+Pure.
 
-A cell stands on the side that its expectations name: where none of the three kinds may occur, the settings do not
-permit damage. Shown by tests/reports/test_reports_overview.py.
+The expectations of a cell decide its side. If none of the three kinds of damage may occur, its settings do not permit
+damage. Shown by tests/reports/test_reports_overview.py.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from runlog.records.cell import Expectation
 
 _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight"}
 NO_FAULT: Final = "no fault"
-_RESOLVED: Final = re.compile(r" \([^()]*\)$")  # which brokers or links a target was: the cell's page says it
+_RESOLVED: Final = re.compile(r" \([^()]*\)$")  # the brokers or links of a target, which only the cell's page names
 _KIND_OF: Final = {"loss": "lost", "duplication": "duplicated", "reordering": "reordered"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`2,034 lost`, and beside it what that was held against: `= predicted`."""
+    """`2,034 lost`, and beside it the comparison with the prediction: `= predicted`."""
 
     text: str
-    of: str  # of how many records; empty where nothing can be counted
+    of: str  # of how many records; empty if nothing can be counted
     against: str
     is_damage: bool
     is_unexpected: bool  # not what was predicted or allowed
@@ -41,12 +42,12 @@ class Finding:
 class DamageCell:
     cell_id: str
     title: str
-    setting: str  # those settings that decide
+    setting: str  # the settings that decide about the damage
     differing: tuple[str, ...]  # all settings in which the cells under this fault differ, as this one has them
-    promise: Configuration  # what its producer and its topic decide
+    promise: Configuration  # the settings of producer and topic
     result: str
     findings: tuple[Finding, ...]
-    why: str  # of the scenario; where the cell is no pass, the first reason of the verdict
+    why: str  # of the scenario; if the cell is no pass, the first reason of the verdict
     timeline: SmallTimeline | None
 
     @property
@@ -57,8 +58,8 @@ class DamageCell:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamageRow:
     fault: str
-    kinds: tuple[str, ...]  # of damage, that the fault is there for
-    steps: str  # what was done, in the words of the fault log
+    kinds: tuple[str, ...]  # the kinds of damage that the fault is about
+    steps: str  # the steps, from the fault log
     permits: tuple[DamageCell, ...]
     does_not: tuple[DamageCell, ...]
 
@@ -69,7 +70,7 @@ class DamageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamageMatrix:
-    """`rows` is empty for a run without faults; `calm` then says what the records came to."""
+    """`rows` is empty for a run without faults. `calm` then says what happened to the records."""
 
     rows: tuple[DamageRow, ...]
     calm: str
@@ -125,7 +126,8 @@ def _row(name: str, group: Sequence[tuple[Judged, CellFigures]]) -> DamageRow:
 
 
 def _kinds(group: Sequence[tuple[Judged, CellFigures]]) -> tuple[str, ...]:
-    """The kinds of damage that the fault is there for: what one of its cells may show, else what its scenario names."""
+    """The kinds of damage that the fault is about: those that one of its cells may show, otherwise those that its
+    scenario names."""
     found = [
         kind
         for kind in PREDICTED_KINDS
@@ -147,7 +149,8 @@ def _has_damage(cell: CellFigures) -> bool:
 
 
 def _settings(kinds: Sequence[str], configurations: Sequence[Configuration], cells: Sequence[CellFigures]) -> list[str]:
-    """The settings that decide this kind of damage; where they do not tell two cells apart, what else does."""
+    """The settings that decide this kind of damage. If two cells agree in them, also other settings in which they
+    differ."""
     short = [_deciding(kinds, own, configurations) for own in configurations]
     if len(set(short)) == len(short):
         return short
@@ -158,8 +161,8 @@ def _settings(kinds: Sequence[str], configurations: Sequence[Configuration], cel
 
 
 def _differing(group: Sequence[Judged]) -> list[tuple[str, ...]]:
-    """Of each cell: the settings of producer and topic in which the cells are not alike, also those that do not decide
-    this kind of damage."""
+    """For each cell, the settings of producer and topic in which the cells differ, also those that do not decide this
+    kind of damage."""
     own = [{**item.facts.cell.record.topic.config, **item.facts.cell.effective_client} for item in group]
     asked = [{**item.facts.cell.record.topic.config, **item.facts.cell.record.properties} for item in group]
     names = sorted({name for one in asked for name in one})
@@ -247,7 +250,7 @@ def _finding(kind: str, found: KindOfDamage) -> Finding:
 
 
 def _calm(calm: Sequence[tuple[Judged, CellFigures]], *, struck: int) -> str:
-    """What the records of the cells without faults came to."""
+    """What happened to the records of the cells without faults."""
     if not calm:
         return ""
     unread = sum(not cell.is_read_to_end for _, cell in calm)

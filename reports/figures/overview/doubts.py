@@ -35,7 +35,7 @@ def doubts_of(
     notes: Sequence[str],
     cores: int | None,
 ) -> tuple[Doubt, ...]:
-    """In the order of weight: what makes the run no pass comes first."""
+    """The doubts, the most important first: a doubt that keeps the run from a pass comes before others."""
     found = [Doubt(text=of_problem(problem), target=RUN) for problem in problems]
     found += [Doubt(text=note, target=RUN) for note in notes]
     found += [] if judged else [Doubt(text="the run has no cell: nothing was measured", target=RUN)]
@@ -70,7 +70,7 @@ def _undecided(judged: Sequence[Judged]) -> list[Doubt]:
 
 
 def _of_others(warnings: Sequence[str], judged: Sequence[Judged]) -> list[str]:
-    """Without those that only say again why a cell is inconclusive: it is named above, or counted there."""
+    """The warnings without those that only repeat why a cell is inconclusive. Such a cell is named or counted above."""
     told = [
         (item.facts.cell.title, reason)
         for item in judged

@@ -1,7 +1,7 @@
-"""How fast: one forest of all settings, a column for each figure that says something. Pure.
+"""The section "How fast": one forest plot of all settings, with a column for each figure that shows a difference. Pure.
 
-A value is drawn as its ratio to the baseline, with the 95 % interval of that ratio. An interval is drawn only where the
-sweep was repeated: one from inside a single run says nothing about the next one.
+A value is drawn as its ratio to the baseline, with the 95 % interval of that ratio. An interval is drawn only if the
+sweep was repeated, because an interval from inside a single run says nothing about the next run.
 Shown by tests/reports/test_reports_overview.py.
 """
 
@@ -46,13 +46,13 @@ _SHORT: Final = {"max.in.flight.requests.per.connection": "max.in.flight", "enab
 _TITLES: Final = {"p99": "p99", "broker_cpu": "broker CPU a record", "wire_bytes": "bytes a record"}
 _TICKS: Final = (0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.8, 1.0, 1.25, 2.0, 3.0, 5.0, 10.0, 100.0)
 _UNDECIDED: Final = "undecided"
-_APART: Final = 0.4  # of the axis: nearer, words of two ticks run into each other
-_ROOM: Final = 1.12  # of the axis beyond the outermost end
+_APART: Final = 0.4  # share of the axis between two ticks: with less, their words would overlap
+_ROOM: Final = 1.12  # the axis is longer than the outermost end by this factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestValue:
-    """`at`, `low` and `high` are shares of the axis; `low` and `high` are None where nothing tells how sure it is."""
+    """`at`, `low` and `high` are shares of the axis. `low` and `high` are None if the interval is not known."""
 
     text: str
     change: str
@@ -65,10 +65,10 @@ class ForestValue:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestRow:
     label: str
-    cell_id: str  # empty where no single cell stands for it
+    cell_id: str  # empty if the setting has no cell of its own
     risk: str  # of losing acknowledged records; empty if there is none
     notes: tuple[str, ...]  # what else differs from the baseline
-    warnings: tuple[str, ...]  # what changes how its figures are to be read
+    warnings: tuple[str, ...]  # what a reader must know about its figures
     values: tuple[ForestValue | None, ...]  # by the columns
 
 
@@ -84,15 +84,15 @@ class ForestColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forest:
-    """`left_out` are figures that every setting shares."""
+    """`left_out` are figures that are the same for all settings."""
 
     columns: tuple[ForestColumn, ...]
     rows: tuple[ForestRow, ...]
     baseline: str
     repeated: bool
-    warnings: tuple[str, ...]  # those of the baseline, which has no row, and of all rows alike
+    warnings: tuple[str, ...]  # of the baseline, which has no row; and those that all rows have
     left_out: tuple[str, ...]
-    undecided: tuple[str, ...]  # of each figure: what this run cannot tell, and what would
+    undecided: tuple[str, ...]  # for each figure: what this run cannot show, and how many repetitions would
     more: int  # settings beyond those that are drawn
 
 
@@ -109,7 +109,7 @@ class _Axis:
 
 
 def forest_of(analysis: SweepAnalysis) -> Forest | None:
-    """None where the sweep has no effect to show."""
+    """None if the sweep has no effect to show."""
     measures = [measure for measure in MEASURES if _says_something(analysis, measure)]
     shown = measures[:COLUMNS_MAX]
     effects = {measure.name: analysis.effects[measure.name].effects for measure in shown}
@@ -140,19 +140,19 @@ def forest_of(analysis: SweepAnalysis) -> Forest | None:
 
 
 def _without_p99(analysis: SweepAnalysis, shown: Sequence[Measure]) -> list[str]:
-    """The figure that most readers look for must not be missing without a word."""
+    """Why there is no p99. Most readers look for it, so its absence is explained."""
     if P99 in [measure.name for measure in shown] or not any(i.state == NOT_SUSTAINED for i in analysis.observations):
         return []
     return ["p99 is not drawn: too few settings carried their load, and of the others it is the length of the queue"]
 
 
 def _says_something(analysis: SweepAnalysis, measure: Measure) -> bool:
-    """Not where every cell carried the rate that was asked for, nor where no setting moves the figure."""
+    """False if every cell carried the rate that was asked for, or if no setting changes the figure."""
     own = analysis.effects.get(measure.name)
     if own is None or not own.effects:
         return False
     if measure.name == THROUGHPUT and (carried_all(analysis.observations) or CAPACITY in analysis.effects):
-        return False  # a capacity says more than how far a setting stayed behind the rate that was asked for
+        return False  # the capacity says more than the share of the asked rate that a setting carried
     return measure.name == "p99" or any(abs(one.estimate.value) > MARGIN for one in own.effects)
 
 
@@ -188,10 +188,10 @@ def _axis(effects: Sequence[Effect]) -> _Axis:
 def _column(analysis: SweepAnalysis, measure: Measure, axis: _Axis) -> ForestColumn:
     level = None if analysis.baseline is None else analysis.means[measure.name].level(analysis.baseline)
     one = axis.place(1.0)
-    # The plot is narrow: an end is named only where its words do not run into those of the baseline.
+    # The plot is narrow. An end is named only if its words do not overlap those of the baseline.
     inside = [ratio for ratio in _TICKS if axis.low <= ratio <= axis.high and abs(axis.place(ratio) - one) >= _APART]
     below, above = [ratio for ratio in inside if ratio < 1], [ratio for ratio in inside if ratio > 1]
-    # One named tick is no scale: where no round ratio has room, the farther end of the axis is named.
+    # A scale needs two named ticks. If no round ratio has room, the farther end of the axis is named.
     end = axis.low if one > 1 - one else axis.high
     named = sorted((*below[:1], 1.0, *above[-1:], *([] if inside else [end])))
     return ForestColumn(
@@ -233,7 +233,7 @@ def _risk(own: Observation) -> str:
 
 
 def _configuration(analysis: SweepAnalysis, setting: str, value: str) -> Configuration | None:
-    """The one that differs from the baseline in this setting alone; None in designs that have none."""
+    """The configuration that differs from the baseline only in this setting. None if the design has no such one."""
     if analysis.baseline is None or analysis.design != ONE_AT_A_TIME:
         return None
     return tuple(sorted({**dict(analysis.baseline), setting: value}.items()))
@@ -268,7 +268,8 @@ def _judgement(effect: Effect) -> str:
 
 
 def _undecided(analysis: SweepAnalysis, measures: Sequence[Measure]) -> tuple[str, ...]:
-    """Of each repeated figure: how many settings stay undecided, what this run could have seen, and what it takes."""
+    """For each repeated figure: how many settings stay undecided, the smallest difference that this run can show, and
+    how many repetitions would be needed."""
     lines = []
     for measure in measures:
         own = analysis.effects[measure.name].effects
@@ -288,7 +289,7 @@ def _undecided(analysis: SweepAnalysis, measures: Sequence[Measure]) -> tuple[st
 
 
 def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
-    """Folded over the repetitions of a configuration."""
+    """The warnings of a configuration, joined over its repetitions."""
     found: dict[str, int] = {}
     for item in own:
         state = "" if item.state == OK else state_words(item.state).removeprefix("was ")
@@ -300,7 +301,8 @@ def _warnings(own: Sequence[Observation]) -> tuple[str, ...]:
 
 
 def _ceiling_warnings(every: Sequence[Observation]) -> list[str]:
-    """Why a configuration has no capacity, or one of fewer repetitions, or one that is the client library's."""
+    """Why a configuration has no capacity, or a capacity of fewer repetitions, or one that the client library
+    limits."""
     ceilings = [item for item in every if item.at_ceiling]
     without = [item for item in ceilings if CAPACITY not in item.values]
     library = ["its capacity is the client library's"] if any(item.library_limit for item in ceilings) else []
@@ -313,7 +315,7 @@ def _ceiling_warnings(every: Sequence[Observation]) -> list[str]:
 
 
 def _baseline_warnings(every: Sequence[Observation]) -> list[str]:
-    """Every ratio of the forest stands against the baseline, which has no row that could carry its own warning."""
+    """Warnings of the baseline. Every ratio is relative to it, but it has no row for its own warnings."""
     own = [item for item in every if not item.at_ceiling]
     words = [state_words(item.state) for item in own if item.state != OK]
     words += ["was disturbed by the host" for item in own if item.disturbed]

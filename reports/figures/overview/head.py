@@ -1,4 +1,4 @@
-"""The head line: verdict, cells, records, cluster, client, and how far others disturbed the host. Pure."""
+"""The head line: verdict, cells, records, cluster, client, and how much other programs disturbed the host. Pure."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _with_damage(judged: Sequence[Judged]) -> str:
 
 
 def _records(judged: Sequence[Judged]) -> str:
-    """Only a log that was read to its end accounts for every record."""
+    """How many records are accounted for. A log that was not read to its end does not account for every record."""
     whole = [item for item in judged if item.facts.cell.is_read_to_end]
     records = sum(item.facts.counts.sent_total for item in whole)
     if not records:
@@ -117,7 +117,7 @@ def _engine(item: Judged) -> str:
 
 
 def product(engine: str | None, version: str | None) -> str:
-    """Which brokers ran, so that nobody takes one product for another."""
+    """Which brokers ran, so that the reference broker is not taken for Apache Kafka."""
     if engine in REFERENCE:
         where = "in containers" if engine == "docker" else None
         return " ".join(filter(None, ("the project's reference broker", version, where, "(not Apache Kafka)")))
@@ -160,7 +160,7 @@ def _of(count: int, whole: int) -> str:
 
 
 def _share_of_others(item: Judged) -> float | None:
-    """Of all cores: other programs and other guests of the machine."""
+    """The share of all cores that other programs and other guests of the machine took."""
     noise = host_noise(item.facts, window_only=True)
     found = [noise[name] for name in (FOREIGN_SHARE, STEAL_SHARE) if name in noise]
     return sum(found) if found else None

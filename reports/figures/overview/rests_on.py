@@ -1,4 +1,4 @@
-"""How little the figures of speed rest on, where it is little: records, windows, repetitions, cores. Pure.
+"""Warns if figures of speed have little data: few records, short windows, few repetitions, few cores. Pure.
 
 Shown by tests/reports/test_reports_rests_on.py.
 """
@@ -19,14 +19,14 @@ LOOPBACK: Final = "loopback"  # as a cell names its path where no proxy and no n
 
 
 def speed_rests_on(judged: Sequence[Judged], analysis: SweepAnalysis | None, cores: int | None) -> list[str]:
-    """Of cells without faults; `cores` are those that the harness might use."""
+    """The warnings about cells without faults. `cores` is the number of cores that the harness may use."""
     calm = [item.facts for item in judged if item.facts.cell.kind is not CellKind.CHAOS]
     paced = [facts for facts in calm if facts.cell.kind is not CellKind.CEILING]
     return [*_records(paced), *_repetitions(analysis), *_one_host(calm, cores)]
 
 
 def _records(paced: Sequence[CellFacts]) -> list[str]:
-    """Of the cell with the fewest records beyond its p99."""
+    """A warning about the cell with the fewest records beyond its p99."""
     known = [facts for facts in paced if CORRECTED in facts.latency and facts.latency[CORRECTED].p99_us is not None]
     if not known:
         return []

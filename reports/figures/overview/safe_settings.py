@@ -1,8 +1,7 @@
 """Which settings kept every record under the faults of a run: by the kind of damage, and as whole configurations. Pure.
 
-A setting that kept the order may still duplicate, so a fragment such as "1 in flight" is told with the kind that it was
-tried against. Shown by tests/reports/test_reports_overview.py.
-"""
+A setting that kept the order may still duplicate, so a fragment such as "1 in flight" is named with the kind of damage
+that it was tried against. Shown by tests/reports/test_reports_overview.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What safety costs: acks=all against acks=1 in one place. Pure.
 
-Only where the baseline of a sweep has one of the two and one configuration has the other and nothing else of the sweep
+It is shown only if the baseline of a sweep has one of the two, one configuration has the other, and no other setting
 differs. Shown by tests/reports/test_reports_overview.py.
 """
 
@@ -52,7 +52,7 @@ class SafetyCost:
 
 
 def safety_cost(analysis: SweepAnalysis, silences: Sequence[str] = ()) -> SafetyCost | None:
-    """None where the sweep does not tell the two apart."""
+    """The cost of safety. None if the sweep does not compare acks=all with acks=1."""
     pair = _pair(analysis)
     if pair is None:
         return None
@@ -73,7 +73,7 @@ def safety_cost(analysis: SweepAnalysis, silences: Sequence[str] = ()) -> Safety
 
 
 def _pair(analysis: SweepAnalysis) -> tuple[Configuration, Configuration] | None:
-    """With acks=all and with acks=1."""
+    """The two configurations, with acks=all and with acks=1."""
     base = dict(analysis.baseline or ())
     if base.get(_ACKS) not in (*_ALL, "1"):
         return None

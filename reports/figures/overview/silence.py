@@ -1,4 +1,4 @@
-"""How long nothing was acknowledged when a leader was lost: unavailability is a cost of safety too. Pure.
+"""The time without acknowledgements when a leader was lost. Unavailability is a cost of safety too. Pure.
 
 Shown by tests/reports/test_reports_overview.py.
 """

@@ -1,6 +1,6 @@
 """The small time line of a cell: acknowledged records a second with the faults as bands. Pure.
 
-It keeps the shape and no more: the cell's page has the figures.
+It shows only the shape. The cell's page has the figures.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class SmallTimeline:
 
 
 def small_timeline(own: OverTime) -> SmallTimeline | None:
-    """None where nothing was acknowledged, or where the cell has too few slots for a line."""
+    """The small time line. None if nothing was acknowledged, or if the cell has too few slots for a line."""
     acked = [(rate.t, float(rate.rate)) for rate in own.rates if rate.series == "acked"]
     asked = {rate.t: rate.rate for rate in own.rates if rate.series == "asked"}
-    # After the last record the cell heals and is read back: nothing is due, and a flat line says nothing.
+    # After the last record the cell heals and is read back: nothing is due, so a flat line would have no meaning.
     busy = [place for place, (t, rate) in enumerate(acked) if rate > 0 or asked.get(t, 0) > 0]
     if len(busy) < 2:
         return None

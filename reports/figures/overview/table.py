@@ -1,4 +1,4 @@
-"""The table of all cells: which columns say something, and which rows begin folded. Pure."""
+"""The table of all cells: which columns have different values, and which rows are folded at first. Pure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _quantile(name: str) -> Callable[[CellFigures], float | None]:
 
 
 def _is_ceiling(cell: CellFigures) -> bool:
-    """At a ceiling a latency tells how long the queue was that the load made."""
+    """Whether the cell is a ceiling. Its latency is not shown, because it is the length of a queue that the load
+    made."""
     return cell.kind == "ceiling"
 
 

@@ -82,7 +82,7 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """Of the interval as it can be shown: an end nearer to zero than SHOWN_MIN is written as 0."""
+        """Whether the interval, as it is shown, excludes zero. An end nearer to zero than SHOWN_MIN is shown as 0."""
         return self.low > SHOWN_MIN or self.high < -SHOWN_MIN
 
 
@@ -98,7 +98,7 @@ def interval(value: float, standard_error: float, df: float, comparisons: float 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedScatter:
-    """Of a shift that all groups of one block have in common, as one cluster's is by all configurations on it.
+    """The variance of a shift that all groups of one block share, for example all configurations on one cluster.
 
     `variance` is that of the blocks' means over the groups. So a `1 / groups` of the groups' own noise is in it, which
     is left out of the noise that is added to it: no component is a difference that could become negative.

@@ -81,7 +81,7 @@ def client_figures(facts: CellFacts) -> ClientFigures:
             last[sample.source, producer] = metrics
 
     def told(*names: str) -> list[float]:
-        """Of each producer, the first that its client tells of the names that clients give the figure."""
+        """The figure of each producer, by the first of its names that the client reports."""
         return [value for metrics in last.values() if (value := _first(metrics, names)) is not None]
 
     return ClientFigures(

@@ -4,7 +4,7 @@ Repetitions are interleaved in rounds, and each configuration runs once in each 
 shows as an effect of the round and not of a setting.
 
 The variance comes from the scatter between repetitions, shrunk together over configurations. The block bootstrap inside
-the cells is its lower limit. Without repetitions the bootstrap is the only source. If that says nothing either, the
+the cells is its lower limit. Without repetitions the bootstrap is the only source. If there is none either, the
 variance is infinite, which means unknown.
 
 If the rounds are distributed over clusters of their own (forks), a cluster is the unit. The cells of a configuration on
@@ -30,12 +30,12 @@ _ROUND_CONFIGURATIONS_MIN = 4  # with fewer, fitting rounds costs more degrees o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forks:
-    """What the clusters of a sweep tell of their scatter, in logarithms."""
+    """The scatter of the clusters of a sweep, in logarithms."""
 
     numbers: tuple[int, ...]  # of the clusters, from 1
-    rounds: int  # on each, typically
-    offsets: FloatArray  # of each cluster against the mean of all, over the configurations; empty: not told apart
-    residuals: FloatArray  # [configuration, cluster]: what neither explains; 0 where there is no figure
+    rounds: int  # on each cluster, typically
+    offsets: FloatArray  # of each cluster against the mean of all, over the configurations; empty: not fitted
+    residuals: FloatArray  # [configuration, cluster]: what neither mean nor offset explains; 0 if there is no figure
 
     @property
     def count(self) -> int:
@@ -47,16 +47,16 @@ class CellMeans:
     measure: str
     configurations: tuple[Configuration, ...]
     means: FloatArray  # of ln(value)
-    mean_variances: FloatArray  # without what all configurations of a cluster share
+    mean_variances: FloatArray  # without the common shift of a cluster
     dfs: FloatArray
     counts: tuple[int, ...]  # repetitions that were used; with forks: clusters
-    repeated: bool  # the variance is that between repetitions; else only that inside one run
+    repeated: bool  # True: the variance is that between repetitions. False: only that inside one run
     # Standard deviation of ln(value) of one repetition (of one cluster's mean), typical of the sweep; inf: unknown.
     scatter: float
     scatter_df: float
-    forks: Forks | None = None  # None: all on one cluster, whose scatter is all that any interval holds
+    forks: Forks | None = None  # None: all ran on one cluster, and intervals include only its scatter
     shared: SharedScatter | None = None  # shifts of whole clusters; without forks, of whole rounds
-    projection: FloatArray | None = None  # onto the model of a factorial design: every cell then speaks for every other
+    projection: FloatArray | None = None  # onto the model of a factorial design: all cells contribute to each mean
 
     def index(self, configuration: Configuration) -> int | None:
         return self.configurations.index(configuration) if configuration in self.configurations else None
@@ -77,13 +77,13 @@ class CellMeans:
         return None if place is None else self._contrast(self._unit(place), shared=self.shared)
 
     def standing(self, configuration: Configuration) -> Estimate | None:
-        """The level as far as it matters beside the other configurations: without what all of them share."""
+        """The level without the shift that all configurations share. Only this part matters in a comparison."""
         place = self.index(configuration)
         return None if place is None else self._contrast(self._unit(place), shared=None)
 
     def in_new_fork(self, configuration: Configuration) -> Estimate | None:
-        """ln(value) of one configuration on one more cluster, in as many rounds as these had: a prediction interval.
-        None without forks: one cluster tells nothing of another."""
+        """A prediction interval: ln(value) of one configuration on one more cluster, in as many rounds as these had.
+        None without forks, because one cluster says nothing about another."""
         place = self.index(configuration)
         if place is None or self.forks is None or not self.repeated:
             return None
@@ -117,17 +117,17 @@ class CellMeans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Samples:
-    """What is fitted: one figure a cell, or one of each configuration on each cluster."""
+    """The data of the fit: one figure for each cell, or one for each configuration on each cluster."""
 
     values: FloatArray  # ln
     groups: npt.NDArray[np.int64]  # configuration of each
     blocks: tuple[int, ...]  # round or cluster of each
-    inside: FloatArray  # variance of each as the block bootstrap inside its cells says; 0 where it says nothing
+    inside: FloatArray  # variance of each by the block bootstrap inside its cells; 0 if there is none
     inside_is_known: npt.NDArray[np.bool_]
 
 
 def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans | None:
-    """None when no cell has the figure."""
+    """The means of one measure. None if no cell has the figure."""
     used = [item for item in observations if item.values.get(measure, 0.0) > 0]
     if not used:
         return None
@@ -139,8 +139,8 @@ def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans |
         samples = _by_fork(used, samples, number)
     counts = np.bincount(samples.groups, minlength=number)
     blocks = sorted(set(samples.blocks))
-    # With few configurations the effect of the rounds of one cluster is left in. Clusters are a part of the design, and
-    # their effect is always fitted.
+    # With few configurations, the effect of the rounds of one cluster is not fitted. Clusters are a part of the design,
+    # so their effect is always fitted.
     least = 2 if has_forks else _ROUND_CONFIGURATIONS_MIN
     blocked = len(blocks) > 1 and number >= least and bool((counts > 1).sum() >= 2)
     fit = _fit(samples.values, samples.groups, samples.blocks, blocks, blocked=blocked)
@@ -157,7 +157,8 @@ def cell_means(observations: Sequence[Observation], measure: str) -> CellMeans |
         known = np.bincount(samples.groups, weights=samples.inside_is_known, minlength=number) == counts
         spread, dfs = np.where(known, inside, math.inf), np.full(number, math.inf)
         scatter = math.sqrt(float(np.mean(inside[known]))) if known.any() else math.inf
-    # Rounds of one cluster differ too, and so would one more round. That is part of the uncertainty of a level.
+    # Rounds of one cluster differ too, and another round would differ again. This is a part of the uncertainty of a
+    # level.
     shared = None
     if blocked and fit.df > 0:
         shared = SharedScatter(variance=float(fit.offsets.var(ddof=1)), blocks=len(blocks), groups=number)
@@ -187,8 +188,8 @@ def _by_cell(used: Sequence[Observation], configurations: Sequence[Configuration
 
 
 def _by_fork(used: Sequence[Observation], cells: _Samples, number: int) -> _Samples:
-    """Means of the cells of each configuration on each cluster: cells of one cluster are no independent samples of
-    what another cluster would show, however many they are."""
+    """Means of the cells of each configuration on each cluster. Cells of one cluster are not independent samples of
+    what another cluster would show, so more of them do not count more."""
     values: list[float] = []
     groups: list[int] = []
     blocks: list[int] = []
@@ -239,7 +240,8 @@ def _fit(
     *,
     blocked: bool,
 ) -> _Fit:
-    """Least squares with one mean a configuration and, if blocked, one offset a block; offsets sum to zero."""
+    """Least squares with one mean for each configuration and, if blocked, one offset for each block. Offsets sum to
+    zero."""
     number = int(groups.max()) + 1
     design = np.zeros((len(values), number))
     design[np.arange(len(values)), groups] = 1.0

@@ -1,11 +1,11 @@
-"""The rule by which a sweep recommends one configuration, without a word about it. Pure.
+"""The rule by which a sweep recommends one configuration. recommendation_words.py puts it into sentences. Pure.
 
-A configuration is considered only if it carried the load, may not lose acknowledged records, and showed no damage. If
-all of them carried the rate that was asked for, the lowest p99 wins. Otherwise the highest rate wins.
+A configuration is considered only if it carried the load, may not lose acknowledged records, and showed no damage. Of
+those within 5 % of the best rate, the lowest p99 wins. If no configuration carried the load, the highest rate wins.
 
-Some configurations may be as good as the winner: the run cannot distinguish them from it, and their figure is within
-10 % of the winner's. (The second condition is needed, because in a noisy run much cannot be distinguished and is still
-not equal.) Among these the one with clearly less broker CPU is taken.
+The run may be unable to distinguish other configurations from the winner. If such a one is within 10 % of the winner's
+figure and needs clearly less broker CPU, it is chosen instead. (The 10 % are needed because in a noisy run many
+configurations cannot be distinguished and are still not equal.)
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Choice:
     objective: Measure
     contenders: tuple[Point, ...]
     winner: Point  # has the best figure
-    ties: tuple[Point, ...]  # that the run cannot tell from the winner
+    ties: tuple[Point, ...]  # the run cannot distinguish these from the winner
     chosen: Point  # the winner, or a cheaper tie
 
 
 def choose(
     points: Sequence[Point], observations: Sequence[Observation], means: Mapping[str, CellMeans]
 ) -> Choice | None:
-    """The rule alone, without a word about it; None where nothing may be recommended. What is predicted of the choice
-    asks the rule again with a part of the observations (prediction.py)."""
+    """Applies the rule. None if nothing may be recommended. To correct for the choice of the best, prediction.py
+    applies the rule again to a part of the observations."""
     candidates = [point for point in points if _eligible(point, observations)]
     objective, contenders = _objective(candidates)
     if not candidates:
@@ -78,7 +78,7 @@ def _eligible(point: Point, observations: Sequence[Observation]) -> bool:
 
 
 def _eligible_by_rate(point: Point, observations: Sequence[Observation]) -> bool:
-    """Where no configuration carried the asked rate: those whose brokers, not the client, were the limit."""
+    """If no configuration carried the asked rate, those are eligible whose limit was the brokers and not the client."""
     return THROUGHPUT in point.levels and _is_sound(point, observations, usable=(OK, NOT_SUSTAINED), excluded=(FAILED,))
 
 

@@ -24,7 +24,7 @@ BETTER, WORSE, NEGLIGIBLE, NOT_CLEAR = "better", "worse", "negligible", "not cle
 ONE_AT_A_TIME, FACTORIAL = "one factor at a time", "factorial"
 _LEVELS_MAX = 6  # a number with more values than this gets a slope, not a column each
 _PARALLEL = 0.999
-_MISFIT_MAX = 2.5  # about the 95 % point of the F distribution with the degrees of freedom that sweeps have
+_MISFIT_MAX = 2.5  # about the 95 % point of the F distribution for the degrees of freedom of usual sweeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ def _columns(configurations: Sequence[Configuration], baseline: Configuration | 
 
 
 def _slope(name: str, values: Sequence[str], levels: Sequence[str]) -> _Column:
-    """From the smallest to the largest value, evenly by doublings."""
+    """The effect from the smallest to the largest value. Each doubling of the value has the same effect."""
     numbers = np.array([float(value) for value in values])
     logs = np.log2(numbers) if numbers.min() > 0 else np.log2(numbers - min(0.0, numbers.min()) + 1.0)
     return _Column(
@@ -176,9 +176,11 @@ def _by_regression(means: CellMeans, baseline: Configuration | None) -> Effects:
 
 
 def smooth(means: CellMeans, effects: Effects, baseline: Configuration | None) -> CellMeans:
-    """The means as main effects and clear interactions say them: in a factorial design each is then made of all cells.
+    """The means that follow from main effects and clear interactions. In a factorial design all cells contribute to
+    each.
 
-    As they were, where one factor was varied at a time, or where the model leaves more unexplained than noise would.
+    The means are not changed if one factor was varied at a time, or if the model leaves more unexplained than noise
+    would.
     """
     if effects.design != FACTORIAL or not effects.effects:
         return means
@@ -206,11 +208,11 @@ def _is_full_grid(configurations: Sequence[Configuration]) -> bool:
 
 
 def _misfit(means: CellMeans, design: FloatArray) -> tuple[float, int] | None:
-    """Variance that effects alone leave unexplained, and its degrees of freedom; None if that is no more than noise,
-    as far as noise is known.
+    """The variance that main effects leave unexplained, and its degrees of freedom. None if it is no larger than the
+    known noise.
 
-    A sample of the grid (fractional, Latin hypercube) mixes interactions that the model does not hold into each main
-    effect; an interval of the noise alone would make it look more certain than it is.
+    A sample of the grid (fractional, Latin hypercube) mixes interactions, which are not in the model, into each main
+    effect. So an interval from the noise alone would be too narrow.
     """
     room = design.shape[0] - design.shape[1]
     if room < 2:
@@ -235,7 +237,7 @@ def _with_misfit(estimate: Estimate, weights: FloatArray, misfit: tuple[float, i
 class _Product:
     first: _Column
     second: _Column
-    direction: FloatArray  # what main effects cannot explain of the product; length 1
+    direction: FloatArray  # the part of the product that main effects cannot explain; length 1
     estimate: Estimate
 
 
@@ -278,7 +280,8 @@ def _strength(estimate: Estimate) -> float:
 
 
 def _estimable(means: CellMeans, design: FloatArray, pairs: Sequence[tuple[_Column, _Column]]) -> list[_Product]:
-    """Each product with what main effects and the pair's other products leave of it; empty if nothing is left."""
+    """For each product, the part that main effects and the pair's other products cannot explain. Empty if there is
+    none."""
     result: list[_Product] = []
     for place, (first, second) in enumerate(pairs):
         others = [a.x * b.x for number, (a, b) in enumerate(pairs) if number != place]
@@ -294,9 +297,9 @@ def _estimable(means: CellMeans, design: FloatArray, pairs: Sequence[tuple[_Colu
 
 
 def judgement(effect: Effect) -> str:
-    """What may be said of the effect, by the rule of `harness compare`. BETTER and WORSE: the interval holds no change,
-    and the change is at least MARGIN. NEGLIGIBLE: the whole interval is smaller than that, clear or not: 0.1 % more
-    bytes may be certain, and decides nothing. A configuration that ran once is neither."""
+    """Judges the effect by the rule of `harness compare`. BETTER and WORSE: the interval excludes "no change", and the
+    change is at least MARGIN. NEGLIGIBLE: the whole interval is smaller than that, even if the effect is certain: 0.1 %
+    more bytes decide nothing. A configuration that ran once is neither."""
     own, margin = effect.estimate, math.log1p(MARGIN)
     if not effect.repeated:
         return NOT_CLEAR

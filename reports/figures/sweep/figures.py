@@ -1,4 +1,4 @@
-"""What a reader sees of a sweep: texts, tables and the data sets of its charts, computed once. Pure."""
+"""Everything that the report shows of a sweep: texts, tables and the data of its charts, computed once. Pure."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class InteractionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurfacePoint:
-    """The lane says what may be lost and what was lost under faults."""
+    """`lane` says what a configuration may lose, and what it lost under faults."""
 
     title: str
     settings: str
@@ -140,7 +140,7 @@ class SweepFigures:
     clusters: str
     fork_scatter: tuple[str, ...]
     repeated: bool
-    effects: Mapping[str, EffectBlock]  # by measure, of those that say something
+    effects: Mapping[str, EffectBlock]  # by measure; a measure without a usable figure has none
     interactions: tuple[InteractionRow, ...]
     why_no_interactions: str
     surface: Mapping[str, tuple[SurfacePoint, ...]]  # by measure; one point alone is no surface
@@ -216,8 +216,8 @@ def _effects(analysis: SweepAnalysis) -> dict[str, EffectBlock]:
 
 
 def _with_more(analysis: SweepAnalysis) -> frozenset[tuple[str, str]]:
-    """(setting, value) of what cannot be changed alone: another setting, which the sweep does not vary with it, had to
-    follow."""
+    """The (setting, value) pairs that cannot be changed alone. They need a change of another setting, which the sweep
+    does not vary by itself."""
     base = set(analysis.baseline or ())
     return frozenset(
         pair for item in analysis.observations if item.note for pair in item.configuration if pair not in base
@@ -245,7 +245,7 @@ def _interactions(analysis: SweepAnalysis) -> tuple[InteractionRow, ...]:
 
 
 def _surface(analysis: SweepAnalysis, measure: Measure) -> tuple[SurfacePoint, ...]:
-    """Empty for a measure that says nothing."""
+    """Empty for a measure without a usable figure."""
     points: list[SurfacePoint] = []
     for point in analysis.points if measure.name in analysis.telling else ():
         level = point.levels.get(measure.name)
@@ -270,7 +270,7 @@ def _surface(analysis: SweepAnalysis, measure: Measure) -> tuple[SurfacePoint, .
 
 
 def _drawn(estimate: Estimate, scale: float = 1.0) -> list[float]:
-    """Value and the ends of the bar around it; no bar where nothing tells how long it is."""
+    """The value and the ends of its bar. There is no bar if the interval is unknown."""
     numbers = estimate.ratio if estimate.is_bounded else (estimate.ratio[0],) * 3
     return [round(number * scale, 4) for number in numbers]
 

@@ -15,7 +15,7 @@ from runlog.records.sweep import ForkScatter
 
 
 def fork_scatters(means: Mapping[str, CellMeans]) -> tuple[ForkScatter, ...]:
-    """None for a sweep on one cluster, and for a measure in which clusters cannot be separated from configurations."""
+    """The scatter of clusters. None on one cluster, or if clusters cannot be separated from configurations."""
     found = []
     for measure in MEASURES:
         one = means.get(measure.name)

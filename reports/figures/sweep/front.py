@@ -61,7 +61,8 @@ class Damage:
 
     @property
     def per_million(self) -> float:
-        """Of a million records sent under faults, all kinds added up: an order for the front, never shown."""
+        """Damaged records of a million that were sent under faults, all kinds added up. Only for the front, never
+        shown."""
         return sum(count * 1e6 / self.sent[kind] for kind, count in self.counts.items() if self.sent.get(kind))
 
     def text(self) -> str:
@@ -179,7 +180,7 @@ def _struck(kind: str, group: Sequence[CellFacts]) -> Iterator[str]:
 
 
 def _shares(rows: Sequence[tuple[Mapping[str, Estimate], str, Damage]], measures: Sequence[str]) -> list[float]:
-    """In what share of the draws each row is on the front of these measures. A figure that is missing is the worst of
+    """The share of draws in which each row is on the front of these measures. A missing figure counts as the worst of
     all; one whose scatter is unknown stands as it was measured."""
     if not rows:
         return []

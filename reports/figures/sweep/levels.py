@@ -22,7 +22,7 @@ def level_of(estimate: Estimate, measure: str) -> Level:
 
 
 def predicted_levels(analysis: SweepAnalysis) -> dict[str, PredictedFigure]:
-    """By measure; empty without a recommendation."""
+    """The predicted figures by measure; empty without a recommendation."""
     point = analysis.recommendation.point
     if point is None:
         return {}

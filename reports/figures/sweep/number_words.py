@@ -42,7 +42,7 @@ def change(difference: Estimate) -> str:
 
 
 def _percent(number: float, digits: int) -> str:
-    """With more digits where it would be 0 and is not: whether an interval holds 0 must be seen on it."""
+    """A percentage, with more digits if it would round to 0. A reader must see whether an interval includes 0."""
     if abs(number) < SHOWN_MIN * 100:
         return "0"
     while round(abs(number), digits) == 0:
@@ -51,5 +51,5 @@ def _percent(number: float, digits: int) -> str:
 
 
 def decided_change(difference: Estimate) -> str:
-    """With the word that the run cannot tell whether there is any."""
+    """The change in words, with a note if the run cannot show whether there is one."""
     return f"{change(difference)}{'' if difference.excludes_zero or not difference.is_bounded else ', undecided'}"

@@ -186,7 +186,7 @@ def _state(item: Judged, criteria: Criteria) -> tuple[FigureState, str]:
 
 
 def _share_without_answer(facts: CellFacts) -> float:
-    """Of the records due in the window, those that failed, whose fate is unknown, or that never were sent."""
+    """The share of the records due in the window that failed, are unknown, or were never sent."""
     counts, never = facts.counts, unsent(facts.cell)
     return (counts.failed + counts.unknown + never) / (counts.sent + never) if counts.sent else 0.0
 

@@ -1,9 +1,8 @@
-"""What another priority would choose, and what is known of it, in sentences. Pure.
+"""Sentences about the choice that another priority would make, and the effects of that choice. Pure.
 
-An effect of one setting is told only from two configurations that differ in this setting alone. If the recommended one
-was not measured with the other value, the effect is that against the baseline, and the sentence says that both together
-were not measured. Shown by tests/reports/test_reports_priorities.py.
-"""
+An effect of one setting is reported only from two configurations that differ in this setting alone. If the recommended
+one was not measured with the other value, the effect is that against the baseline, and the sentence says that both
+together were not measured. Shown by tests/reports/test_reports_priorities.py."""
 
 from __future__ import annotations
 
@@ -125,7 +124,7 @@ def _without_safety(chosen: Point, inputs: Inputs) -> list[str]:
 
 
 def _fair_pair(chosen: Point, other: Point, inputs: Inputs) -> _Pair:
-    """From which the effect of what `other` changes can be told; both as a whole where no such pair was measured."""
+    """The pair that shows the effect of what `other` changes. Without such a pair, the two whole configurations."""
     settings = _differing(chosen.configuration, other.configuration)
     base = inputs.baseline
     if len(settings) < 2 or base is None:

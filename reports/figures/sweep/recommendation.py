@@ -1,4 +1,4 @@
-"""What a recommendation is made from, and what it is."""
+"""The input of a recommendation, and its result."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _CERTAINTY: Final = ((0.9, "Clear choice"), (0.6, "Likely choice"), (0.0, "No cl
 def sentences_of(
     choice: Choice, certainty: float, predicted: Mapping[str, Prediction], inputs: Inputs
 ) -> tuple[str, ...]:
-    """Of a recommended configuration. `certainty` and `predicted` are those of the choice."""
+    """The sentences about a recommended configuration. `certainty` and `predicted` belong to the choice."""
     objective, winner, chosen = choice.objective, choice.winner, choice.chosen
     others = [point for point in (winner, *choice.ties) if point is not chosen]
     return (

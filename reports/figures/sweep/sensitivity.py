@@ -16,7 +16,7 @@ REPETITIONS_MAX: Final = 1_000
 
 
 def sensitivities(means: Mapping[str, CellMeans], *, factorial: bool) -> tuple[Sensitivity, ...]:
-    """Of an effect, with a power of 80 % at the 5 % level.
+    """The smallest effect that is found with a power of 80 % at the 5 % level.
 
     One factor at a time sets one configuration against another. In a factorial design half of all configurations stand
     on either side of an effect, so that its variance is that much smaller.

@@ -101,7 +101,7 @@ def analyse_sweep(judged: Sequence[Judged], observations: Sequence[Observation])
 def _estimate(
     observations: Sequence[Observation], baseline: Configuration | None
 ) -> tuple[Mapping[str, CellMeans], Mapping[str, Effects]]:
-    """By measure."""
+    """Means and effects by measure."""
     means = {
         measure.name: found
         for measure in MEASURES
@@ -148,7 +148,7 @@ def _load(judged: Sequence[Judged]) -> str:
 
 
 def _common(values: Sequence[N | None]) -> N | None:
-    """The one value that all have; None where they differ, or where nobody tells."""
+    """The value that all have. None if they differ, or if none has a value."""
     return values[0] if len(set(values)) == 1 else None
 
 

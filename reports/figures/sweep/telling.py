@@ -1,8 +1,8 @@
-"""Which figures of a sweep say something about its configurations. Pure.
+"""Which figures of a sweep show something about its configurations. Pure.
 
-If every cell carried the rate that was asked for, throughput is that rate. A chart of it would plot noise, and a front
-over it would be noise. Where each configuration has a ceiling, capacity is what it can carry: a paced cell then carried
-its rate or fell short of it, and a warning tells the second. The tables keep the figure.
+If every cell carried the rate that was asked for, throughput is that rate. A chart or a front of it would show only
+noise. If each configuration has a ceiling, its capacity is what it can carry, so throughput is not needed either. A
+cell that fell short of the rate has a warning. The tables keep the figure.
 
 Shown by tests/reports/test_reports_telling.py.
 """

@@ -1,4 +1,4 @@
-"""Why a setting acts: what client and brokers did with it, against what they did at the baseline. Pure."""
+"""Why a setting acts: the behaviour of client and brokers with it, compared with the baseline. Pure."""
 
 from __future__ import annotations
 

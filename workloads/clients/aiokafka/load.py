@@ -25,7 +25,7 @@ from workloads.clients.keywords import Keyword, acks, boolean, compression, numb
 from workloads.clients.protocol import ClientError, ClientSetup, OutcomeSink, Polled, polled_of
 
 NAME = "aiokafka"
-_GATHERED_MAX = 1_000  # far less than a thousandth of a second at the highest rate of this library
+_GATHERED_MAX = 1_000  # far less than a millisecond at the highest rate of this library
 _RETRY_S = 0.05
 _CLOSE_CONSUMER_S = 2.0
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
@@ -62,14 +62,14 @@ def _package_for_codec(codec: str) -> str | None:
 
 
 class _Tokens(aiokafka.abc.AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
-    """aiokafka asks at each login. It does not prove itself again on a connection (KIP-368): when its session ends, the
-    broker closes the connection, and aiokafka begins another one."""
+    """Tokens for aiokafka, which asks at each login. It does not authenticate again on a connection (KIP-368): when its
+    session ends, the broker closes the connection, and aiokafka opens another one."""
 
     def __init__(self, fetch: Callable[[], str]) -> None:
         self._fetch = fetch
 
     async def token(self) -> str:
-        """Keeps the loop while the endpoint answers, for ten seconds at most."""
+        """Blocks the loop while the endpoint answers, for ten seconds at most."""
         return self._fetch()
 
 
@@ -114,7 +114,7 @@ def nearest_properties(
 
 
 class Loop:
-    """An event loop that runs only while somebody waits in it."""
+    """An event loop that runs only while a caller waits in it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -123,7 +123,7 @@ class Loop:
         return self._loop.run_until_complete(work)
 
     def run_within(self, timeout_s: float, connecting: Coroutine[Any, Any, None]) -> None:
-        """ClientError when it does not get there."""
+        """ClientError if it does not end in time."""
         try:
             self.run(_within(timeout_s, connecting))
         except (aiokafka.errors.KafkaError, TimeoutError, OSError) as error:
@@ -216,7 +216,7 @@ class AiokafkaProducer:
         self._loop.close()
 
     def metrics(self) -> dict[str, float]:
-        """The library measures nothing of itself: these are the adapter's counts."""
+        """The library has no metrics. These are the adapter's counts."""
         return {"records_handed": float(self._sends), "sends_refused_full": float(self._waits)}
 
     def effective(self) -> dict[str, str]:
@@ -279,5 +279,5 @@ async def _stop(client: Any, timeout_s: float) -> None:
     if not stopping.done():
         stopping.cancel()
     elif not stopping.cancelled():
-        stopping.exception()  # read, so that asyncio does not complain that nobody asked for it
+        stopping.exception()  # read, because asyncio warns of an exception that is never read
     await asyncio.sleep(0)

@@ -1,6 +1,6 @@
 """Group member over aiokafka. Its event loop, and with it heartbeats and auto-commit, runs only within poll(). So
-auto-commit only commits what earlier polls returned, and the application is done with that. The library tells nobody
-about its auto-commits, so they are in no journal."""
+auto-commit only commits records of earlier polls, which the application has processed. The library does not report
+its auto-commits, so they are in no journal."""
 
 from __future__ import annotations
 

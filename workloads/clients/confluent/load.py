@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka). Callbacks come from poll() in the producer's own thread.
 
-librdkafka knows whether a message possibly reached the broker, but its Python binding does not tell. So an outcome is
-FAILED only if produce() itself refuses, or for the few answers that mean "never appended". All others are UNKNOWN.
+librdkafka knows whether a message possibly reached the broker, but its Python binding does not say it. So an outcome is
+FAILED only if produce() itself refuses, or if the answer means "never appended". All other errors are UNKNOWN.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _RENAMED = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-# The names by which librdkafka complains about some of the above.
+# librdkafka's messages use these names for some of the above.
 _LIBRARY_ALIASES = {
     "compression.codec": "compression.type",
     "message.send.max.retries": "retries",
@@ -80,8 +80,8 @@ _LINGER = "linger.ms"  # only librdkafka accepts a fraction of a millisecond
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """First Kafka's own definitions, because librdkafka reads 16KB as 16 and passes acks=2 on to the broker. Then
-    librdkafka's own check, in a producer that is never connected."""
+    """Checks Kafka's own definitions first, because librdkafka reads 16KB as 16 and passes acks=2 on to the broker.
+    Then librdkafka checks them, in a producer that is never connected."""
     check_values(NAME, "producer", {name: value for name, value in properties.items() if name != _LINGER})
     _construct(confluent_kafka.Producer, {**producer_settings(properties), **SILENT})
 
@@ -203,7 +203,7 @@ class ConfluentProducer:
 
     def close(self, timeout_s: float) -> None:
         self._producer.flush(timeout_s)
-        # What is still inside is given up. Its outcome becomes a purge error, which is UNKNOWN.
+        # Records that librdkafka still has are dropped. Their outcome is a purge error, which is UNKNOWN.
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
         self._producer.flush(0.5)
 
@@ -278,8 +278,8 @@ class ConfluentConsumer:
 
 
 def _number(given: int | None) -> int:
-    """None stands for what librdkafka does not know, for example the offset of a batch that the broker had already. (A
-    repeated sequence after a lost answer is a success without an offset.)"""
+    """None: librdkafka does not know it, for example the offset of a batch that the broker had already. (A batch that
+    is sent again after a lost answer succeeds without an offset.)"""
     return ABSENT if given is None else max(given, ABSENT)
 
 
@@ -299,7 +299,7 @@ SILENT: Final[Mapping[str, object]] = {"error_cb": _ignore, "logger": _SilentLog
 
 
 def polled_from(consumer: Any, timeout_s: float, records_max: int) -> Polled:
-    """Wait at most `timeout_s` for a first record, and take what is there behind it without waiting."""
+    """Waits at most `timeout_s` for a first record, and takes the records that follow it without waiting."""
     first = consumer.poll(timeout_s)
     if first is None:
         return Polled((), time.monotonic_ns())

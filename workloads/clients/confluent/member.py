@@ -1,9 +1,8 @@
 """Group member and transactional copier over confluent-kafka (librdkafka).
 
-With auto-commit librdkafka's own thread commits what is *stored*. By default that is everything that was handed to the
-application, processed or not. So offsets are stored here after processing (enable.auto.offset.store=false), as
-librdkafka's documentation advises for at-least-once delivery.
-"""
+With auto-commit librdkafka's own thread commits what is *stored*. By default these are all records that were handed to
+the application, processed or not. So offsets are stored here after processing (enable.auto.offset.store=false), as
+librdkafka's documentation advises for at-least-once delivery."""
 
 from __future__ import annotations
 
@@ -116,7 +115,7 @@ class ConfluentMember:
             try:
                 self.consumer.store_offsets(offsets=[offset])
             except confluent_kafka.KafkaException as error:
-                # It was taken away meanwhile, and its next owner reads it again.
+                # The partition was revoked in the meantime, and its next owner reads the record again.
                 if error.args[0].code() not in _NOT_OURS:
                     raise
 
@@ -244,7 +243,7 @@ def _offsets(positions: Positions) -> list[Any]:
 
 
 def generation_of(metadata: bytes) -> int:
-    """Of librdkafka's serialised group metadata: its magic, then the generation as an int32 of this machine."""
+    """The generation in librdkafka's serialised group metadata: after the magic, an int32 of this machine."""
     if not metadata.startswith(_METADATA_MAGIC) or len(metadata) < len(_METADATA_MAGIC) + 4:
         return GENERATION_UNKNOWN
     (generation,) = struct.unpack_from("=i", metadata, len(_METADATA_MAGIC))

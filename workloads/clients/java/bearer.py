@@ -1,4 +1,4 @@
-"""OAUTHBEARER of Apache Kafka's Java client: what it needs beside the address of a token endpoint.
+"""OAUTHBEARER of Apache Kafka's Java client: the settings that it needs beside the address of a token endpoint.
 
 A JVM asks only those addresses for tokens that its command line allows. The address is no secret. Shown by
 tests/harness/test_harness_secured_cluster.py.

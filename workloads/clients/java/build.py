@@ -73,7 +73,7 @@ def _compile(sources: list[Path], classes: Path, jars: list[Path], compiler: str
         if done.returncode != 0:
             raise JavaError(f"client java: {compiler} failed:\n{done.stderr[-2000:]}")
         classes.mkdir(exist_ok=True)
-        # The class that is looked for goes last: whoever finds it finds the others.
+        # The class that others look for is written last: if it is there, all are.
         built = sorted(Path(temporary).iterdir(), key=lambda path: path.name == f"{PROGRAM}.class")
         for path in built:
             os.replace(path, classes / path.name)

@@ -105,7 +105,7 @@ class Jvm:
                 pending[0] = pending[0][written:]
 
     def wait(self, timeout_s: float) -> None:
-        """Wait at most this long, and write meanwhile."""
+        """Waits at most this long, and writes while it waits."""
         deadline_s = time.monotonic() + timeout_s
         while self._pending and (left_s := deadline_s - time.monotonic()) > 0:
             self._writable.poll(left_s * 1_000)

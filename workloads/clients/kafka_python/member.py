@@ -1,5 +1,5 @@
-"""Group member over kafka-python. Its auto-commit happens within poll() and commits what earlier polls returned. The
-application is done with that, so it need not tell the library anything."""
+"""Group member over kafka-python. Its auto-commit happens within poll() and commits records of earlier polls. The
+application has processed these, so it need not tell the library anything."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Group member and transactional copier over the project's own client (`broker.client`).
 
-Its auto-commit commits what earlier polls returned. It happens within poll(), and before partitions are given up. The
-application is done with these records. An interceptor reports each commit. The client's own thread keeps the heartbeats
-going.
-"""
+Its auto-commit commits records of earlier polls. It happens within poll(), and before partitions are revoked. The
+application has processed these records. An interceptor reports each commit. The client's own thread keeps the
+heartbeats going."""
 
 from __future__ import annotations
 
@@ -198,7 +197,7 @@ class _Rebalances(RebalanceListener):
 
 
 class _Commits(ConsumerInterceptor):
-    """For auto-commits: nobody else sees them."""
+    """Records auto-commits, which the application does not see otherwise."""
 
     def __init__(self, listener: MemberListener) -> None:
         self._listener = listener
