@@ -67,9 +67,10 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
             found[cell.cell_id] = unusable_by(cell, error)
     sound = replace(run, cells=tuple(cell for cell in run.cells if cell.cell_id in told))
     files = cell_files(sound)
-    open_tables(spark, Path(run.directory), files)
-    _register_told(spark, told)
-    answers = _ask(spark, sound)
+    # A large run's halves come one after the other: each of them uses all cores and much memory by itself.
+    pair: Pair = both if parquet_bytes(Path(run.directory)) < SMALL_RUN_BYTES else in_turn
+    pair(lambda: open_tables(spark, Path(run.directory), files), lambda: _register_told(spark, told))
+    answers = _ask(spark, sound, pair)
     frames = answers.frames.by_cell(told)
     for cell in sound.cells:
         own = Found(
@@ -165,10 +166,8 @@ class _Speed:
     latency_slots: pd.DataFrame
 
 
-def _ask(spark: SparkSession, run: Run) -> _Answers:
-    """All that is asked of Spark: two halves, and neither reads what the other keeps. Damage has two halves again. A
-    large run's halves come one after the other: each of them uses all cores and much memory by itself."""
-    pair: Pair = both if parquet_bytes(Path(run.directory)) < SMALL_RUN_BYTES else in_turn
+def _ask(spark: SparkSession, run: Run, pair: Pair) -> _Answers:
+    """All that is asked of Spark: two halves, and neither reads what the other keeps. Damage has two halves again."""
     damage, speed = pair(lambda: _ask_damage(spark, run, pair), lambda: _ask_speed(spark))
     frames = Frames(
         log_ends=damage.log_ends,
