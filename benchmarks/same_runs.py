@@ -102,7 +102,7 @@ def analyse_all(runs: Sequence[Path], *, again: bool) -> None:
         with Session(master=_MASTER, small=True) as spark:
             for run in left[begin : begin + _RUNS_A_SESSION]:
                 request = Request(run_dir=run, master=_MASTER, allow=None, analysis_id=new_analysis_id())
-                carry_out(request, lent=Lent(spark))
+                carry_out(request, session=Lent(spark))
 
 
 def compare_all(runs: Sequence[Path]) -> list[dict[str, Any]]:

@@ -31,7 +31,10 @@ def access_check(*, is_own: bool, has_tls: bool) -> AccessCheck:
             return ""
         if name in _OF_TLS:
             return "" if has_tls else f"{name} has no effect, because no cell speaks TLS: {_advice('ssl.')}"
-        return f"{name} is no setting of a cluster of ours, which makes up what its clients need: {_advice(name)}"
+        return (
+            f"{name} is no setting of a cluster of ours, which makes up what its clients need: {_advice(name)}. A "
+            "suite that is only for a cluster of yours says so by `engines: [external]`"
+        )
 
     return problem
 

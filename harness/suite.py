@@ -298,6 +298,9 @@ class Suite(_Strict):
     description: str = ""
     seed: int = Field(default=1, ge=0, description="of the order of cells, payloads, schedules and toxicity")
     client: str = Field(default="reference", description="adapter in workloads/clients")
+    engines: list[Literal["reference", "kafka", "docker", "external"]] = Field(
+        default_factory=list, description="clusters that this suite is for, as --cluster names them; default all"
+    )
     cluster: ClusterSpec = Field(default_factory=ClusterSpec)
     topic: TopicSpec = Field(default_factory=TopicSpec)
     workload: Workload
@@ -322,6 +325,11 @@ class Suite(_Strict):
     def sweep_client(self) -> str:
         """Adapter of the sweep's cells, unless the command line names one."""
         return (self.sweep.client if self.sweep is not None else None) or self.client
+
+    @property
+    def has_own_cluster(self) -> bool:
+        """Whether it may run on a cluster that the harness starts."""
+        return self.engines != ["external"]
 
     @property
     def source(self) -> Source | None:

@@ -26,6 +26,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--master", default="local[2]", help=master_help)
     parser.add_argument("--allow", type=Path, metavar="FILE", help="anomalies to live with, each until a day (YAML)")
     parser.add_argument("--check", action="store_true", help="only try what the analysis needs; exit 0 or 3")
+    wait_help = "start Spark, read RUN_DIR only when stdin says `begin`, and end if stdin ends before"
+    parser.add_argument("--wait", action="store_true", help=wait_help)
     parser.add_argument("--analysis-id", metavar="HEX16", help="what the results are to be marked with")
     given = parser.parse_args(arguments)
     if given.master == "-":  # a token in it is then on no command line
@@ -38,11 +40,13 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         if given.check:
             require_what_it_takes(given.master)
             return 0
-        from reports.job import Request, carry_out  # pandas and pydantic: half a second that a check can do without
+        # pandas and pydantic: half a second that a check can do without
+        from reports.ahead import carry_out_when_told
+        from reports.job import Request, carry_out
 
         analysis_id = given.analysis_id or new_analysis_id()
         request = Request(run_dir=given.run_dir, master=given.master, allow=given.allow, analysis_id=analysis_id)
-        return carry_out(request)
+        return carry_out_when_told(request) if given.wait else carry_out(request)
     except UsageProblem as error:
         code, text = EXIT_USAGE, str(error)
     except EnvironmentProblem as error:

@@ -56,19 +56,20 @@ class Lent:
     def __exit__(self, *_: object) -> None: ...
 
 
-def carry_out(request: Request, *, lent: Lent | None = None) -> int:
-    """The exit code that the verdict has. Without a lent session the analysis starts and ends one of its own."""
+def carry_out(request: Request, *, session: Session | Lent | None = None) -> int:
+    """The exit code that the verdict has. Without a session the analysis starts and ends one of its own."""
     allowances = Allowances(read_allowances(request.allow) if request.allow else ())
     run = replace(read_run(request.run_dir), analysis_id=request.analysis_id)
     require_what_it_takes(request.master)
     with Publication(Path(run.directory), request.analysis_id) as publication:
-        code = _analyse(request, run, allowances, publication.aside, lent or _own_session(request))
+        code = _analyse(request, run, allowances, publication.aside, session or own_session(request))
         publication.publish()
     print(Path(run.directory) / PAGE)
     return code
 
 
-def _own_session(request: Request) -> Session:
+def own_session(request: Request) -> Session:
+    """Not started yet. Its settings follow from how much the run directory holds now."""
     from reports.read.session import SMALL_RUN_BYTES, Session, parquet_bytes
 
     return Session(master=request.master, small=parquet_bytes(request.run_dir) < SMALL_RUN_BYTES)
@@ -78,8 +79,7 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path, ses
     """Writes all results into the directory `into`; the exit code that the verdict has."""
     started = time.monotonic()
     _say(f"{len(run.cells)} cells, Spark on {hidden_text(request.master)}")
-    preparation = threading.Thread(target=_prepare_page, name="prepare-page", daemon=True)
-    preparation.start()
+    preparation = start_preparation()
     with session as spark:
         # Imported late, so that a usage error answers at once. The preparation has imported them by now.
         from reports.analyse.analysis import analyse
@@ -105,6 +105,12 @@ def _analyse(request: Request, run: Run, allowances: Allowances, into: Path, ses
         judged, limits = _write(run, judged, limits, into, allowances)
         _say(f"page written after {time.monotonic() - started:.1f} s")
     return exit_code(judged, run.problems, [one.check for one in limits])
+
+
+def start_preparation() -> threading.Thread:
+    preparation = threading.Thread(target=_prepare_page, name="prepare-page", daemon=True)
+    preparation.start()
+    return preparation
 
 
 def _prepare_page() -> None:

@@ -10,6 +10,7 @@ from chaos.faults import FAULTS
 from chaos.model import Scenario, builtin_scenarios
 from harness.cli.fault_words import fault_lines
 from harness.cli.plan_text import counted_cells, extra_cells
+from harness.clusters.access import check_security
 from harness.errors import ExitCode, UsageError
 from harness.lint import findings_of
 from harness.plan import build_plan, first_try
@@ -59,10 +60,15 @@ def _describe(name: str) -> str:
     suite = load_suite(name)
     client, sweep_client = suite.client, suite.sweep_client
     cells = build_plan(suite, cases_of, seed=suite.seed, client=client, sweep_client=sweep_client)
-    check_settings(source, client, [*cells, *first_try(suite, client)], sweep_client=sweep_client)
-    check_replicas(suite, [*cells, *first_try(suite, client)])
-    check_mechanism(suite, [*cells, *first_try(suite, client)])
-    for finding in findings_of(suite, cells):
+    is_own = suite.has_own_cluster
+    tries = first_try(suite, client)
+    check_settings(source, client, [*cells, *tries], sweep_client=sweep_client, has_own_broker=is_own)
+    check_replicas(suite, [*cells, *tries])
+    check_mechanism(suite, [*cells, *tries])
+    if not is_own:
+        for cell in cells:
+            check_security(cell.security, "external")
+    for finding in findings_of(suite, cells, is_own_cluster=is_own):
         print_fitting(f"lint: {name}: {finding.text()}", to_stderr=True, hanging=2)
     extra = extra_cells(suite)
     return f"ok, suite with {counted_cells(len(cells))}" + (f" and a rate search of at most {extra}" if extra else "")

@@ -37,6 +37,7 @@ ENGINES: Final = ("reference", "kafka", "docker", "external")
 def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
     if options.engine not in ENGINES:
         raise UsageError(f"--cluster {options.engine}: no such cluster{nearest(options.engine, ENGINES)}")
+    _check_engine(suite, options.engine)
     if suite.cluster.host != IPV4_LOOPBACK and options.engine != "reference":
         raise UsageError(f"cluster.host {suite.cluster.host} is for --cluster reference, not for {options.engine}")
     check_proxy_choice(options.toxiproxy)
@@ -59,6 +60,20 @@ def plan_of(suite: Suite, options: RunOptions) -> tuple[PlannedCell, ...]:
         check_mechanism(suite, [*wanted, *first_try(suite, client)])
     _tell_of_load_hosts(wanted, options)
     return wanted
+
+
+def _check_engine(suite: Suite, engine: str) -> None:
+    """UsageError if the suite says that it is for other clusters."""
+    if not suite.engines or engine in suite.engines:
+        return
+    place = f"{suite.source.place_of(('engines',))}: " if suite.source is not None else ""
+    *others, last = [f"--cluster {name}" for name in suite.engines]
+    wanted = f"{', '.join(others)} or {last}" if others else last
+    address = " --bootstrap-server HOST:PORT" if suite.engines == ["external"] else ""
+    raise UsageError(
+        f"{place}engines: the suite {suite.name} is for {wanted}, and this command is for --cluster {engine}: give "
+        f"{last}{address}"
+    )
 
 
 def _tell_of_load_hosts(cells: Sequence[PlannedCell], options: RunOptions) -> None:

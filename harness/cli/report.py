@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import ExitCode, HarnessError, Interrupted, worst_of
+from harness.run.analysis_process import AnalysisAhead
 from harness.run.artifacts import check_artifacts, collect_artifacts
 from harness.run.gather_late import hosts_to_gather
 from harness.run.progress import Progress
@@ -49,10 +50,13 @@ def report_run(
     progress: Progress,
     allow: Path | None,
     artifacts: Path | None,
+    ahead: AnalysisAhead | None = None,
 ) -> ExitCode:
     verdicts = None
     try:
-        verdicts = make_report(run_dir, spark_master=spark_master, allow=allow, stop=stop, progress=progress)
+        verdicts = make_report(
+            run_dir, spark_master=spark_master, allow=allow, stop=stop, progress=progress, ahead=ahead
+        )
     except HarnessError as error:
         if stop.is_set():
             raise Interrupted(str(error)) from error

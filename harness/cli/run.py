@@ -21,6 +21,7 @@ from harness.errors import EnvironmentFault, ExitCode, LoadHostsLost, UsageError
 from harness.lint import findings_of
 from harness.planned_cell import PlannedCell
 from harness.run.again import of_one_suite
+from harness.run.analysis_process import AnalysisAhead
 from harness.run.artifacts import check_artifacts
 from harness.run.orchestrator import Run
 from harness.run.progress import Progress
@@ -146,17 +147,30 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")
+    ahead = AnalysisAhead(run_dir, options.spark_master, options.allow) if options.make_report else None
     try:
-        code = Run(request, stop=stop, progress=progress, lease_root=default_root(os.environ)).execute()
+        return _carry_out(request, options, stop, progress, ahead)
+    finally:
+        if ahead is not None:
+            ahead.cancel()
+
+
+def _carry_out(
+    request: RunRequest, options: RunOptions, stop: StopFlag, progress: Progress, ahead: AnalysisAhead | None
+) -> ExitCode:
+    """The run, then its report, unless none is wanted (`ahead` is None then)."""
+    run_dir, lease_root = request.run_dir, default_root(os.environ)
+    try:
+        code = Run(request, stop=stop, progress=progress, lease_root=lease_root, ahead=ahead).execute()
     except LoadHostsLost as error:
-        if options.make_report:
+        if ahead is not None:
             progress.say(f"the run ended: {error}; the report shows what was measured before")
-            report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts)
+            report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead)
         raise
     if code is ExitCode.INTERRUPTED:
         progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")
         return code
-    if not options.make_report:
+    if ahead is None:
         print(run_dir, flush=True)
         return code
-    return report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts)
+    return report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead)

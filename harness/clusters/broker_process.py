@@ -156,6 +156,7 @@ def spawn(
     stderr_path: Path | None,
     outlive_parent: bool = False,
     pipes: bool = False,
+    stdin_pipe: bool = False,
     stdin: bytes | None = None,
     environment: Mapping[str, str] | None = None,
     working_directory: Path | None = None,
@@ -163,16 +164,16 @@ def spawn(
     """Start a child in a session of its own, so that a Ctrl-C at the terminal reaches only the harness.
 
     Without `outlive_parent` the kernel kills it when the harness dies, even by SIGKILL. With `pipes` its stdin and
-    stdout are pipes. Otherwise stdin holds `stdin` or nothing, and stdout goes with stderr. Secrets go through stdin,
-    because everybody on the host can read a command line.
+    stdout are pipes, with `stdin_pipe` its stdin alone. Otherwise stdin holds `stdin` or nothing, and stdout goes with
+    stderr. Secrets go through stdin, because everybody on the host can read a command line.
     """
-    assert not (pipes and stdin is not None)
+    assert not ((pipes or stdin_pipe) and stdin is not None)
     launcher = () if outlive_parent else (sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()))
     argv = [*launcher, *command]
 
     def job() -> subprocess.Popen[bytes]:
         stderr: IO[bytes] | int = subprocess.DEVNULL if stderr_path is None else stderr_path.open("ab")
-        source = subprocess.PIPE if pipes else subprocess.DEVNULL if stdin is None else _in_memory(stdin)
+        source = subprocess.PIPE if pipes or stdin_pipe else subprocess.DEVNULL if stdin is None else _in_memory(stdin)
         try:
             return subprocess.Popen(
                 argv,

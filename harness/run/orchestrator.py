@@ -20,6 +20,7 @@ from harness.clusters.security import read_properties
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, LoadHostsLost
 from harness.plan import search_cell
 from harness.planned_cell import PlannedCell
+from harness.run.analysis_process import AnalysisAhead
 from harness.run.attempts import ATTEMPTS_MAX, DisturbedCells, put_aside, why_again
 from harness.run.cell import CellRun
 from harness.run.certify import Certifier
@@ -55,8 +56,17 @@ CLUSTER_FAILURES_MAX: Final = 2  # after this many the environment is broken, an
 class Run:
     """Carry out with `execute`; afterwards the run directory says everything."""
 
-    def __init__(self, request: RunRequest, *, stop: StopFlag, progress: Progress, lease_root: Path) -> None:
-        self._request, self._stop, self._progress = request, stop, progress
+    def __init__(
+        self,
+        request: RunRequest,
+        *,
+        stop: StopFlag,
+        progress: Progress,
+        lease_root: Path,
+        ahead: AnalysisAhead | None = None,
+    ) -> None:
+        """`ahead`: of a run whose report follows."""
+        self._request, self._stop, self._progress, self._ahead = request, stop, progress, ahead
         clock = RunClock.starting_now()
         access = {} if request.client_config is None else read_properties(request.client_config)
         redactor = Redactor.of(request.suite.model_dump(mode="json", by_alias=True), access, arguments=request.argv)
@@ -329,12 +339,16 @@ class Run:
             self._progress.say(f"{told}{self._repeats.words()}")
 
     def _run_cell(self, planned: PlannedCell, cluster: Cluster, order: int, notes: Sequence[str]) -> OutcomeRecord:
+        if self._ahead is not None:
+            self._ahead.cancel()  # it waits if the last cell is carried out once more
         load = self._take_load()
         chaos = timeline_driver(planned, cluster, self._context) if planned.kind == "chaos" else None
         cell = CellRun(self._context, planned, cluster, load, order, chaos)
         cell.add_notes(notes)
         if planned.kind == "search" or order + STANDBY < len(self._request.cells):
             cell.on_load_finished = self._loads.fill
+        elif self._ahead is not None and order + 1 == len(self._request.cells) and self._request.suite.search is None:
+            cell.on_load_finished = self._ahead.start
         return cell.carry_out()
 
     def _take_load(self) -> Load:

@@ -8,7 +8,6 @@ tests/harness/test_harness_reporting.py.
 from __future__ import annotations
 
 import contextlib
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,15 +18,16 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from harness.clusters.broker_process import ManagedProcess, spawn, tail_text
+from harness.clusters.broker_process import ManagedProcess, tail_text
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
+from harness.run.analysis_process import Analysis, AnalysisAhead, start
 from harness.run.progress import Progress
 from harness.run.stop import StopFlag
 from harness.run.terminal_tables import PIPE_WIDTH, Column, print_fitting, table_lines, wrapped_line
 from harness.suite_source import file_problem
 from reports.judge.allowances import AllowanceError, read_allowances
 from reports.judge.doubt_words import of_inconclusive, of_more_inconclusive, of_problem
-from reports.render.publication import BEFORE, new_analysis_id
+from reports.render.publication import BEFORE
 from runlog.files.redaction import hidden_text
 from runlog.quality.noise import DISTURBED
 from runlog.records.cell import CellKind, Expectation
@@ -37,7 +37,6 @@ from runlog.records.verdicts import CellVerdict, PredictedDamage, Reading, Resul
 REPORT_TIMEOUT_S: Final = 1_800.0
 # Importing and `java -version` take a second; on a busy host or a slow network they take longer.
 CHECK_TIMEOUT_S: Final = 40.0
-_ANALYSIS: Final = (sys.executable, "-m", "reports")
 _OWN_LINE: Final = "reports: "
 _VERDICTS: Final = (ExitCode.PASS, ExitCode.FAIL, ExitCode.INCONCLUSIVE)
 _WARNINGS_SHOWN: Final = 6
@@ -72,7 +71,7 @@ class AnalysisCheck:
 
     def __init__(self, spark_master: str | None) -> None:
         self._stderr = tempfile.NamedTemporaryFile(prefix="harness-check-", suffix=".log")  # noqa: SIM115 (result closes it)
-        self._process = _start("analysis check", ["--check"], spark_master, Path(self._stderr.name))
+        self._process = start("analysis check", ["--check"], spark_master, Path(self._stderr.name))
 
     def result(self) -> None:
         """EnvironmentFault with what is missing and how to get it. Waits for the answer, within a bound."""
@@ -90,9 +89,15 @@ class AnalysisCheck:
 
 
 def make_report(
-    run_dir: Path, *, spark_master: str | None, allow: Path | None = None, stop: StopFlag, progress: Progress
+    run_dir: Path,
+    *,
+    spark_master: str | None,
+    allow: Path | None = None,
+    stop: StopFlag,
+    progress: Progress,
+    ahead: AnalysisAhead | None = None,
 ) -> VerdictsRecord:
-    """The verdicts of the analysis that this call began, and of no other one.
+    """The verdicts of the analysis that this call began, and of no other one. `ahead`: its Spark may be there already.
 
     HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
@@ -101,23 +106,13 @@ def make_report(
         f"analysis by PySpark{where}: about half a minute for a run like the demo, longer on a busy host; it is ended "
         f"after {REPORT_TIMEOUT_S / 60:.0f} min"
     )
-    analysis_id = new_analysis_id()
-    stderr_path = run_dir / f"report.{analysis_id}.stderr.log"
-    arguments = [str(run_dir), "--analysis-id", analysis_id, *(["--allow", str(allow.resolve())] if allow else [])]
+    analysis = (ahead.begin() if ahead is not None else None) or Analysis.begun(run_dir, spark_master, allow)
     try:
-        process = _start("analysis", arguments, spark_master, stderr_path)
-        _await_end(process, run_dir, stop)
-        return _verdicts_of(run_dir, analysis_id, int(process.popen.returncode), stderr_path)
+        _await_end(analysis.process, run_dir, stop)
+        return _verdicts_of(run_dir, analysis.id, int(analysis.process.popen.returncode), analysis.stderr_path)
     finally:
         with contextlib.suppress(OSError):
-            stderr_path.replace(run_dir / "report.stderr.log")
-
-
-def _start(name: str, arguments: Sequence[str], spark_master: str | None, stderr_path: Path) -> ManagedProcess:
-    """The master is passed by stdin. The URL of a Spark Connect server may contain a token, and a command line is
-    public."""
-    command = [*_ANALYSIS, *arguments, *(["--master", "-"] if spark_master else [])]
-    return spawn(name, command, stderr_path=stderr_path, stdin=spark_master.encode() if spark_master else None)
+            analysis.stderr_path.replace(run_dir / "report.stderr.log")
 
 
 def _await_end(process: ManagedProcess, run_dir: Path, stop: StopFlag) -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from reports.analyse import identity_queries, log_queries, queries
 from reports.analyse.cell_facts import Found, Frames, cell_facts
 from reports.analyse.record_sets import Kept, compare_sets, register_intervals
-from reports.analyse.side_by_side import both
+from reports.analyse.side_by_side import Pair, both, in_turn
 from reports.analyse.stories import stories
 from reports.analyse.tolerant import unusable_by
 from reports.evidence.completeness import cell_files
@@ -67,9 +67,10 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
             found[cell.cell_id] = unusable_by(cell, error)
     sound = replace(run, cells=tuple(cell for cell in run.cells if cell.cell_id in told))
     files = cell_files(sound)
-    open_tables(spark, Path(run.directory), files)
-    _register_told(spark, told)
-    answers = _ask(spark, sound)
+    # A large run's halves come one after the other: each of them uses all cores and much memory by itself.
+    pair: Pair = both if parquet_bytes(Path(run.directory)) < SMALL_RUN_BYTES else in_turn
+    pair(lambda: open_tables(spark, Path(run.directory), files), lambda: _register_told(spark, told))
+    answers = _ask(spark, sound, pair)
     frames = answers.frames.by_cell(told)
     for cell in sound.cells:
         own = Found(
@@ -165,13 +166,9 @@ class _Speed:
     latency_slots: pd.DataFrame
 
 
-def _ask(spark: SparkSession, run: Run) -> _Answers:
-    """All that is asked of Spark: two halves, and neither reads what the other keeps. A large run's halves come one
-    after the other: each of them uses all cores and much memory by itself."""
-    if parquet_bytes(Path(run.directory)) < SMALL_RUN_BYTES:
-        damage, speed = both(lambda: _ask_damage(spark, run), lambda: _ask_speed(spark))
-    else:
-        damage, speed = _ask_damage(spark, run), _ask_speed(spark)
+def _ask(spark: SparkSession, run: Run, pair: Pair) -> _Answers:
+    """All that is asked of Spark: two halves, and neither reads what the other keeps. Damage has two halves again."""
+    damage, speed = pair(lambda: _ask_damage(spark, run, pair), lambda: _ask_speed(spark))
     frames = Frames(
         log_ends=damage.log_ends,
         repeated=damage.repeated,
@@ -186,10 +183,10 @@ def _ask(spark: SparkSession, run: Run) -> _Answers:
     return _Answers(frames=frames, sets=damage.sets, stories=damage.stories)
 
 
-def _ask_damage(spark: SparkSession, run: Run) -> _Damage:
+def _ask_damage(spark: SparkSession, run: Run, pair: Pair) -> _Damage:
     kept = Kept(spark)
     try:
-        sets = compare_sets(kept)
+        sets = compare_sets(kept, pair)
         extra_copies = kept.collect(identity_queries.EXTRA_COPIES)
         log_ends, repeated = kept.collect(log_queries.LOG_ENDS), kept.collect(log_queries.REPEATED_ROWS)
     finally:

@@ -17,6 +17,7 @@ from pyspark.sql.types import IntegerType
 
 from reports.analyse import delivery_queries, identity_queries, log_queries, set_queries
 from reports.analyse.mark_queries import marks
+from reports.analyse.side_by_side import Pair, in_turn
 from reports.evidence.topic_events import Interval
 from reports.read.model import IdentityRange, IdentitySet, SetComparison
 from reports.read.tables import LONG, TEXT, empty_frame, small_table
@@ -37,17 +38,27 @@ class _View:
     is_of_every_run: bool = False  # the others hold what a calm run has none of
 
 
-_VIEWS = (
+# Read by both groups below.
+_SHARED_VIEWS = (
+    _View(name="log_runs", sql=log_queries.LOG_RUNS, is_of_every_run=True),
+    _View(name="log_words", sql=log_queries.LOG_WORDS, is_of_every_run=True),
+    _View(name="crowded_blocks", sql=log_queries.CROWDED_BLOCKS),
+)
+# Neither of these two groups reads a view of the other, so they can run at the same time.
+_LOG_VIEWS = (
     _View(name="bad_words", sql=identity_queries.BAD_WORDS),
     _View(name="crowded_send_words", sql=identity_queries.CROWDED_SEND_WORDS, of=("bad_words",)),
     _View(name="crowded_log_words", sql=identity_queries.CROWDED_LOG_WORDS, of=("bad_words",)),
     _View(name="answers", sql=identity_queries.ANSWERS, of=("crowded_send_words",)),
     _View(name="duplicates", sql=identity_queries.DUPLICATES, of=("crowded_log_words",)),
-    _View(name="log_runs", sql=log_queries.LOG_RUNS, is_of_every_run=True),
-    _View(name="log_words", sql=log_queries.LOG_WORDS, is_of_every_run=True),
-    _View(name="crowded_blocks", sql=log_queries.CROWDED_BLOCKS),
     _View(name="broken_runs", sql=log_queries.BROKEN_RUNS),
     _View(name="late_runs", sql=log_queries.LATE_RUNS),
+    _View(name="astray", sql=log_queries.ASTRAY),
+    _View(name="misplaced", sql=log_queries.MISPLACED, of=("astray",)),
+    _View(name="offset_blocks", sql=log_queries.OFFSET_BLOCKS),
+    _View(name="realtime_bins", sql=log_queries.REALTIME_BINS),
+)
+_READER_VIEWS = (
     _View(name="read_runs", sql=delivery_queries.READ_RUNS, is_of_every_run=True),
     _View(name="read_words", sql=delivery_queries.READ_WORDS, is_of_every_run=True),
     _View(name="readers", sql=delivery_queries.READERS, is_of_every_run=True),
@@ -55,15 +66,11 @@ _VIEWS = (
     _View(name="again_words", sql=delivery_queries.AGAIN_WORDS),
     _View(name="redeliveries", sql=delivery_queries.REDELIVERIES, of=("again_words",)),
     _View(name="unread_partitions", sql=delivery_queries.UNREAD_PARTITIONS, of=("early_readers",)),
-    _View(name="astray", sql=log_queries.ASTRAY),
-    _View(name="misplaced", sql=log_queries.MISPLACED, of=("astray",)),
-    _View(name="offset_blocks", sql=log_queries.OFFSET_BLOCKS),
     _View(name="read_blocks", sql=delivery_queries.READ_BLOCKS),
     _View(name="undelivered", sql=delivery_queries.UNDELIVERED),
     _View(name="odd_polls", sql=delivery_queries.ODD_POLLS),
     _View(name="gap_ends", sql=delivery_queries.GAP_ENDS, of=("odd_polls",)),
     _View(name="gap_blocks", sql=delivery_queries.GAP_BLOCKS, of=("gap_ends",)),
-    _View(name="realtime_bins", sql=log_queries.REALTIME_BINS),
 )
 INTERVAL_COLUMNS = {
     "cell": TEXT,
@@ -99,7 +106,10 @@ def _shift(first: int, end: int) -> int:
 
 
 class Kept:
-    """Runs SQL on a session and remembers what is cached, so that all of it is let go at the end."""
+    """Runs SQL on a session and remembers what is cached, so that all of it is let go at the end.
+
+    Two threads may share it if they keep views of different names: each step on its own fields is a single operation.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -147,10 +157,12 @@ class Kept:
             self._cached.pop().unpersist()
 
 
-def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
-    """The comparison of sets, by cell and kind. Views needed: the streams, intervals, transactions, commit_limits,
-    early_readers, clock_errors, copying."""
-    _keep_views(kept)
+def compare_sets(kept: Kept, pair: Pair = in_turn) -> dict[str, dict[str, SetComparison]]:
+    """The comparison of sets, by cell and kind. `pair` runs the two groups of views. Views needed: the streams,
+    intervals, transactions, commit_limits, early_readers, clock_errors, copying."""
+    _keep_views(kept, _SHARED_VIEWS)
+    pair(lambda: _keep_views(kept, _LOG_VIEWS), lambda: _keep_views(kept, _READER_VIEWS))
+    kept.spark.sql(set_queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")
     asked = marks(kept.is_empty)
     if asked is None or not kept.keep_findings("marks", asked):
         return defaultdict(dict)
@@ -179,13 +191,12 @@ def compare_sets(kept: Kept) -> dict[str, dict[str, SetComparison]]:
     return result
 
 
-def _keep_views(kept: Kept) -> None:
+def _keep_views(kept: Kept, views: Iterable[_View]) -> None:
     """Words, runs, and where they do not agree: what `marks` opens."""
-    for view in _VIEWS:
+    for view in views:
         if view.is_of_every_run:
             kept.keep(view.name, view.sql)
         elif any(kept.is_empty(source) for source in view.of):
             kept.know_empty(view.name, view.sql)
         else:
             kept.keep_findings(view.name, view.sql)
-    kept.spark.sql(set_queries.INTERVAL_BLOCKS).createOrReplaceTempView("interval_blocks")

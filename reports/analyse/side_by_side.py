@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+
+class Pair(Protocol):
+    """How two halves are run: `both` or `in_turn`."""
+
+    def __call__(self, here: Callable[[], A], beside: Callable[[], B]) -> tuple[A, B]: ...
+
+
+def in_turn(here: Callable[[], A], beside: Callable[[], B]) -> tuple[A, B]:
+    """The same results, one half after the other: for halves that would share memory."""
+    return here(), beside()
 
 
 def both(here: Callable[[], A], beside: Callable[[], B]) -> tuple[A, B]:

@@ -17,6 +17,7 @@ from reports.figures.knobs import KnobRow, Limits, batch_words, knob_rows, limit
 from reports.figures.measurements import measure
 from reports.figures.overview.overview import Overview, overview_of
 from reports.figures.price import Price, PricePoint, price_of_safety
+from reports.figures.price_names import PriceName, price_names
 from reports.figures.search import SearchFigures, search_figures
 from reports.figures.settings import Settings, settings_of
 from reports.figures.suites import SuiteFigures, suite_figures
@@ -66,6 +67,7 @@ class Figures:
     overview: Overview
     price: Price
     price_drawn: tuple[PricePoint, ...]  # none where there is only throughput, and it does not tell
+    price_names: tuple[PriceName, ...]  # of those drawn
     throughput_tells: bool  # whether a sweep cell fell short of its rate: else throughput is what was asked for
     knobs: Mapping[str, tuple[KnobRow, ...]]
     knob_measures: tuple[str, ...]  # what is drawn of each knob
@@ -94,6 +96,7 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
     generator = generator_figures(judged, run.record.certification)
     tells = throughput_tells(observations)
     summary, price = _run(run, judged, limits), price_of_safety(judged, analysis)
+    drawn = price.points if tells or price.at_ceilings else ()
     found = search_figures(run.search, judged) if run.search else None
     return Figures(
         run=summary,
@@ -103,7 +106,8 @@ def figures_of(run: Run, judged: Sequence[Judged], limits: Sequence[RunLimit] | 
             run, judged, cells, sweep=sweep, generator=generator, search=found, limits=[one.check for one in limits]
         ),
         price=price,
-        price_drawn=price.points if tells or price.at_ceilings else (),
+        price_drawn=drawn,
+        price_names=price_names(drawn),
         throughput_tells=tells,
         knobs=knobs,
         knob_measures=_knob_measures(capacity, has_throughput=tells),

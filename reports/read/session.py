@@ -116,16 +116,19 @@ class Session:
 
     def __init__(self, *, master: str, small: bool) -> None:
         self._master = master
-        self._small = small
+        self.is_small = small
         self._scratch = tempfile.TemporaryDirectory(prefix="reports-spark-")
         self._open = ExitStack()
         self.spark: SparkSession | None = None
         self._jvm: subprocess.Popen[bytes] | None = None  # asked to end, not yet waited for
 
     def __enter__(self) -> SparkSession:
+        """Starts it, if it has not been started yet."""
+        if self.spark is not None:
+            return self.spark
         require_what_it_takes(self._master)
         try:
-            with bounded(f"starting Spark on {self._master}", timeout_s_of(self._master), self._give_up):
+            with bounded(f"starting Spark on {self._master}", timeout_s_of(self._master), self.give_up):
                 self.spark = self._start()
                 if addresses_of(self._master):
                     self.spark.range(1).count()
@@ -138,11 +141,11 @@ class Session:
                 f"Spark on {self._master} cannot be used: {type(error).__name__}: {first}"
             ) from error
         if is_connect(self._master):
-            self._open.enter_context(ServerWatch(self._master, end=self._give_up))
+            self._open.enter_context(ServerWatch(self._master, end=self.give_up))
         return self.spark
 
     def _start(self) -> SparkSession:
-        settings = session_settings(small=self._small, scratch=self._scratch.name)
+        settings = session_settings(small=self.is_small, scratch=self._scratch.name)
         if not is_on_this_host(self._master):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         os.environ.update(utf8_locale(os.environ))
@@ -169,7 +172,8 @@ class Session:
         started: SparkSession = builder.getOrCreate()
         return started
 
-    def _give_up(self, text: str) -> None:
+    def give_up(self, text: str) -> None:
+        """Ends this process and its JVM at once. Also from another thread, while Spark starts."""
         shutil.rmtree(self._scratch.name, ignore_errors=True)
         jvm = own_jvm()
         if jvm is not None:
@@ -186,7 +190,7 @@ class Session:
             ask_to_end(jvm)
         elif spark is not None:  # somebody else's JVM, which goes on
             what = f"stopping Spark on {self._master}"
-            with bounded(what, timeout_s_of(self._master), self._give_up), contextlib.suppress(Exception):
+            with bounded(what, timeout_s_of(self._master), self.give_up), contextlib.suppress(Exception):
                 spark.stop()
 
     def __exit__(self, *_: object) -> None:

@@ -47,7 +47,8 @@ def charts_of(figures: Figures) -> dict[str, Chart]:
     found: dict[str, Chart] = {}
     if figures.price_drawn:
         name = "price_at_ceilings" if figures.price.at_ceilings else "price"
-        found["price"] = Chart(specification=name, data={"price": columns(figures.price_drawn)})
+        data = {"price": columns(figures.price_drawn), "names": columns(figures.price_names)}
+        found["price"] = Chart(specification=name, data=data)
     for knob, rows in figures.knobs.items():
         for measure in figures.knob_measures:
             found[f"sweep-{measure}-{knob}"] = Chart(specification=f"sweep_{measure}", data={"sweep": columns(rows)})

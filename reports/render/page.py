@@ -87,6 +87,7 @@ def render(figures: Figures) -> str:
             charts=charts,
             kinds=PREDICTED_KINDS,
             price=figures.price_drawn,
+            price_names=figures.price_names,
             price_at_ceilings=figures.price.at_ceilings,
             price_without=figures.price.without,
             knob_measures=figures.knob_measures,

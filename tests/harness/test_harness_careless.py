@@ -227,6 +227,77 @@ def test_a_scenario_of_ones_own_has_no_passwords_for_a_cluster_of_ours(capsys: p
     assert told not in capsys.readouterr().err
 
 
+FOR_EXTERNAL = "engines: [external]\n"
+EXTERNAL = ["--cluster", "external", "--bootstrap-server", "127.0.0.1:1"]
+FULL = (
+    f"properties: {{{STORE}, ssl.truststore.type: PEM, ssl.keystore.location: /etc/me.pem, ssl.keystore.type: PEM, "
+    "ssl.cipher.suites: TLS_AES_128_GCM_SHA256}\nclient: confluent\n"
+)
+
+
+def test_a_suite_for_a_cluster_of_ones_own_has_settings_of_a_client_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """`validate` knows no cluster but what the suite says of it: it refused what `run` took."""
+    path = suite(FOR_EXTERNAL + FULL + WORKLOAD + SWEEP)
+    assert execute(["validate", path]) == ExitCode.PASS
+    assert execute(["run", path, "--dry-run", *EXTERNAL]) == ExitCode.PASS
+    shown = capsys.readouterr()
+    assert "x.yaml: ok, suite with" in shown.out
+    assert "one-cluster" not in shown.err, "nobody can start that cluster anew"
+
+
+def test_without_saying_so_a_suite_is_told_how_to_say_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["validate", suite(FULL + WORKLOAD + SWEEP)]) == ExitCode.USAGE
+    assert "only for a cluster of yours says so by `engines: [external]`" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("engines", "arguments", "told"),
+    [
+        (
+            "[external]", [],
+            "x.yaml:2: engines: the suite x is for --cluster external, and this command is for --cluster reference: "
+            "give --cluster external --bootstrap-server HOST:PORT",
+        ),
+        (
+            "[external]", ["--cluster", "kafka"],
+            "x.yaml:2: engines: the suite x is for --cluster external, and this command is for --cluster kafka: give "
+            "--cluster external --bootstrap-server HOST:PORT",
+        ),
+        (
+            "[reference, docker, kafka]", EXTERNAL,
+            "x.yaml:2: engines: the suite x is for --cluster reference, --cluster docker or --cluster kafka, and this "
+            "command is for --cluster external: give --cluster kafka",
+        ),
+    ],
+)  # fmt: skip
+def test_a_suite_is_refused_on_a_cluster_that_it_is_not_for(
+    engines: str, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = suite(f"engines: {engines}\n" + WORKLOAD + SWEEP)
+    assert execute(["run", path, "--dry-run", *arguments]) == ExitCode.USAGE
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_suite_for_both_kinds_of_cluster_must_be_right_on_both(capsys: pytest.CaptureFixture[str]) -> None:
+    path = suite("engines: [kafka, external]\n" + FULL + WORKLOAD + SWEEP)
+    assert execute(["validate", path]) == ExitCode.USAGE
+    assert MADE_UP in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["validate"], ["run", "--dry-run", *EXTERNAL]])
+def test_a_suite_for_a_cluster_of_ones_own_cannot_secure_it(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = suite(FOR_EXTERNAL + "cluster: {security: ssl}\n" + WORKLOAD + SWEEP)
+    assert execute([command[0], path, *command[1:]]) == ExitCode.USAGE
+    assert "cluster.security" in capsys.readouterr().err
+
+
+def test_an_unknown_cluster_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["validate", suite("engines: [extern]\n" + WORKLOAD + SWEEP)]) == ExitCode.USAGE
+    assert "did you mean 'external'?" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_mechanism_that_some_cell_speaks_is_no_mistake() -> None:
     mechanism = "cluster.sasl.mechanism=SCRAM-SHA-256"
     assert execute(["run", "smoke", "--dry-run", "--set", mechanism]) == ExitCode.USAGE

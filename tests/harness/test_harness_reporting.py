@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EnvironmentFault, ExitCode, HarnessError, UsageError
-from harness.run import reporting
+from harness.run import analysis_process
 from harness.run.artifacts import collect_artifacts
 from harness.run.progress import Progress
 from harness.run.reporting import make_report, start_check
@@ -49,7 +49,7 @@ def analysis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> No
     """
     path = tmp_path / "analysis.py"
     path.write_text(textwrap.dedent(head) + textwrap.dedent(script))
-    monkeypatch.setattr(reporting, "_ANALYSIS", (sys.executable, str(path)))
+    monkeypatch.setattr(analysis_process, "_ANALYSIS", (sys.executable, str(path)))
 
 
 def report(run_dir: Path) -> VerdictsRecord:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import pytest
 
-from reports.analyse.side_by_side import both
+from reports.analyse.record_sets import _LOG_VIEWS, _READER_VIEWS
+from reports.analyse.side_by_side import both, in_turn
 
 LONG_S = 60.0
 
@@ -60,3 +62,18 @@ def test_an_interrupt_waits_for_nothing() -> None:
     with pytest.raises(KeyboardInterrupt):
         both(here, lambda: released.wait(LONG_S))
     released.set()
+
+
+def test_in_turn_the_other_half_begins_when_the_first_is_over() -> None:
+    steps: list[str] = []
+    assert in_turn(lambda: steps.append("here"), lambda: steps.append("beside")) == (None, None)
+    assert steps == ["here", "beside"]
+
+
+def test_no_group_of_views_that_runs_beside_another_reads_what_that_one_keeps() -> None:
+    """Else a statement would be refused, or read a view of an attempt before, whenever the threads meet so."""
+    for own, other in ((_LOG_VIEWS, _READER_VIEWS), (_READER_VIEWS, _LOG_VIEWS)):
+        names = {view.name for view in other}
+        for view in own:
+            assert not names & set(re.findall(r"\w+", view.sql)), view.name
+            assert not names & set(view.of), view.name

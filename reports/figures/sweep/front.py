@@ -61,9 +61,13 @@ class Damage:
 
     @property
     def per_million(self) -> float:
-        """Damaged records of a million that were sent under faults, all kinds added up. Only for the front, never
-        shown."""
-        return sum(count * 1e6 / self.sent[kind] for kind, count in self.counts.items() if self.sent.get(kind))
+        """Damaged records of a million that were sent under faults, all kinds added up. It gives the front its order,
+        and is never shown."""
+        return sum(self.per_million_of(kind) or 0.0 for kind in self.counts)
+
+    def per_million_of(self, kind: str) -> float | None:
+        """Of a million records sent in the cells that tell of this kind. None if there is no such cell."""
+        return self.counts[kind] * 1e6 / self.sent[kind] if self.sent.get(kind) else None
 
     def text(self) -> str:
         if not self.cells:

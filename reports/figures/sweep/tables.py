@@ -8,6 +8,7 @@ from dataclasses import fields
 from reports.figures.sweep.effects import Effect, Interaction, judgement
 from reports.figures.sweep.observations import MEASURES, configuration_text
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
+from reports.read.model import PREDICTED_KINDS
 from runlog.records.sweep import Behaviour, EffectRecord, InteractionRecord
 
 Table = tuple[list[str], list[list[object]]]  # header, rows
@@ -20,7 +21,7 @@ _SURFACE = [
     "lost",
     "duplicated",
     "reordered",
-    "damaged_per_million",
+    *(f"{kind}_per_million" for kind in PREDICTED_KINDS),
     "on_front",
 ]
 _FORKS = ["measure", "clusters", "rounds_on_each", "between_clusters", "within_a_cluster", "cluster", "offset"]
@@ -76,7 +77,9 @@ def surface_table(analysis: SweepAnalysis) -> Table:
     for point in analysis.points:
         damage = point.damage
         row: list[object] = [configuration_text(point.configuration), point.contract, damage.cells, damage.lost]
-        row += [damage.duplicated, damage.reordered, round(damage.per_million, 1), round(point.share_on_front, 3)]
+        row += [damage.duplicated, damage.reordered]
+        row += _rounded_all([damage.per_million_of(kind) for kind in PREDICTED_KINDS], 1)
+        row.append(round(point.share_on_front, 3))
         for measure in MEASURES:
             level = point.levels.get(measure.name)
             row += [None] * 3 if level is None else _rounded_all((level.ratio[0], *level.bounds), 5, measure.scale)

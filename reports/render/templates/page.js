@@ -29,6 +29,7 @@
         whole: {color: ink},
         effect: {color: line, strokeWidth: 1.5},
         "point-name": {color: ink, fontSize: 10.5, font},
+        "name-line": {color: soft, strokeWidth: 0.75},
       },
       axis: {labelColor: soft, titleColor: soft, gridColor: line, gridOpacity: 0.6, domainColor: line, tickColor: line,
              labelFont: font, titleFont: font, titleFontWeight: 500, labelFontSize: 11, titleFontSize: 11},

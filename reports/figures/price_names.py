@@ -1,0 +1,78 @@
+"""Where the names of the points of the price of safety stand, so that none lies on another. Pure.
+
+How wide the chart is only the browser knows, so names keep apart in height alone: then they do at every width. A name
+stays as near to its point as the others let it. Shown by tests/reports/test_reports_price_names.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports.figures.price import PricePoint
+
+# A line of names is 13 of the 268 pixels between the first and the last tick (`reports.render.charts`).
+_GAP_SHARE: Final = 13 / 268
+NAMES_MAX: Final = 1 + math.floor(1 / _GAP_SHARE)
+# Where all p99 are the same, an axis of this ratio has the names above each other.
+_RATIO_MIN: Final = 1.25
+_P99_MIN: Final = 0.001  # ms: the axis is logarithmic, and a time of nought has no place on it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceName:
+    """`p99_at`: the height at which it stands, in milliseconds of the axis. A line leads from the point to it."""
+
+    name: str
+    rate: float
+    p99: float
+    p99_at: float
+    is_right: bool  # its point is on the right half, so it ends there instead of beginning
+
+
+def price_names(points: Sequence[PricePoint]) -> tuple[PriceName, ...]:
+    """Of more points than there are lines, those on the front have names first; the table below has all."""
+    chosen = sorted(points, key=lambda point: not point.front)[:NAMES_MAX]
+    in_order = sorted(chosen, key=lambda point: (point.p99, point.rate, point.title))
+    heights = _heights([_log(point.p99) for point in in_order], *_axis(points)) if in_order else []
+    middle = (min(point.rate for point in points) + max(point.rate for point in points)) / 2 if points else 0.0
+    return tuple(
+        PriceName(
+            name=point.title.split(" (")[0],
+            rate=point.rate,
+            p99=point.p99,
+            p99_at=math.exp(height),
+            is_right=point.rate > middle,
+        )
+        for point, height in zip(in_order, heights, strict=True)
+    )
+
+
+def _axis(points: Sequence[PricePoint]) -> tuple[float, float]:
+    """The ends of the axis, as logarithms: all points and their bars."""
+    shown = [value for point in points for value in (point.p99, point.p99_low, point.p99_high) if value is not None]
+    low, high = _log(min(shown)), _log(max(shown))
+    missing = max(0.0, math.log(_RATIO_MIN) - (high - low))
+    return low - missing / 2, high + missing / 2
+
+
+def _log(p99: float) -> float:
+    return math.log(max(p99, _P99_MIN))
+
+
+def _heights(wanted: Sequence[float], low: float, high: float) -> list[float]:
+    """Ascending like `wanted`, a gap apart, within the axis, and with the least sum of squared distances: neighbours
+    that want the same place share it around their mean (isotonic regression by pooling)."""
+    gap = (high - low) * _GAP_SHARE
+    pools: list[tuple[float, int]] = []  # mean of where its names would begin, how many they are
+    for index, height in enumerate(wanted):
+        mean, count = height - index * gap, 1
+        while pools and pools[-1][0] > mean:
+            other, number = pools.pop()
+            mean, count = (mean * count + other * number) / (count + number), count + number
+        pools.append((mean, count))
+    begins = [mean for mean, count in pools for _ in range(count)]
+    last = high - (len(wanted) - 1) * gap
+    return [min(max(begin, low), last) + index * gap for index, begin in enumerate(begins)]
