@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from chaos.security_port import SecurityChanges
-from harness.clusters.proxies import LinkProxies
+from chaos.port import LinkServer
+from chaos.security_port import ProbeAccess, SecurityChanges
 
 
 @runtime_checkable
@@ -85,13 +85,26 @@ class Secured(Protocol):
         """None where everybody gets in, in plain text."""
 
 
+class LinkAccess(Protocol):
+    """The proxies of a cluster's links: harness.clusters.proxies.LinkProxies, or also those of fault hosts."""
+
+    def plain(self, link: str) -> tuple[LinkServer, str]:
+        """(server, proxy name) for Toxiproxy's own toxics and for cutting the link."""
+
+    def kafka(self, link: str) -> tuple[LinkServer, str]:
+        """The same for Kafka toxics; client links only."""
+
+    def probe_access(self, link: str) -> ProbeAccess:
+        """How a probe passes `plain`."""
+
+
 @runtime_checkable
 class Links(Protocol):
-    """Proxies of ours may stand on its links; they do where the cluster is `proxied`."""
+    """Proxies may stand on its links; they do where the cluster is `proxied`."""
 
     def link_names(self) -> tuple[str, ...]: ...
 
-    def link_proxies(self) -> LinkProxies: ...
+    def link_proxies(self) -> LinkAccess: ...
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import pytest
 from chaos.model import load_builtin
 from chaos.process_identity import ProcessIdentity
 from harness.clusters.broker_hosts import HostAnswer, HostFaultCluster, HostFaultError
-from harness.run.fault_hosts import not_allowed
+from harness.run.fault_host_needs import not_allowed
 
 HERE = ProcessIdentity(pid=5, start_ticks=7)
 
