@@ -35,6 +35,15 @@ def test_the_example_of_the_guide_is_one_that_is_read() -> None:
     assert set(parse_permits(example[1]).brokers) == {1}
 
 
+def test_the_example_of_proxies_in_the_guide_is_one_that_is_read() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    example = re.search(r"```yaml title=proxies.yaml\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    permits = parse_permits(example[1])
+    assert permits.proxies["to-broker-1"].links == {"internal-2-1", "internal-3-1"}
+    assert permits.proxies["clients-to-broker-1"].tls
+
+
 def test_a_whole_file_is_read() -> None:
     permits = parse_permits(GOOD)
     assert permits.lost_after == 5_000
