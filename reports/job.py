@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 from reports.judge.allowances import Allowances, read_allowances
 from reports.read.cell import Cell, Run
 from reports.read.model import CellFacts
+from reports.read.parts import parquet_bytes, stored_at
 from reports.read.run_files import read_run
 from reports.read.spark_needs import SparkUnavailableError, require_what_it_takes
 from reports.render.publication import PAGE, Publication
 from runlog.files.redaction import hidden_text
+from runlog.streams.place import InBucket
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +42,7 @@ class Request:
     master: str
     allow: Path | None
     analysis_id: str
+    store: str | None = None  # read the Parquet there, in place
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +63,21 @@ def carry_out(request: Request, *, lent: Lent | None = None) -> int:
     """The exit code that the verdict has. Without a lent session the analysis starts and ends one of its own."""
     allowances = Allowances(read_allowances(request.allow) if request.allow else ())
     run = replace(read_run(request.run_dir), analysis_id=request.analysis_id)
+    if request.store is not None:
+        run = replace(run, stored=stored_at(request.store, run.record))
     require_what_it_takes(request.master)
     with Publication(Path(run.directory), request.analysis_id) as publication:
-        code = _analyse(request, run, allowances, publication.aside, lent or _own_session(request))
+        code = _analyse(request, run, allowances, publication.aside, lent or _own_session(request, run))
         publication.publish()
     print(Path(run.directory) / PAGE)
     return code
 
 
-def _own_session(request: Request) -> Session:
-    from reports.read.session import SMALL_RUN_BYTES, Session, parquet_bytes
+def _own_session(request: Request, run: Run) -> Session:
+    from reports.read.session import SMALL_RUN_BYTES, Session
 
-    return Session(master=request.master, small=parquet_bytes(request.run_dir) < SMALL_RUN_BYTES)
+    endpoint = run.stored.endpoint() if isinstance(run.stored, InBucket) else ""
+    return Session(master=request.master, small=parquet_bytes(run) < SMALL_RUN_BYTES, endpoint=endpoint)
 
 
 def _analyse(request: Request, run: Run, allowances: Allowances, into: Path, session: Session | Lent) -> int:

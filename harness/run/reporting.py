@@ -90,9 +90,15 @@ class AnalysisCheck:
 
 
 def make_report(
-    run_dir: Path, *, spark_master: str | None, allow: Path | None = None, stop: StopFlag, progress: Progress
+    run_dir: Path,
+    *,
+    spark_master: str | None,
+    allow: Path | None = None,
+    store: str | None = None,
+    stop: StopFlag,
+    progress: Progress,
 ) -> VerdictsRecord:
-    """The verdicts of the analysis that this call began, and of no other one.
+    """The verdicts of the analysis that this call began, and of no other one. `store`: where the run log is read.
 
     HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
@@ -103,7 +109,10 @@ def make_report(
     )
     analysis_id = new_analysis_id()
     stderr_path = run_dir / f"report.{analysis_id}.stderr.log"
-    arguments = [str(run_dir), "--analysis-id", analysis_id, *(["--allow", str(allow.resolve())] if allow else [])]
+    arguments = [
+        str(run_dir), "--analysis-id", analysis_id, *(["--allow", str(allow.resolve())] if allow else []),
+        *(["--store", store] if store else []),
+    ]  # fmt: skip
     try:
         process = _start("analysis", arguments, spark_master, stderr_path)
         _await_end(process, run_dir, stop)

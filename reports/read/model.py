@@ -322,6 +322,8 @@ class Recovery:
     has_fallen: bool = False  # the rate over a second fell below the service level
     area_record_seconds: float | None = None  # records not acknowledged in time, over the time that they were not
     service_level_records_per_s: float | None = None  # what counts as back
+    clock_error_us: float = 0.0  # what acknowledgements on load hosts may be off beside the fault's time
+    beyond_clocks: bool = False  # a time to an acknowledgement is not above that: it says nothing and is None
 
 
 def _no_rows() -> pd.DataFrame:

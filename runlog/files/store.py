@@ -130,6 +130,10 @@ class DirectoryStore:
     def url(self) -> str:
         return self._url
 
+    @property
+    def root(self) -> Path:
+        return self._root
+
     def put_bytes(self, name: str, data: bytes) -> None:
         temporary, path = self._beside(name)
         try:
@@ -250,6 +254,21 @@ class BucketStore:
     @property
     def url(self) -> str:
         return f"s3://{self._root}"
+
+    def endpoint(self) -> str:
+        """URL of the server, wherever the library has found it."""
+
+        def look() -> str:
+            self._files.connect()
+            return str(self._files.s3.meta.endpoint_url)
+
+        found: str = self._ask("", look)
+        return found
+
+    @property
+    def root(self) -> str:
+        """bucket/prefix"""
+        return self._root
 
     def put_bytes(self, name: str, data: bytes) -> None:
         self._ask(name, lambda: self._files.pipe_file(self._path(name), data))

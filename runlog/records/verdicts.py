@@ -200,6 +200,7 @@ class RecoveryRecord:
     recover_us: int | None  # until the rate of acknowledgements was back, for good
     area_record_seconds: float | None  # records not acknowledged in time, over the time that they were not
     service_level_records_per_s: float | None  # what counts as back
+    clock_error_us: float | None = None  # of first_ack_us and recover_us, with load hosts: not above it is null
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
