@@ -76,8 +76,8 @@ def carry_out(request: Request, *, lent: Lent | None = None) -> int:
 def _own_session(request: Request, run: Run) -> Session:
     from reports.read.session import SMALL_RUN_BYTES, Session
 
-    endpoint = run.stored.endpoint() if isinstance(run.stored, InBucket) else ""
-    return Session(master=request.master, small=parquet_bytes(run) < SMALL_RUN_BYTES, endpoint=endpoint)
+    server = run.stored.server() if isinstance(run.stored, InBucket) else None
+    return Session(master=request.master, small=parquet_bytes(run) < SMALL_RUN_BYTES, bucket_server=server)
 
 
 def _analyse(request: Request, run: Run, allowances: Allowances, into: Path, session: Session | Lent) -> int:

@@ -85,7 +85,7 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
     return settings
 
 
-def bucket_settings(endpoint: str) -> dict[str, str]:
+def bucket_settings(endpoint: str, region: str) -> dict[str, str]:
     """Of Spark's connector for buckets (s3a), which finds credentials where the AWS tools have them, and the server
     not everywhere there. So no setting of ours holds a secret."""
     providers = ("EnvironmentVariableCredentialsProvider", "ProfileCredentialsProvider")
@@ -96,6 +96,8 @@ def bucket_settings(endpoint: str) -> dict[str, str]:
     }
     if not endpoint.endswith(_AMAZON):  # a server of somebody's own has its buckets in paths, not in names of hosts
         settings |= {"spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": "true"}
+    if region:
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = region
     return settings
 
 
@@ -125,11 +127,11 @@ class Session:
     for ever. Raises SparkUnavailableError. Its end has a bound too, and raises nothing: all answers are there by then.
     """
 
-    def __init__(self, *, master: str, small: bool, endpoint: str = "") -> None:
-        """`endpoint`: of the server whose buckets are read."""
+    def __init__(self, *, master: str, small: bool, bucket_server: tuple[str, str] | None = None) -> None:
+        """`bucket_server`: endpoint and region of the server whose buckets are read."""
         self._master = master
         self._small = small
-        self._endpoint = endpoint
+        self._bucket_server = bucket_server
         self._scratch = tempfile.TemporaryDirectory(prefix="reports-spark-")
         self._open = ExitStack()
         self.spark: SparkSession | None = None
@@ -156,8 +158,8 @@ class Session:
 
     def _start(self) -> SparkSession:
         settings = session_settings(small=self._small, scratch=self._scratch.name)
-        if self._endpoint:
-            settings |= bucket_settings(self._endpoint)
+        if self._bucket_server is not None:
+            settings |= bucket_settings(*self._bucket_server)
         if not is_on_this_host(self._master):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         os.environ.update(utf8_locale(os.environ))

@@ -255,14 +255,15 @@ class BucketStore:
     def url(self) -> str:
         return f"s3://{self._root}"
 
-    def endpoint(self) -> str:
-        """URL of the server, wherever the library has found it."""
+    def server(self) -> tuple[str, str]:
+        """URL and region of the server, wherever the library has found them."""
 
-        def look() -> str:
+        def look() -> tuple[str, str]:
             self._files.connect()
-            return str(self._files.s3.meta.endpoint_url)
+            told = self._files.s3.meta
+            return str(told.endpoint_url), str(told.region_name or "")
 
-        found: str = self._ask("", look)
+        found: tuple[str, str] = self._ask("store.json", look)
         return found
 
     @property

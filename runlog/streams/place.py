@@ -75,8 +75,9 @@ class InBucket:
     def uri(self, path: str) -> str:
         return f"s3a://{self._store.root}/{self._run}/{path}"
 
-    def endpoint(self) -> str:
-        return self._store.endpoint()
+    def server(self) -> tuple[str, str]:
+        """Its URL and region. StoreError."""
+        return self._store.server()
 
     def _of_cell(self, path: str) -> dict[str, int]:
         """What the store keeps of the cell, by the list that was put after all of it."""
