@@ -1,6 +1,6 @@
 """Where the Parquet of a run lies, and how much it is: in the run directory, or in the run's store.
 
-Shown by tests/reports/test_reports_stored.py.
+Shown by tests/harness/test_harness_store_report.py.
 """
 
 from __future__ import annotations
