@@ -245,10 +245,10 @@ def fault_host_line(host: HostThere) -> str:
         f"broker {offer.broker}: {' '.join(offer.allow) or 'nothing'}{'' if offer.has_logs else ' (no logs)'}"
         for offer in host.hello.brokers
     )
-    proxies = (
-        f"proxy {offer.name} at {offer.listen} for {' '.join(offer.links)}: {' '.join(offer.allow)}"
-        for offer in host.hello.proxies
-    )
+    links: dict[tuple[str, ...], list[str]] = {}  # by what may be done to them
+    for offer in host.hello.proxies:
+        links.setdefault(tuple(offer.allow), []).extend(offer.links)
+    proxies = (f"proxies for {' '.join(those)}: {' '.join(allow)}" for allow, those in links.items())
     offers = ", ".join((*brokers, *proxies))
     clock = (
         f"clock: {host.clock_problem}"

@@ -129,7 +129,7 @@ def test_a_follower_that_a_fault_host_cuts_off_leaves_the_isr(run: Run) -> None:
     assert names == {f"client-{i}" for i in (1, 2, 3)} | {
         f"{kind}-{i}-{j}" for kind in ("internal", "controller") for i in (1, 2, 3) for j in (1, 2, 3) if i != j
     }
-    assert "proxy internal-1-2 at 127.0.0.1:" in run.said[-1]
+    assert "proxies for client-1 internal-1-2 controller-1-2 internal-1-3 controller-1-3: cut stall" in run.said[-1]
     cut = run.fault("link_cut", "follower:0->leader")
     cut.inject()
     proof = cut.prove()
