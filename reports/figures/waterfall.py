@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reports.analyse.beyond_clocks import stage_beyond
 from reports.evidence.asked import schedule_kind
 from reports.figures.sweep.behaviour import mean_record_queue_us
 from reports.judge.judged import Judged
@@ -168,7 +169,9 @@ def _stages_of(item: Judged) -> Stages:
         schedule_lag=_as_in_the_log(counted.schedule_lag, latency[SCHEDULE_LAG]),
         send_to_ack=_as_in_the_log(counted.send_to_ack, latency[UNCORRECTED]),
         intended_to_ack=_as_in_the_log(counted.intended_to_ack, latency[CORRECTED]),
-        intended_to_poll=_beyond_clocks(_as_in_the_log(counted.intended_to_poll, latency[END_TO_END]), item),
+        intended_to_poll=stage_beyond(
+            _as_in_the_log(counted.intended_to_poll, latency[END_TO_END]), _clock_error_us(item)
+        ),
     )
 
 
@@ -176,34 +179,14 @@ def _clock_error_us(item: Judged) -> float:
     return clock_error_between_us(item.facts.cell.record.outcome.load_hosts)
 
 
-def _beyond_clocks(stage: StageFigures | None, item: Judged) -> StageFigures | None:
-    """Without what is not above the bound of the clocks, as everywhere. Such a figure may be anything."""
-    error_us = _clock_error_us(item)
-    if stage is None or not error_us:
-        return stage
-
-    def shown(us: float | None) -> float | None:
-        return us if us is not None and us > error_us else None
-
-    return replace(
-        stage, mean_us=shown(stage.mean_us), p50_us=shown(stage.p50_us), p90_us=shown(stage.p90_us),
-        p99_us=shown(stage.p99_us), p999_us=shown(stage.p999_us), max_us=shown(stage.max_us),
-    )  # fmt: skip
-
-
 def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigures | None:
     """The latency of the same records. What counted other records (a load process died) keeps its own figures."""
     if counted is None or counted.n != latency.n or latency.max_us is None:
         return counted
     return replace(
-        counted,
-        mean_us=latency.mean_us,
-        p50_us=latency.p50_us,
-        p90_us=latency.p90_us,
-        p99_us=latency.p99_us,
-        p999_us=latency.p999_us,
-        max_us=latency.max_us,
-    )
+        counted, mean_us=latency.mean_us, p50_us=latency.p50_us, p90_us=latency.p90_us, p99_us=latency.p99_us,
+        p999_us=latency.p999_us, max_us=latency.max_us,
+    )  # fmt: skip
 
 
 def _us(stage: StageFigures | None, level: Level) -> float | None:
@@ -304,13 +287,9 @@ def _is_closed_loop(item: Judged) -> bool:
 
 def _stage_row(name: str, words: str, figures: StageFigures, error_us: float) -> StageRow:
     return StageRow(
-        stage=name,
-        words=words,
-        n=figures.n,
-        us=(*(level.us(figures) for level in LEVELS), figures.max_us),
-        negative=figures.negative,
-        clock_error_us=error_us or None,
-    )
+        stage=name, words=words, n=figures.n, us=(*(level.us(figures) for level in LEVELS), figures.max_us),
+        negative=figures.negative, clock_error_us=error_us or None,
+    )  # fmt: skip
 
 
 def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
