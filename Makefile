@@ -123,9 +123,10 @@ test-redis: setup-dev  ## redelivered records removed by a real Redis; installs 
 
 # s3fs needs python-dateutil 2, and the rest of us has 4: so it lies beside the environment (docs/decisions/0014-store.md).
 .PHONY: test-store
-test-store: setup-dev  ## run logs in a bucket of a real S3 server (versitygw, built with Go)
+test-store: setup-dev  ## run logs in a bucket of a real S3 server (versitygw, built with Go); Maven brings Spark's connector
 	GOBIN=$(CACHE)/bin go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
 	$(BIN)/pip install --require-hashes --no-deps -q --upgrade --target $(CACHE)/store -r requirements-store.lock
+	mvn -q -B -f tests/harness/s3a/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CACHE)/s3a
 	PYTHONPATH=$(CURDIR):$(CACHE)/store $(BIN)/python -m pytest -m store
 
 .PHONY: demo-docker

@@ -27,6 +27,12 @@ HOST_ACTIONS: Final[Mapping[str, str]] = {
     "kill": "kill", "terminate": "terminate", "pause": "pause", "restart": "terminate",
 }  # fmt: skip
 
+# What proxies on the brokers' hosts can do, and what each fault needs to be permitted there.
+HOST_LINK_FAULTS: Final[Mapping[str, str]] = {
+    "link_cut": "cut", "one_way_cut": "stall", "link_stall": "stall", "black_hole": "black_hole", "reset": "reset",
+    "latency": "latency", "bandwidth": "bandwidth", "byte_limit": "byte_limit", "slicing": "slicing",
+}  # fmt: skip
+
 ANY_BROKER: Final = -1
 
 Expectation = Literal["none", "predicted", "exact", "any"]
@@ -196,11 +202,13 @@ class Scenario(StrictModel):
 
     @property
     def is_for_fault_hosts(self) -> bool:
-        """Needs only the clients' links and, on the brokers' hosts, workers that may end, pause and start brokers.
-        Settings of the brokers are the operator's to set: they are compared before a run."""
+        """Needs only the clients' links and, on the brokers' hosts, workers that may end, pause and start brokers, and
+        have proxies on the links between them. Settings of the brokers are the operator's to set: they are compared
+        before a run."""
         steps = self._all_steps()
+        known = HOST_ACTIONS.keys() | HOST_LINK_FAULTS.keys()
         return not (
-            any(step.fault and step.fault not in HOST_ACTIONS and not _is_on_client_links(step) for step in steps)
+            any(step.fault and step.fault not in known and not _is_on_client_links(step) for step in steps)
             or any(step.when and conditions.is_of_files(step.when) for step in steps)
             or self.security
             or not {"reference", "kafka"} & set(self.engines)
@@ -219,6 +227,13 @@ class Scenario(StrictModel):
             brokers = found.setdefault(action, set())
             brokers |= {int(number)} if role == "broker" else {ANY_BROKER}
         return {action: frozenset(() if ANY_BROKER in brokers else brokers) for action, brokers in found.items()}
+
+    def link_faults(self) -> tuple[tuple[str, str], ...]:
+        """Faults on links, each with its target."""
+        steps = (step for step in self._all_steps() if step.fault is not None)
+        of_links = (step for step in steps if step.spec.target_kind in ("link", "client_link"))
+        found = ((step.spec.name, step.target or step.spec.default_target) for step in of_links)
+        return tuple(dict.fromkeys(found))
 
     @property
     def has_faults(self) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from broker.client.core.sasl import Credentials
+from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.process_identity import ProcessIdentity
 from chaos.security_port import ProbeAccess, SecurityChanges
-from chaos.toxiproxy.client import ToxiproxyClient
+from chaos.toxiproxy.states import ProxyState, ToxicState
+from chaos.toxiproxy.toxic import AttributeValue
 
 if TYPE_CHECKING:
     import ssl
@@ -44,6 +46,56 @@ class HostProcesses(Protocol):
 
     def take_times(self) -> list[dict[str, object]]:
         """When what was done since the last call took effect, with the bound of that host's clock."""
+
+
+class LinkServer(Protocol):
+    """The Toxiproxy server that carries a link: a server here, by its API (ToxiproxyClient), or one on another host,
+    through the worker there. Every call takes effect before it returns, or raises ToxiproxyError."""
+
+    @property
+    def url(self) -> str:
+        """Of its API; empty for a server on another host, which keeps the leases there."""
+
+    def proxy(self, name: str) -> ProxyState: ...
+
+    def enable(self, name: str) -> ProxyState: ...
+
+    def disable(self, name: str) -> ProxyState:
+        """Closes its connections; later ones are refused."""
+
+    def add_toxic(
+        self,
+        proxy: str,
+        type_name: str,
+        attributes: Mapping[str, AttributeValue],
+        *,
+        stream: str,
+        name: str,
+    ) -> ToxicState: ...
+
+    def retire_toxic(self, proxy: str, name: str, *, then: Callable[[], None]) -> None:
+        """`then` is called when it is gone."""
+
+    def toxic(self, proxy: str, name: str) -> ToxicState: ...
+
+
+class LinkProber(Protocol):
+    """Probes a link on the host of its proxy, which may listen where nobody else reaches it."""
+
+    def probe_link(self, *, timeout_ms: int) -> LinkProbe: ...
+
+    def probe_load(self, *, stream: str, size_bytes: int, timeout_ms: int) -> LoadProbe: ...
+
+
+@runtime_checkable
+class HostLinks(Protocol):
+    """Links whose proxies run on other hosts, which break and mend them there and keep the leases."""
+
+    def prober(self, link: str) -> LinkProber | None:
+        """None for a link whose proxy is of ours."""
+
+    def joint_links(self) -> Sequence[frozenset[str]]:
+        """For each proxy there, the links that it carries: what breaks one of them breaks all."""
 
 
 class Topics(Protocol):
@@ -112,18 +164,14 @@ class Access(Protocol):
         """None: no SASL."""
 
 
-class ClusterPort(Protocol):
-    """A running cluster with its proxies and load. Called from the timeline's thread. Every call ends within a
-    limit."""
+class Roles(Protocol):
+    """Who is who in a cluster, which is all that a target needs."""
 
     @property
     def broker_ids(self) -> Sequence[int]: ...
 
     def leader(self, topic: str, partition: int) -> int | None:
         """None while there is none, or nobody answers."""
-
-    def isr(self, topic: str, partition: int) -> Sequence[int]:
-        """Empty while nobody answers."""
 
     def replicas(self, topic: str, partition: int) -> Sequence[int]: ...
 
@@ -134,6 +182,14 @@ class ClusterPort(Protocol):
 
     def transaction_coordinator(self) -> int | None:
         """Of the first transactional copier of this cell's load. None if there is none, or if nobody knows."""
+
+
+class ClusterPort(Roles, Protocol):
+    """A running cluster with its proxies and load. Called from the timeline's thread. Every call ends within a
+    limit."""
+
+    def isr(self, topic: str, partition: int) -> Sequence[int]:
+        """Empty while nobody answers."""
 
     def kill(self, broker_id: int) -> None:
         """SIGKILL."""
@@ -173,6 +229,9 @@ class ClusterPort(Protocol):
     def host_processes(self) -> HostProcesses | None:
         """None for brokers that are processes of this host."""
 
+    def host_links(self) -> HostLinks | None:
+        """None where all proxies are of ours."""
+
     def topics(self) -> Topics: ...
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
@@ -182,13 +241,13 @@ class ClusterPort(Protocol):
     def link_names(self) -> Sequence[str]:
         """`client-<j>`, `internal-<i>-<j>`, `controller-<i>-<j>`; empty for a cluster without proxies."""
 
-    def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
+    def plain(self, link: str) -> tuple[LinkServer, str]:
         """Client and proxy name for cutting a link and for Toxiproxy's own toxics."""
 
     def probe_access(self, link: str) -> ProbeAccess:
         """How a probe of ours must speak to `plain`, to be answered by the broker."""
 
-    def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
+    def kafka(self, link: str) -> tuple[LinkServer, str]:
         """The same for Kafka toxics, on client links."""
 
     def client_names(self) -> Sequence[str]:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chaos.port import ClusterPort
+from chaos.port import ClusterPort, Roles
 
 _ROLE = re.compile(
     r"leader|heir|followers|follower:\d+|others|controller|coordinator|txn-coordinator|broker:\d+|minority|majority|all"
@@ -106,7 +106,7 @@ def _reader(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:
+def resolve_brokers(target: str, port: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
     """At least one broker id, ascending. Raises TargetError if nobody has the role now."""
     check_broker_target(target)
     role, _, number = target.partition(":")
@@ -141,9 +141,7 @@ def resolve_brokers(target: str, port: ClusterPort, of: PartitionOfInterest) -> 
 
 def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[str, ...]:
     """Names of all existing links that are meant, each once. Raises TargetError if there is none."""
-    wanted: dict[str, None] = {}
-    for expression in _split_links(target):
-        wanted |= dict.fromkeys(_wanted(expression, port, of))
+    wanted = wanted_links(target, port, of)
     existing = set(port.link_names())
     found = tuple(name for name in wanted if name in existing)
     if not found:
@@ -153,6 +151,22 @@ def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tu
     return found
 
 
+def wanted_links(target: str, port: Roles, of: PartitionOfInterest) -> tuple[str, ...]:
+    """Names of all links that are meant, whether there is a proxy on them or not."""
+    wanted: dict[str, None] = {}
+    for expression in _split_links(target):
+        wanted |= dict.fromkeys(_wanted(expression, port, of))
+    return tuple(wanted)
+
+
+def check_joint(links: Sequence[str], joint: Sequence[frozenset[str]]) -> None:
+    """Raises TargetError if a proxy that carries one of the links carries others too: they would break with it."""
+    for together in joint:
+        if (others := together.difference(links)) and len(others) < len(together):
+            meant = ", ".join(sorted(together - others))
+            raise TargetError(f"the proxy that carries {meant} carries {', '.join(sorted(others))} too")
+
+
 def other_way(link: str) -> str | None:
     """The link of the connections that the other side opens; None for a client's link."""
     kind, _, rest = link.partition("-")
@@ -160,7 +174,7 @@ def other_way(link: str) -> str | None:
     return f"{kind}-{target}-{source}" if separator else None
 
 
-def _wanted(expression: _Links, port: ClusterPort, of: PartitionOfInterest) -> list[str]:
+def _wanted(expression: _Links, port: Roles, of: PartitionOfInterest) -> list[str]:
     if expression.shape:
         leader = port.leader(of.topic, of.partition)
         brokers = sorted(port.broker_ids)
@@ -198,7 +212,7 @@ def bridge(brokers: Sequence[int], leader: int | None) -> list[tuple[int, int]]:
     return [pair for left in near for right in far for pair in ((left, right), (right, left))]
 
 
-def _around_leader(role: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:
+def _around_leader(role: str, port: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
     leader = port.leader(of.topic, of.partition)
     if leader is None:
         return ()
@@ -215,7 +229,7 @@ def _around_leader(role: str, port: ClusterPort, of: PartitionOfInterest) -> tup
             return others[max(0, small - 1) :]
 
 
-def _followers(port: ClusterPort, of: PartitionOfInterest) -> tuple[int, ...]:
+def _followers(port: Roles, of: PartitionOfInterest) -> tuple[int, ...]:
     leader = port.leader(of.topic, of.partition)
     replicas = port.replicas(of.topic, of.partition)
     return () if leader is None else tuple(sorted(broker for broker in replicas if broker != leader))

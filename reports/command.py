@@ -25,6 +25,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
     master_help = "Spark master, or sc://HOST:PORT of a Spark Connect server; - reads it from stdin (default: local[2])"
     parser.add_argument("--master", default="local[2]", help=master_help)
     parser.add_argument("--allow", type=Path, metavar="FILE", help="anomalies to live with, each until a day (YAML)")
+    parser.add_argument("--store", metavar="URL", help="read the run log in the run's store, in place")
     parser.add_argument("--check", action="store_true", help="only try what the analysis needs; exit 0 or 3")
     wait_help = "start Spark, read RUN_DIR only when stdin says `begin`, and end if stdin ends before"
     parser.add_argument("--wait", action="store_true", help=wait_help)
@@ -45,7 +46,9 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         from reports.job import Request, carry_out
 
         analysis_id = given.analysis_id or new_analysis_id()
-        request = Request(run_dir=given.run_dir, master=given.master, allow=given.allow, analysis_id=analysis_id)
+        request = Request(
+            run_dir=given.run_dir, master=given.master, allow=given.allow, analysis_id=analysis_id, store=given.store
+        )
         return carry_out_when_told(request) if given.wait else carry_out(request)
     except UsageProblem as error:
         code, text = EXIT_USAGE, str(error)

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING
 from reports.judge.allowances import Allowances, read_allowances
 from reports.read.cell import Cell, Run
 from reports.read.model import CellFacts
+from reports.read.parts import directory_bytes, parquet_bytes, stored_at
 from reports.read.run_files import read_run
 from reports.read.spark_needs import SparkUnavailableError, require_what_it_takes
 from reports.render.publication import PAGE, Publication
 from runlog.files.redaction import hidden_text
+from runlog.streams.place import InBucket
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +42,7 @@ class Request:
     master: str
     allow: Path | None
     analysis_id: str
+    store: str | None = None  # read the Parquet there, in place
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +63,24 @@ def carry_out(request: Request, *, session: Session | Lent | None = None) -> int
     """The exit code that the verdict has. Without a session the analysis starts and ends one of its own."""
     allowances = Allowances(read_allowances(request.allow) if request.allow else ())
     run = replace(read_run(request.run_dir), analysis_id=request.analysis_id)
+    if request.store is not None:
+        run = replace(run, stored=stored_at(request.store, run.record))
     require_what_it_takes(request.master)
     with Publication(Path(run.directory), request.analysis_id) as publication:
-        code = _analyse(request, run, allowances, publication.aside, session or own_session(request))
+        code = _analyse(request, run, allowances, publication.aside, session or own_session(request, run))
         publication.publish()
     print(Path(run.directory) / PAGE)
     return code
 
 
-def own_session(request: Request) -> Session:
-    """Not started yet. Its settings follow from how much the run directory holds now."""
-    from reports.read.session import SMALL_RUN_BYTES, Session, parquet_bytes
+def own_session(request: Request, run: Run | None = None) -> Session:
+    """Not started yet. Its settings follow from how much the run has, or without `run` from what its directory holds."""
+    from reports.read.session import SMALL_RUN_BYTES, Session
 
-    return Session(master=request.master, small=parquet_bytes(request.run_dir) < SMALL_RUN_BYTES)
+    size_bytes = directory_bytes(request.run_dir) if run is None else parquet_bytes(run)
+    stored = None if run is None else run.stored
+    server = stored.server() if isinstance(stored, InBucket) else None
+    return Session(master=request.master, small=size_bytes < SMALL_RUN_BYTES, bucket_server=server)
 
 
 def _analyse(request: Request, run: Run, allowances: Allowances, into: Path, session: Session | Lent) -> int:

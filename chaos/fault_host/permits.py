@@ -18,11 +18,13 @@ from pydantic import Field, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from chaos.fault_host.proxy_permits import ProxyName, ProxyPermit, shared_problem
 from chaos.fields import Duration, StrictModel
 
 Permitted = Literal["kill", "terminate", "pause"]
 FILE_BYTES_MAX: Final = 1 << 20
 BROKERS_MAX: Final = 64  # on one host
+PROXIES_MAX: Final = 256  # on one host
 _Word = Annotated[str, Field(min_length=1, max_length=4_096)]
 _Command = Annotated[tuple[_Word, ...], Field(min_length=1, max_length=200)]
 
@@ -86,8 +88,22 @@ class Permits(StrictModel):
         default=10_000, description="without a word of the harness for so long, everything is healed"
     )
     brokers: dict[Annotated[int, Field(ge=0, le=2**31 - 1)], BrokerPermit] = Field(
-        min_length=1, max_length=BROKERS_MAX, description="by broker id (node.id)"
+        default_factory=dict, max_length=BROKERS_MAX, description="by broker id (node.id)"
     )
+    proxies: dict[ProxyName, ProxyPermit] = Field(
+        default_factory=dict, max_length=PROXIES_MAX, description="that run here, by a name of yours"
+    )
+    proxies_outlive_worker: bool = Field(
+        default=True, description="the brokers' links go through them, so they stay when this worker ends"
+    )
+
+    @model_validator(mode="after")
+    def _is_of_use(self) -> Permits:
+        if not self.brokers and not self.proxies:
+            raise ValueError("give `brokers`, `proxies` or both")
+        if problem := shared_problem(self.proxies):
+            raise ValueError(problem)
+        return self
 
 
 def read_permits(path: Path) -> Permits:
@@ -124,9 +140,10 @@ def parse_permits(text: str) -> Permits:
     except YAMLError as error:
         raise PermitsError(f"is no YAML: {' '.join(str(error).split())[:500]}") from error
     if not isinstance(document, Mapping):
-        raise PermitsError("expected `brokers:` with a broker id for each broker of this host")
+        raise PermitsError("expected `brokers:` with a broker id for each broker of this host, or `proxies:`")
     try:
         return Permits.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        raise PermitsError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
+        place = ".".join(str(part) for part in first["loc"])
+        raise PermitsError(f"{place}: {first['msg']}" if place else first["msg"]) from error

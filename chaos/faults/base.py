@@ -16,6 +16,7 @@ from chaos.targets import (
     PartitionOfInterest,
     check_broker_target,
     check_client_target,
+    check_joint,
     check_link_target,
     check_topic_target,
     resolve_brokers,
@@ -109,4 +110,6 @@ class FaultSpec:
         if self.target_kind == "topic":
             return FaultContext(port=port, lease=lease, toxic_name=toxic_name, of=of)
         links = resolve_links(target, port, of)
+        if (there := port.host_links()) is not None:
+            check_joint(links, there.joint_links())
         return FaultContext(port=port, lease=lease, links=links, toxic_name=toxic_name, of=of)

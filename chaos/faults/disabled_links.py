@@ -15,11 +15,15 @@ class DisabledLinks:
     def __init__(self, context: FaultContext) -> None:
         self._context = context
         self._off: list[tuple[str, str | None]] = []  # link, lease entry
+        self._proxies: set[tuple[str, str]] = set()  # url of the server, name
 
     def disable(self, link: str) -> None:
         """Raises ToxiproxyError. Then the link counts as switched off, and `enable` repairs what was half done."""
         client, proxy = self._context.port.plain(link)
-        lease = self._context.lease
+        if (client.url, proxy) in self._proxies:
+            return  # it carries another link of this fault too
+        self._proxies.add((client.url, proxy))
+        lease = self._context.lease if client.url else None  # else its own host has the lease
         entry = lease.add_proxy_disabled(client.url, proxy, client.proxy(proxy).upstream) if lease else None
         self._off.append((link, entry))
         client.disable(proxy)

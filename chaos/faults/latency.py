@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import LinkProbe, door_of, probe_link, quickest
+from chaos.faults.probes import door_of, probe_link, quickest
 from chaos.faults.toxics import LinkToxics, streams_of
+from chaos.link_probe import LinkProbe
 
 SHARE_EXPECTED = 0.8  # of the asked delay: timers round
 

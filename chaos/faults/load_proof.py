@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos.faults.base import FaultContext, Proof
-from chaos.faults.probes import LoadProbe, door_of, probe_load, quickest
+from chaos.faults.probes import door_of, probe_load, quickest
+from chaos.link_probe import LoadProbe
 
 TIMEOUT_MS = 5_000
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.toxics import LinkToxics, prove_silent
-from chaos.targets import other_way
+from chaos.targets import check_joint, other_way
 
 _STALL = {"rate": 0}
 
@@ -26,6 +26,8 @@ class OneWayCut:
         existing = set(context.port.link_names())
         back = (other_way(link) for link in context.links)
         self._back = tuple(link for link in back if link is not None and link in existing)
+        if (there := context.port.host_links()) is not None:
+            check_joint(self._back, there.joint_links())
 
     def inject(self) -> None:
         self._toxics.add(self._context.links, ("upstream",), _STALL)

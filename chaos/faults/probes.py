@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 
 from broker.wire.addresses import parse_address
 from chaos.faults.probe_login import log_in
-from chaos.port import ClusterPort
+from chaos.link_probe import LinkProbe, LoadProbe
+from chaos.port import ClusterPort, LinkProber
 from chaos.security_port import OPEN, ProbeAccess
 
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
@@ -29,6 +30,7 @@ class Door:
 
     address: str
     access: ProbeAccess = OPEN
+    prober: LinkProber | None = None  # it does not enter from here, but on the host of the proxy
 
     def opened(self, *, timeout_ms: int) -> socket.socket:
         """Connected and let in: after the handshake of TLS, and that of SASL. OSError (ssl.SSLError is one)."""
@@ -55,20 +57,18 @@ class Door:
 
 def door_of(port: ClusterPort, link: str) -> Door:
     """The proxy of the link, which Toxiproxy's own toxics act on."""
+    there = port.host_links()
+    prober = None if there is None else there.prober(link)
+    if prober is not None:
+        return Door(address=link, prober=prober)
     client, proxy = port.plain(link)
     return Door(address=client.proxy(proxy).listen, access=port.probe_access(link))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkProbe:
-    """`outcome`: answered, refused, reset, closed or silent."""
-
-    outcome: str
-    elapsed_us: int
-
-
 def probe_link(door: Door, *, timeout_ms: int) -> LinkProbe:
     """One ApiVersions request through the proxy, on a connection of its own. The time is that of the round trip."""
+    if door.prober is not None:
+        return door.prober.probe_link(timeout_ms=timeout_ms)
     start_ns = time.monotonic_ns()
     try:
         with door.opened(timeout_ms=timeout_ms) as connection:
@@ -108,22 +108,10 @@ def probe_connect(address: str, *, timeout_ms: int) -> LinkProbe:
     return LinkProbe(outcome=outcome, elapsed_us=(time.monotonic_ns() - start_ns) // 1000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadProbe:
-    """`size_bytes` were carried in the asked direction before `outcome`: answered (all of it), reset, closed
-    or silent."""
-
-    outcome: str
-    size_bytes: int
-    elapsed_us: int
-
-    @property
-    def is_answered(self) -> bool:
-        return self.outcome == "answered"
-
-
 def probe_load(door: Door, *, stream: str, size_bytes: int, timeout_ms: int) -> LoadProbe:
     """About `size_bytes` over one stream: a long client id upstream, as many answers as it takes downstream."""
+    if door.prober is not None:
+        return door.prober.probe_load(stream=stream, size_bytes=size_bytes, timeout_ms=timeout_ms)
     start_ns = time.monotonic_ns()
     passed = 0
     try:

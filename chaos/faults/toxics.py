@@ -9,14 +9,14 @@ from functools import partial
 from chaos.faults.base import FaultContext, Proof
 from chaos.faults.probes import door_of, probe_link
 from chaos.lease import Lease
+from chaos.port import LinkServer
 from chaos.toxiproxy.calls import ToxiproxyError
-from chaos.toxiproxy.client import ToxiproxyClient
 from chaos.toxiproxy.states import ToxicState
 from chaos.toxiproxy.toxic import AttributeValue
 
 SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here
 
-Door = Callable[[str], tuple[ToxiproxyClient, str]]  # link name to client and proxy name
+Door = Callable[[str], tuple[LinkServer, str]]  # link name to server and proxy name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,12 +30,18 @@ class LinkToxics:
     _placed: list[tuple[str, str, str | None]] = field(default_factory=list)  # link, toxic, lease entry
 
     def add(self, links: Sequence[str], streams: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
+        """A proxy that carries several of the links gets it once."""
+        done: set[tuple[str, str]] = set()
         for link in links:
             client, proxy = self.door(link)
-            upstream = client.proxy(proxy).upstream if self.lease else ""
+            if (client.url, proxy) in done:
+                continue
+            done.add((client.url, proxy))
+            lease = self.lease if client.url else None  # else its own host has the lease
+            upstream = client.proxy(proxy).upstream if lease else ""
             for stream in streams:
                 toxic = f"{self.name}-{stream}"
-                entry_id = self.lease.add_toxic(client.url, proxy, upstream, toxic) if self.lease else None
+                entry_id = lease.add_toxic(client.url, proxy, upstream, toxic) if lease else None
                 self._placed.append((link, toxic, entry_id))
                 client.add_toxic(proxy, self.type, attributes, stream=stream, name=toxic)
 

@@ -62,9 +62,9 @@ def _why_not(cell: PlannedCell, engine: str, *, has_fault_hosts: bool) -> str:
     kinds = {"reference", "docker"} if engine == "docker" else {engine}  # the same brokers, in containers
     if kinds.isdisjoint(cell.engines) and not (has_fault_hosts and cell.is_for_fault_hosts):
         if has_fault_hosts:
-            return "needs a cluster of our own: it acts on more than clients' links and brokers' processes"
+            return "needs a cluster of our own: it acts on more than links and brokers' processes"
         if cell.is_for_fault_hosts and engine == "external":
-            return "needs --fault-hosts, or a cluster of our own: it acts on the brokers' processes"
+            return "needs --fault-hosts or a cluster of our own: it acts on brokers' processes or links between them"
         if engine == "external":
             return "needs a cluster of our own: it acts on more than the clients' links, or sets brokers up"
         return f"needs --cluster {' or '.join(cell.engines)}"

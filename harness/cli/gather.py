@@ -8,7 +8,7 @@ store_rebuild.py say how. Shown by tests/harness/test_harness_gather.py and test
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentFault, ExitCode, UsageError
@@ -18,7 +18,7 @@ from harness.run.recover import refuse_while_it_goes_on
 from harness.run.rundir import PRIVATE_DIRECTORY, check_run_directory
 from harness.run.stop import StopFlag, signals_set
 from harness.run.store_copy import store_of
-from harness.run.store_rebuild import StoredHosts, find_run, rebuild
+from harness.run.store_rebuild import StoredHosts, every_file, find_run, rebuild
 from harness.run.terminal_tables import print_fitting
 from runlog.files.paths import manifest_path
 from runlog.records.documents import read_run_record
@@ -30,7 +30,7 @@ def gather_run(
 ) -> ExitCode:
     """PASS also if there is nothing to gather. EnvironmentFault names what is missing."""
     if store_url is not None:
-        _rebuild(directory, store_url, run_id or directory.name)
+        rebuild_directory(directory, store_url, run_id or directory.name, every_file)
     elif run_id is not None:
         raise UsageError("--run needs --load-store URL")
     check_run_directory(directory)
@@ -60,7 +60,8 @@ def gather_run(
     return ExitCode.PASS
 
 
-def _rebuild(directory: Path, url: str, run_id: str) -> None:
+def rebuild_directory(directory: Path, url: str, run_id: str, is_wanted: Callable[[str], bool]) -> None:
+    """From the store alone. UsageError for a directory of something else."""
     store = store_of(url)
     if directory.exists() and any(directory.iterdir()) and not (directory / "cells").is_dir():
         raise UsageError(f"{directory}: exists and is no run directory; nothing was written into it")
@@ -68,7 +69,7 @@ def _rebuild(directory: Path, url: str, run_id: str) -> None:
     mark = find_run(store, run_id)
     if manifest_path(directory).is_file() and read_run_record(directory).mark != mark:
         raise UsageError(f"{directory}: is the directory of another run than {run_id} in {url}")
-    rebuild(store, mark, directory.resolve(), _say)
+    rebuild(store, mark, directory.resolve(), _say, is_wanted)
 
 
 def _hosts(run: RunRecord, mark: str, names: Sequence[str], link: _Link | None) -> Hosts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.cli.gather import rebuild_directory
 from harness.errors import ExitCode, HarnessError, Interrupted, worst_of
 from harness.run.analysis_process import AnalysisAhead
 from harness.run.artifacts import check_artifacts, collect_artifacts
@@ -14,17 +15,27 @@ from harness.run.recover import recover_run
 from harness.run.reporting import check_allowances, exit_code_of, make_report, print_verdicts
 from harness.run.rundir import check_run_directory
 from harness.run.stop import StopFlag, signals_set
+from harness.run.store_rebuild import documents_alone
 from harness.run.terminal_tables import print_fitting
+from runlog.files.paths import manifest_path
 from runlog.records.documents import read_run_record
 
 
 def report_directories(
-    directories: Sequence[Path], spark_master: str | None, *, allow: Path | None, artifacts: Path | None
+    directories: Sequence[Path],
+    spark_master: str | None,
+    *,
+    allow: Path | None,
+    artifacts: Path | None,
+    store: str | None = None,
 ) -> ExitCode:
-    """The worst exit code of all."""
+    """The worst exit code of all. With `store` the run log is read there. A directory that is not there is made
+    from its documents there."""
     check_allowances(allow)
     check_artifacts(artifacts)
     for directory in directories:
+        if store is not None and not manifest_path(directory).is_file():
+            rebuild_directory(directory, store, directory.name, documents_alone)
         check_run_directory(directory)
     codes = []
     stop = StopFlag()
@@ -39,7 +50,9 @@ def report_directories(
                     f"{key}` brings them",
                     to_stderr=True,
                 )
-            codes.append(report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts))
+            codes.append(
+                report_run(directory.resolve(), spark_master, stop, Progress(0), allow, artifacts, store=store)
+            )
     return worst_of(codes)
 
 
@@ -50,12 +63,20 @@ def report_run(
     progress: Progress,
     allow: Path | None,
     artifacts: Path | None,
+    *,
+    store: str | None = None,
     ahead: AnalysisAhead | None = None,
 ) -> ExitCode:
     verdicts = None
     try:
         verdicts = make_report(
-            run_dir, spark_master=spark_master, allow=allow, stop=stop, progress=progress, ahead=ahead
+            run_dir,
+            spark_master=spark_master,
+            allow=allow,
+            store=store,
+            stop=stop,
+            progress=progress,
+            ahead=ahead,
         )
     except HarnessError as error:
         if stop.is_set():

@@ -22,12 +22,16 @@ def report(
     spark_master: Spark = None,
     allow: Allow = None,
     artifacts: Artifacts = None,
+    load_store: Annotated[
+        str | None,
+        typer.Option("--load-store", metavar="URL", help="read the run logs of load hosts in this store, in place"),
+    ] = None,
 ) -> None:
     """Analyse run directories again; no cluster is needed."""
     require_some_java(spark_master, advice="nothing was changed")
     from harness.cli.report import report_directories
 
-    raise typer.Exit(report_directories(directories, spark_master, allow=allow, artifacts=artifacts))
+    raise typer.Exit(report_directories(directories, spark_master, allow=allow, artifacts=artifacts, store=load_store))
 
 
 def gather(

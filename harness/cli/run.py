@@ -165,7 +165,7 @@ def _carry_out(
     except LoadHostsLost as error:
         if ahead is not None:
             progress.say(f"the run ended: {error}; the report shows what was measured before")
-            report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead)
+            report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead=ahead)
         raise
     if code is ExitCode.INTERRUPTED:
         progress.say(f"interrupted; what was measured is in {run_dir}: `harness report {run_dir}` shows it")
@@ -173,4 +173,4 @@ def _carry_out(
     if ahead is None:
         print(run_dir, flush=True)
         return code
-    return report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead)
+    return report_run(run_dir, options.spark_master, stop, progress, options.allow, options.artifacts, ahead=ahead)

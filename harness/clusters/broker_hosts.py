@@ -12,10 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from chaos.link_probe import LinkProbe, LoadProbe
+from chaos.port import LinkProber
 from chaos.process_identity import ProcessIdentity
+from chaos.toxiproxy.states import ProxyState
 from harness.clusters.base import Address, ClusterState
 from harness.clusters.capabilities import ignore_process_event
 from harness.clusters.external import ExternalCluster
+from harness.clusters.host_links import CLIENT, HostProxy, LinkDoors
 from harness.clusters.observer import Observer
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import Security
@@ -47,15 +51,17 @@ class HostAnswer:
     running: ProcessIdentity | None = None
     states: Mapping[ProcessIdentity, str] = field(default_factory=dict)  # empty: it is gone
     epochs: Mapping[int, Sequence[tuple[int, int, int]]] = field(default_factory=dict)
+    proxy: ProxyState | None = None
+    probe: LinkProbe | LoadProbe | None = None
 
-    def times(self, action: str, broker_id: int) -> dict[str, object]:
-        """For a line of faults.jsonl."""
+    def times(self, action: str, of: Mapping[str, object]) -> dict[str, object]:
+        """For a line of faults.jsonl. `of`: the broker or the proxy."""
         known = {
             "from_us": self.from_us, "to_us": self.to_us, "clock_error_us": self.clock_error_us,
         } if self.from_us is not None else {"clock_problem": self.clock_problem}  # fmt: skip
         return {
-            "host": self.host, "broker": broker_id, "action": action, "asked_us": self.asked_us,
-            "answered_us": self.answered_us, **known,
+            "host": self.host, **of, "action": action, "asked_us": self.asked_us, "answered_us": self.answered_us,
+            **known,
         }  # fmt: skip
 
 
@@ -67,19 +73,90 @@ class BrokerHosts(Protocol):
 
     def host_of(self, broker_id: int) -> str: ...
 
+    def proxies(self) -> Sequence[HostProxy]:
+        """All that run on these hosts."""
+
+    def act_on_proxy(
+        self,
+        action: str,
+        proxy: HostProxy,
+        toxic: Mapping[str, object] | None = None,
+        probe: Mapping[str, object] | None = None,
+    ) -> HostAnswer:
+        """HostFaultError: it was not done, or nobody knows."""
+
 
 class HostFaultCluster(ExternalCluster):
-    """Thread-safe as far as the timeline, which breaks and mends, is one thread."""
+    """Thread-safe as far as the timeline, which breaks and mends, is one thread.
+
+    With `clients_elsewhere` clients on other machines do not reach proxies of ours on loopback. Then clients use the
+    addresses that the brokers advertise, if proxies of fault hosts stand before all of them."""
 
     def __init__(
-        self, bootstrap_servers: str, hosts: BrokerHosts, *, security: Security | None, proxies: LinkProxies | None
+        self,
+        bootstrap_servers: str,
+        hosts: BrokerHosts,
+        *,
+        security: Security | None,
+        proxies: LinkProxies | None,
+        clients_elsewhere: bool = False,
     ) -> None:
         super().__init__(bootstrap_servers, security=security, proxies=proxies)
         self._hosts = hosts
+        self._has_links, self._clients_elsewhere = proxies is not None, clients_elsewhere
+        self._doors: LinkDoors | None = None
         self._down: frozenset[int] = frozenset()
         self._paused: frozenset[int] = frozenset()
         self._times: list[dict[str, object]] = []
         self.on_process_event: Callable[[str, int], None] = ignore_process_event
+
+    # --- its links ---------------------------------------------------------------------------------------------------
+
+    @property
+    def proxied(self) -> bool:
+        return self._has_links
+
+    @property
+    def path_description(self) -> str:
+        there = sorted({proxy.server for proxy in self._hosts.proxies()}) if self._has_links else []
+        return super().path_description + "".join(f", {server} of fault hosts" for server in there)
+
+    def _choose_proxies(self) -> None:
+        links = {link for proxy in self._hosts.proxies() for link in proxy.links}
+        if self._clients_elsewhere and all(f"{CLIENT}{broker}" in links for broker in self._brokers):
+            self.proxies = None
+        if self._has_links:
+            self._doors = LinkDoors(self._act_on_proxy, self._hosts.proxies(), self.proxies)
+
+    @property
+    def clients_use_hosts(self) -> bool:
+        """Nothing of ours stands before the brokers: no Kafka toxics, and no record of what went over the links."""
+        return self._has_links and self.proxies is None
+
+    def link_names(self) -> tuple[str, ...]:
+        return (*super().link_names(), *self.link_proxies().names())
+
+    def link_proxies(self) -> LinkDoors:
+        assert self._doors is not None, "an unproxied cluster has no links"
+        return self._doors
+
+    def prober(self, link: str) -> LinkProber | None:
+        return self.link_proxies().prober(link)
+
+    def joint_links(self) -> Sequence[frozenset[str]]:
+        return self.link_proxies().joint_links()
+
+    def _act_on_proxy(
+        self,
+        action: str,
+        proxy: HostProxy,
+        toxic: Mapping[str, object] | None,
+        probe: Mapping[str, object] | None,
+    ) -> HostAnswer:
+        answer = self._hosts.act_on_proxy(action, proxy, toxic, probe)
+        if action not in ("proxy_state", "probe"):
+            self._note_times(answer.times(action, {"proxy": proxy.name}))
+        return answer
 
     # --- breaking and mending ---------------------------------------------------------------------------------------
 
@@ -128,9 +205,12 @@ class HostFaultCluster(ExternalCluster):
 
     def _act(self, action: str, broker_id: int) -> HostAnswer:
         answer = self._hosts.act(action, broker_id)
-        if len(self._times) < TIMES_MAX:
-            self._times.append(answer.times(action, broker_id))
+        self._note_times(answer.times(action, {"broker": broker_id}))
         return answer
+
+    def _note_times(self, times: dict[str, object]) -> None:
+        if len(self._times) < TIMES_MAX:
+            self._times.append(times)
 
     def take_times(self) -> list[dict[str, object]]:
         """When what was done since the last call took effect."""

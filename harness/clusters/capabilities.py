@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from chaos.security_port import SecurityChanges
-from harness.clusters.proxies import LinkProxies
+from chaos.port import LinkServer
+from chaos.security_port import ProbeAccess, SecurityChanges
 
 
 @runtime_checkable
@@ -85,13 +85,26 @@ class Secured(Protocol):
         """Changes of security. None if the cluster speaks plain text without authentication."""
 
 
+class LinkAccess(Protocol):
+    """The proxies of a cluster's links: harness.clusters.proxies.LinkProxies, or also those of fault hosts."""
+
+    def plain(self, link: str) -> tuple[LinkServer, str]:
+        """(server, proxy name) for Toxiproxy's own toxics and for cutting the link."""
+
+    def kafka(self, link: str) -> tuple[LinkServer, str]:
+        """The same for Kafka toxics; client links only."""
+
+    def probe_access(self, link: str) -> ProbeAccess:
+        """How a probe passes `plain`."""
+
+
 @runtime_checkable
 class Links(Protocol):
-    """Its links may have our proxies. If the cluster is `proxied`, they have."""
+    """Proxies may be on its links. They are if the cluster is `proxied`."""
 
     def link_names(self) -> tuple[str, ...]: ...
 
-    def link_proxies(self) -> LinkProxies: ...
+    def link_proxies(self) -> LinkAccess: ...
 
 
 @runtime_checkable

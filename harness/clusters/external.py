@@ -15,6 +15,7 @@ from typing import Final
 
 from broker.wire.addresses import AddressError, parse_address
 from harness.clusters.base import UNKNOWN_STATE, Address, BrokerId, ClusterState, Engine, Link
+from harness.clusters.capabilities import LinkAccess
 from harness.clusters.layout_reference import HOST
 from harness.clusters.observer import Observer
 from harness.clusters.ports import PortAllocator
@@ -106,9 +107,13 @@ class ExternalCluster:
                 f"no broker answers at {self.direct_bootstrap_servers}: check the addresses and, if the cluster asks "
                 "for TLS or SASL, give --client-config FILE"
             )
+        self._choose_proxies()
         if self.proxies is not None:
             self._links = self._made_links()
             self.proxies.open(self._links)
+
+    def _choose_proxies(self) -> None:
+        """Now that the brokers are known."""
 
     def _made_links(self) -> tuple[Link, ...]:
         ports = PortAllocator()
@@ -197,7 +202,7 @@ class ExternalCluster:
     def link_names(self) -> tuple[str, ...]:
         return tuple(link.name for link in self._links)
 
-    def link_proxies(self) -> LinkProxies:
+    def link_proxies(self) -> LinkAccess:
         assert self.proxies is not None, "an unproxied cluster has no links"
         return self.proxies
 

@@ -114,9 +114,11 @@ def external_cluster(
     lease: Lease | None,
     seed: int,
     hosts: BrokerHosts | None = None,
+    clients_elsewhere: bool = False,
 ) -> ExternalCluster:
-    """An external cluster, not connected yet. With `hosts` its brokers can be paused and ended. `directory` gets
-    converted certificates and the proxies' logs. UsageError if the client configuration cannot be read."""
+    """An external cluster, not connected yet. With `hosts` its brokers can be paused and ended, and links cut whose
+    proxies are there. `directory` gets converted certificates and the proxies' logs. UsageError if the client
+    configuration cannot be read."""
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
     proxies = (
@@ -133,5 +135,7 @@ def external_cluster(
     )
     security = None if client_config is None else read_security(client_config, directory)
     if hosts is not None:
-        return HostFaultCluster(bootstrap_servers, hosts, security=security, proxies=proxies)
+        return HostFaultCluster(
+            bootstrap_servers, hosts, security=security, proxies=proxies, clients_elsewhere=clients_elsewhere
+        )
     return ExternalCluster(bootstrap_servers, security=security, proxies=proxies)

@@ -32,9 +32,10 @@ class Analysis:
     stderr_path: Path
 
     @classmethod
-    def begun(cls, run_dir: Path, spark_master: str | None, allow: Path | None) -> Analysis:
-        """It analyses the run directory as it is."""
+    def begun(cls, run_dir: Path, spark_master: str | None, allow: Path | None, store: str | None = None) -> Analysis:
+        """It analyses the run directory as it is. `store`: where the run log is read, in place."""
         analysis_id, stderr_path, arguments = _new(run_dir, allow)
+        arguments += ["--store", store] if store else []
         process = start("analysis", arguments, spark_master, stderr_path)
         return cls(id=analysis_id, process=process, stderr_path=stderr_path)
 

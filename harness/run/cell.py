@@ -193,6 +193,8 @@ class CellRun:
             return CellStatus.INTERRUPTED, "stopped by a signal"
         if self._chaos is not None and self._chaos.problem:
             return CellStatus.FAILED, f"the fault timeline failed: {self._chaos.problem}"
+        if self._truth.problem:
+            return CellStatus.FAILED, self._truth.problem
         if self._load.problems:  # the evidence is complete, but a part of the planned load is missing
             return CellStatus.FAILED, f"part of the load failed: {'; '.join(self._load.problems)}"
         if self._planned.kind != "search" and (

@@ -85,6 +85,7 @@ class CurrentCluster:
                     lease=self._context.lease,
                     seed=self._request.seed,
                     hosts=self.fault_hosts,
+                    clients_elsewhere=self._request.load_hosts is not None,
                 )
             else:
                 cluster = build_cluster(

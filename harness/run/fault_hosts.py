@@ -18,17 +18,15 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from broker.wire.addresses import format_address
+from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.process_identity import ProcessIdentity
+from chaos.toxiproxy.states import ProxyState, ToxicState
 from harness import VERSION
-from harness.clusters.admin import Admin
 from harness.clusters.broker_hosts import HostAnswer, HostFaultError
 from harness.clusters.broker_process import ManagedProcess, spawn
-from harness.clusters.cluster import Cluster
-from harness.errors import EnvironmentFault, UsageError
-from harness.planned_cell import PlannedCell
+from harness.clusters.host_links import HostProxy
+from harness.errors import EnvironmentFault
 from harness.run.load_hosts import LoadHostsRequest
-from harness.scenarios import load_scenario
-from runlog.records.cell import Expectation
 from workloads.hosts.fault_wire import Answer, HostsThere, HostThere, ProcessSeen, Told
 
 WAIT_S: Final = 300.0  # for fault hosts to come
@@ -39,6 +37,7 @@ SILENT_S: Final = 10.0  # a host that was not heard of for so long is not waited
 # Until the answer is there: what the host's own limits are at most, and some more (chaos/fault_host/permits.py).
 ACTION_S: Final[Mapping[str, float]] = {
     "look": 15.0, "kill": 60.0, "pause": 30.0, "resume": 30.0, "logs": 60.0, "terminate": 300.0, "start": 300.0,
+    "proxy_state": 15.0, "proxy_cut": 30.0, "proxy_join": 30.0, "toxic_add": 30.0, "toxic_remove": 30.0, "probe": 45.0,
 }  # fmt: skip
 _COMMAND: Final = (sys.executable, "-m", "workloads", "--fault-hub")
 _AGAIN_S: Final = 0.5
@@ -58,6 +57,7 @@ class FaultHosts:
         self._wanted: set[int] = set()
         self._number = 0
         self._host_of: dict[int, str] = {}  # broker id -> name of its host
+        self._proxies: tuple[HostProxy, ...] = ()
         self._writing = threading.Lock()
         threading.Thread(target=self._read, name="fault-hub", daemon=True).start()
         self._say(
@@ -78,6 +78,7 @@ class FaultHosts:
             alive = [host for host in there.hosts if host.silent_s < SILENT_S]
             if len(alive) >= self._request.count and all(not host.clock_problem for host in alive):
                 self._host_of = {offer.broker: host.hello.name for host in alive for offer in host.hello.brokers}
+                self._proxies = tuple(proxy for host in alive for proxy in host_proxies(host))
                 say("fault hosts: " + "; ".join(map(fault_host_line, alive)))
                 return
             line = f"waiting for fault hosts: {len(alive)} of {self._request.count}"
@@ -113,20 +114,37 @@ class FaultHosts:
     def host_of(self, broker_id: int) -> str:
         return self._host_of.get(broker_id, "?")
 
+    def proxies(self) -> Sequence[HostProxy]:
+        return self._proxies
+
     def act(self, action: str, broker_id: int, *, topic: str = "", partitions: int = 0) -> HostAnswer:
         """HostFaultError: it was not done, or nobody knows."""
         name = self._host_of.get(broker_id)
         if name is None:
             raise HostFaultError(f"no fault host has broker {broker_id}", is_certain=True)
+        ask = {"action": action, "broker": broker_id, "topic": topic, "partitions": partitions}
+        return self._ask(name, ask, f"{action} of broker {broker_id}")
+
+    def act_on_proxy(
+        self,
+        action: str,
+        proxy: HostProxy,
+        toxic: Mapping[str, object] | None = None,
+        probe: Mapping[str, object] | None = None,
+    ) -> HostAnswer:
+        """HostFaultError: it was not done, or nobody knows."""
+        ask = {"action": action, "proxy": proxy.name, "toxic": toxic, "probe": probe}
+        return self._ask(proxy.host, ask, f"{action} of proxy {proxy.name}")
+
+    def _ask(self, name: str, ask: Mapping[str, object], what: str) -> HostAnswer:
         asked_ns = time.monotonic_ns()
         with self._changed:
             self._number += 1
             number = self._number
             self._wanted.add(number)
-        ask = {"number": number, "action": action, "broker": broker_id, "topic": topic, "partitions": partitions}
         try:
-            self._say({"do": "ask", "host": name, "ask": ask})
-            self._await_answer(number, name, f"{action} of broker {broker_id}", ACTION_S[action])
+            self._say({"do": "ask", "host": name, "ask": {"number": number, **ask}})
+            self._await_answer(number, name, what, ACTION_S[str(ask["action"])])
             told = self._told[number]
         finally:
             with self._changed:
@@ -210,66 +228,34 @@ class FaultHosts:
                     self._told[told.answer.number] = told
 
 
+def host_proxies(host: HostThere) -> tuple[HostProxy, ...]:
+    hello = host.hello
+    return tuple(
+        HostProxy(
+            host=hello.name, name=offer.name, links=frozenset(offer.links), allow=frozenset(offer.allow),
+            listen=offer.listen, upstream=offer.upstream, is_tls=offer.is_tls, server=hello.proxy_server,
+        )
+        for offer in hello.proxies
+    )  # fmt: skip
+
+
 def fault_host_line(host: HostThere) -> str:
     """A fault host in words: what may be done there, how far its clock is off."""
-    offers = ", ".join(
+    brokers = (
         f"broker {offer.broker}: {' '.join(offer.allow) or 'nothing'}{'' if offer.has_logs else ' (no logs)'}"
         for offer in host.hello.brokers
     )
+    links: dict[tuple[str, ...], list[str]] = {}  # by what may be done to them
+    for offer in host.hello.proxies:
+        links.setdefault(tuple(offer.allow), []).extend(offer.links)
+    proxies = (f"proxies for {' '.join(those)}: {' '.join(allow)}" for allow, those in links.items())
+    offers = ", ".join((*brokers, *proxies))
     clock = (
         f"clock: {host.clock_problem}"
         if host.clock_problem
         else f"clock {host.clock_offset_us / 1e3:+,.3f} ms, within {host.clock_error_us / 1e3:.3f} ms"
     )
     return f"{host.hello.name}: version {host.hello.version}, {offers}, {clock}"
-
-
-def check_fault_hosts(cells: Sequence[PlannedCell], cluster: Cluster, hosts: FaultHosts) -> None:
-    """UsageError names what these cells need of the brokers and their hosts, and is not there."""
-    wanted: dict[str, set[int]] = {}
-    settings: dict[str, dict[str, str]] = {}
-    for cell in cells:
-        scenario = load_scenario(cell.scenario_reference)
-        actions = scenario.host_actions()
-        if "kill" in actions and cell.record.expect.lost in (Expectation.PREDICTED, Expectation.EXACT):
-            actions["logs"] = actions["kill"]  # what a dead leader had is part of the prediction
-        for action, brokers in actions.items():
-            wanted.setdefault(action, set()).update(brokers or cluster.broker_ids)
-        settings[scenario.name] = scenario.broker_settings_of(cell.record.case or "")
-    problems = [
-        not_allowed({action: sorted(brokers) for action, brokers in wanted.items()}, hosts.allowed(), hosts.host_of),
-        _other_settings(settings, cluster),
-    ]
-    if any(problems):
-        raise UsageError("; ".join(filter(None, problems)))
-
-
-def _other_settings(wanted: Mapping[str, Mapping[str, str]], cluster: Cluster) -> str:
-    """Settings of the brokers are the operator's: a scenario that asks for others would be another scenario."""
-    admin, wrong = Admin(cluster.direct_addresses), []
-    for broker, address in cluster.broker_addresses().items() if any(wanted.values()) else ():
-        told = admin.broker_config(broker, address)
-        for scenario, settings in wanted.items():
-            for name, value in settings.items():
-                if told.get(name) != value:
-                    found = told.get(name, "not told")
-                    wrong.append(f"scenario {scenario} needs {name}={value} at broker {broker}, which has {found}")
-    return "; ".join(dict.fromkeys(wrong))
-
-
-def not_allowed(
-    wanted: Mapping[str, Sequence[int]], allowed: Mapping[int, frozenset[str]], host_of: Callable[[int], str]
-) -> str:
-    """What a plan needs and no fault host permits; empty if nothing is missing. `wanted`: brokers by action."""
-    missing = []
-    for action, brokers in wanted.items():
-        for broker in brokers:
-            if broker not in allowed:
-                missing.append(f"no fault host has broker {broker}")
-            elif action not in allowed[broker]:
-                what = "log_dirs" if action == "logs" else action
-                missing.append(f"fault host {host_of(broker)} does not list {what} for broker {broker}")
-    return "; ".join(dict.fromkeys(missing))
 
 
 def _host_answer(told: Told, asked_ns: int, answered_ns: int) -> HostAnswer:
@@ -285,7 +271,29 @@ def _host_answer(told: Told, asked_ns: int, answered_ns: int) -> HostAnswer:
         running=None if answer.running is None else _identity(answer.running),
         states={_identity(seen): seen.state for seen in answer.processes},
         epochs=answer.epochs,
+        proxy=_proxy_state(answer),
+        probe=_probe(answer),
     )
+
+
+def _proxy_state(answer: Answer) -> ProxyState | None:
+    if answer.proxy is None:
+        return None
+    toxics = tuple(
+        ToxicState(name=each.name, type=each.type, stream=each.stream, toxicity=1.0, attributes=dict(each.attributes))
+        for each in answer.proxy.toxics
+    )
+    # Where it is stands in the list of its host, which is told once, in the hello.
+    return ProxyState(name="", listen="", upstream="", is_enabled=answer.proxy.is_enabled, toxics=toxics)
+
+
+def _probe(answer: Answer) -> LinkProbe | LoadProbe | None:
+    seen = answer.probe
+    if seen is None:
+        return None
+    if seen.size_bytes:
+        return LoadProbe(outcome=seen.outcome, size_bytes=seen.size_bytes, elapsed_us=seen.elapsed_us)
+    return LinkProbe(outcome=seen.outcome, elapsed_us=seen.elapsed_us)
 
 
 def _identity(seen: ProcessSeen) -> ProcessIdentity:

@@ -16,7 +16,7 @@ from harness.errors import CellError
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
 from harness.run.copies import read_copies
-from harness.run.deposed import answers_of, deposed_events
+from harness.run.deposed import answers_of, deposed_events, ended_leaderships
 from harness.run.final_read import read_log
 from harness.run.outcome import Outcome
 from harness.run.read_bound import BoundedReader
@@ -48,14 +48,19 @@ class GroundTruth:
         self._context, self._planned, self._cluster = context, planned, cluster
         self._dead_logs, self._outcome, self._cluster_events = dead_logs, outcome, cluster_events
         self._is_chaos = planned.kind == "chaos"
+        self.problem = ""  # what a verdict would rest on, and nobody has seen
 
     def tell_of_lost_leaders(self) -> None:
         """Called when the cluster is healthy again."""
         for event in self._dead_logs.truncated_events(self._cluster, self._context.clock.now_us()):
             self._cluster_events.append(event)
         self._outcome.note(*self._dead_logs.problems)
-        if self._is_chaos and self._cluster.wire_log_path() and not self._cluster.journal_paths():
+        if not self._is_chaos or self._cluster.journal_paths():
+            return
+        if self._cluster.wire_log_path():
             self._tell_deposed()
+        else:
+            self._require_no_deposed()
 
     def _tell_deposed(self) -> None:
         """What leaders answered for after they had been replaced without knowing it."""
@@ -81,6 +86,18 @@ class GroundTruth:
         for event in events:
             self._cluster_events.append(event)
         self._outcome.note(*problems)
+
+    def _require_no_deposed(self) -> None:
+        """Clients that do not go through proxies of ours leave no trace of what a deposed leader answered. Where all
+        replicas acknowledge, it can have answered for nothing."""
+        events = read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster"), CLUSTER).records
+        ended = ended_leaderships(events)
+        if ended and str(self._planned.properties.get("acks", "all")) not in ("all", "-1"):
+            brokers = ", ".join(str(broker) for broker in sorted({each.broker for each in ended}))
+            self.problem = (
+                f"what broker {brokers} acknowledged after another leader was elected is not known: clients did not go "
+                "through proxies of the harness"
+            )
 
     def end_offset(self, topic: str, partition: int) -> int | None:
         """The end offset that the leader tells consumers."""

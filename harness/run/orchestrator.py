@@ -27,7 +27,8 @@ from harness.run.certify import Certifier
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext, new_mark
 from harness.run.current_cluster import CurrentCluster
-from harness.run.fault_hosts import FaultHosts, check_fault_hosts
+from harness.run.fault_host_needs import check_fault_hosts
+from harness.run.fault_hosts import FaultHosts
 from harness.run.host_ceilings import HostCeilings
 from harness.run.load_hosts import LoadHosts
 from harness.run.progress import Progress

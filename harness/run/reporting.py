@@ -93,11 +93,13 @@ def make_report(
     *,
     spark_master: str | None,
     allow: Path | None = None,
+    store: str | None = None,
     stop: StopFlag,
     progress: Progress,
     ahead: AnalysisAhead | None = None,
 ) -> VerdictsRecord:
-    """The verdicts of the analysis that this call began, and of no other one. `ahead`: its Spark may be there already.
+    """The verdicts of the analysis that this call began, and of no other one. `store`: where the run log is read.
+    `ahead`: its Spark may be there already.
 
     HarnessError, EnvironmentFault or UsageError with the end of the analysis' stderr if it fails.
     """
@@ -106,7 +108,8 @@ def make_report(
         f"analysis by PySpark{where}: about half a minute for a run like the demo, longer on a busy host; it is ended "
         f"after {REPORT_TIMEOUT_S / 60:.0f} min"
     )
-    analysis = (ahead.begin() if ahead is not None else None) or Analysis.begun(run_dir, spark_master, allow)
+    analysis = ahead.begin() if ahead is not None and store is None else None
+    analysis = analysis or Analysis.begun(run_dir, spark_master, allow, store)
     try:
         _await_end(analysis.process, run_dir, stop)
         return _verdicts_of(run_dir, analysis.id, int(analysis.process.popen.returncode), analysis.stderr_path)

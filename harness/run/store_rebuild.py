@@ -66,7 +66,16 @@ def find_run(store: Store, run_id: str) -> str:
     raise UsageError(f"{store.url} has no run {run_id}; there is {there}")
 
 
-def rebuild(store: Store, run: str, run_dir: Path, say: Say) -> None:
+def every_file(name: str) -> bool:
+    return True
+
+
+def documents_alone(name: str) -> bool:
+    """Without the run log, which is read in the store."""
+    return name.startswith("cells/")
+
+
+def rebuild(store: Store, run: str, run_dir: Path, say: Say, is_wanted: Callable[[str], bool] = every_file) -> None:
     """Manifest and cells as far as the store has them. Cells that had ended come whole, of the others the plan comes.
     What is there already is not brought again. EnvironmentFault; saying it again goes on from there."""
     try:
@@ -76,7 +85,7 @@ def rebuild(store: Store, run: str, run_dir: Path, say: Say) -> None:
         for cell_id in cells:
             if not is_cell_name(cell_id):
                 raise StoreError(f"{cell_id[:100]!r} is no name of a cell")
-            if line := _rebuild_cell(store, run, run_dir, cell_id):
+            if line := _rebuild_cell(store, run, run_dir, cell_id, is_wanted):
                 say(line)
         _fetch_document(store, f"{run}/{SEARCH_FILE}", run_dir / SEARCH_FILE)
         # Written last. Without it this is no run directory, so a part is not taken for the whole.
@@ -88,7 +97,7 @@ def rebuild(store: Store, run: str, run_dir: Path, say: Say) -> None:
         raise EnvironmentFault(f"the run cannot be read from the store: {error}") from error
 
 
-def _rebuild_cell(store: Store, run: str, run_dir: Path, cell_id: str) -> str:
+def _rebuild_cell(store: Store, run: str, run_dir: Path, cell_id: str, is_wanted: Callable[[str], bool]) -> str:
     listed = read_list(store, kept_name(run, cell_id))
     if listed is None:
         document = _fetch_document(store, cell_name(run, cell_id), cell_directory(run_dir, cell_id) / CELL_FILE)
@@ -97,13 +106,15 @@ def _rebuild_cell(store: Store, run: str, run_dir: Path, cell_id: str) -> str:
             _fetch_text(store, f"{run}/cells/{cell_id}/{stats.name}", stats)
         return f"{cell_id}: its plan was brought, it had not ended" if document else ""
     own = (f"cells/{cell_id}/", *(f"{stream}/cell={cell_id}/" for stream in STREAMS))
-    moved = 0
+    moved = files = 0
     # cell.json comes last, because it says that the cell is whole.
     for name in sorted(listed.files, key=lambda each: each == f"cells/{cell_id}/{CELL_FILE}"):
         if not name.startswith(own):
             raise StoreError(f"{name[:200]!r} is no file of cell {cell_id}")
-        moved += fetch(store, f"{run}/{name}", run_dir / name, listed.files[name])
-    return f"{cell_id}: {len(listed.files)} files, {moved:,} bytes brought, all verified" if moved else ""
+        if is_wanted(name):
+            moved += fetch(store, f"{run}/{name}", run_dir / name, listed.files[name])
+            files += 1
+    return f"{cell_id}: {files} files, {moved:,} bytes brought, all verified" if moved else ""
 
 
 def _fetch_document(store: Store, name: str, target: Path) -> bool:

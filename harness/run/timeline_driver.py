@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from chaos import timeline
-from chaos.port import Containers, HostProcesses
+from chaos.port import Containers, HostLinks, HostProcesses, LinkServer
 from chaos.security_port import ProbeAccess, SecurityChanges
-from chaos.toxiproxy.client import ToxiproxyClient
 from harness.clusters.base import Address
 from harness.clusters.capabilities import FaultFiles, Kill, Links, Pause, Secured
 from harness.clusters.cluster import Cluster
@@ -246,6 +245,9 @@ class CellPort:
     def host_processes(self) -> HostProcesses | None:
         return self._cluster if isinstance(self._cluster, HostProcesses) else None
 
+    def host_links(self) -> HostLinks | None:
+        return self._cluster if isinstance(self._cluster, HostLinks) and self._cluster.proxied else None
+
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         control = self.disk_control(broker_id)
         if control is None:
@@ -256,7 +258,7 @@ class CellPort:
     def link_names(self) -> Sequence[str]:
         return self._links.link_names() if self._cluster.proxied else ()
 
-    def plain(self, link: str) -> tuple[ToxiproxyClient, str]:
+    def plain(self, link: str) -> tuple[LinkServer, str]:
         return self._links.link_proxies().plain(link)
 
     def access(self) -> Security | None:
@@ -265,7 +267,7 @@ class CellPort:
     def probe_access(self, link: str) -> ProbeAccess:
         return self._links.link_proxies().probe_access(link)
 
-    def kafka(self, link: str) -> tuple[ToxiproxyClient, str]:
+    def kafka(self, link: str) -> tuple[LinkServer, str]:
         return self._links.link_proxies().kafka(link)
 
     def topics(self) -> TopicChanges:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pandas as pd
 from pyspark.sql import SparkSession
@@ -28,7 +27,8 @@ from reports.evidence.predict import Prediction, predict
 from reports.evidence.topic_events import Interval
 from reports.read.cell import Cell, Run
 from reports.read.model import CellFacts, SetComparison, Story
-from reports.read.session import SMALL_RUN_BYTES, parquet_bytes
+from reports.read.parts import parquet_bytes, parts_of
+from reports.read.session import SMALL_RUN_BYTES
 from reports.read.tables import LONG, TEXT, open_tables, small_table
 from runlog.quality.criteria import Criteria
 
@@ -68,8 +68,8 @@ def analyse(spark: SparkSession, run: Run, criteria: Criteria | None = None) -> 
     sound = replace(run, cells=tuple(cell for cell in run.cells if cell.cell_id in told))
     files = cell_files(sound)
     # A large run's halves come one after the other: each of them uses all cores and much memory by itself.
-    pair: Pair = both if parquet_bytes(Path(run.directory)) < SMALL_RUN_BYTES else in_turn
-    pair(lambda: open_tables(spark, Path(run.directory), files), lambda: _register_told(spark, told))
+    pair: Pair = both if parquet_bytes(run) < SMALL_RUN_BYTES else in_turn
+    pair(lambda: open_tables(spark, parts_of(run), files), lambda: _register_told(spark, told))
     answers = _ask(spark, sound, pair)
     frames = answers.frames.by_cell(told)
     for cell in sound.cells:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pandas as pd
 
 from reports.read.model import END_TO_END, Latency
+from runlog.records.load import StageFigures
 
 
 def latency_beyond(latency: Latency, error_us: float) -> Latency:
@@ -40,3 +41,17 @@ def slots_beyond(slots: pd.DataFrame, error_us: float) -> pd.DataFrame:
     shown = slots.copy()
     shown[columns] = slots[columns].where(slots[columns] > error_us)
     return shown
+
+
+def stage_beyond(stage: StageFigures | None, error_us: float) -> StageFigures | None:
+    """The same of a stage that begins with a producer and ends with a reader, as the load processes counted it."""
+    if stage is None or not error_us:
+        return stage
+
+    def shown(us: float | None) -> float | None:
+        return us if us is not None and us > error_us else None
+
+    return replace(
+        stage, mean_us=shown(stage.mean_us), p50_us=shown(stage.p50_us), p90_us=shown(stage.p90_us),
+        p99_us=shown(stage.p99_us), p999_us=shown(stage.p999_us), max_us=shown(stage.max_us),
+    )  # fmt: skip

@@ -20,7 +20,7 @@ NEEDED = ("send", "log")
 def cell_files(run: Run) -> dict[str, CellFiles]:
     """Cell id -> its sound parts, before Spark opens any of them."""
     directory = Path(run.directory)
-    return {cell.cell_id: check_files(directory, cell.cell_id, cell.listed_files) for cell in run.cells}
+    return {cell.cell_id: check_files(directory, cell.cell_id, cell.listed_files, run.stored) for cell in run.cells}
 
 
 def missing_evidence(cell: Cell, files: CellFiles, counts: Counts) -> tuple[str, ...]:

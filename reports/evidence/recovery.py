@@ -18,6 +18,7 @@ from reports.read.model import Recovery
 from runlog.records.cluster import BrokerEvent, ControllerElected
 from runlog.records.cluster_kinds import ClusterKind
 from runlog.records.fault import FaultLine, FaultPhase
+from runlog.records.hosts import clock_error_of_sends_us
 from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen
 
 SERVICE_LEVEL: Final = 0.9  # of the rate before the fault
@@ -47,6 +48,9 @@ def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
     struck = _process_fault(cell, fault)
     struck_us = fault_us if struck is None else struck.t_us
     elect_us = _elected_us(cell, struck_us)
+    error_us = clock_error_of_sends_us(cell.record.outcome.load_hosts)
+    first_ack_us = _since(_first_ack_us(after, per_slot, elect_us), fault_us)
+    back_us = _since(recover_us, fault_us)
     return Recovery(
         fault=_name(fault),
         fault_us=fault_us,
@@ -54,12 +58,14 @@ def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
         process_fault_us=None if struck is None else struck.t_us,
         detect_us=_since(_detected_us(cell, struck_us), struck_us),
         elect_us=_since(elect_us, struck_us),
-        first_ack_us=_since(_first_ack_us(after, per_slot, elect_us), fault_us),
-        recover_us=_since(recover_us, fault_us),
+        first_ack_us=_beyond(first_ack_us, error_us),
+        recover_us=_beyond(back_us, error_us),
         has_stopped=_has_stopped(after, per_slot),
         has_fallen=any(_below(after, per_slot, slot_us)),
         area_record_seconds=_area(after, per_slot, slot_us, recover_us),
         service_level_records_per_s=round(SERVICE_LEVEL * per_slot * 1e6 / slot_us, 1),
+        clock_error_us=error_us,
+        beyond_clocks=any(us is not None and _beyond(us, error_us) is None for us in (first_ack_us, back_us)),
     )
 
 
@@ -80,6 +86,12 @@ def _name(line: FaultLine) -> str:
 
 def _since(t_us: int | None, fault_us: int) -> int | None:
     return None if t_us is None else max(0, t_us - fault_us)
+
+
+def _beyond(us: int | None, error_us: float) -> int | None:
+    """The fault has the harness's time, and an acknowledgement that of its load host: what is not above the bound of
+    that clock may as well have been before the fault."""
+    return us if us is None or not error_us or us > error_us else None
 
 
 def _detected_us(cell: Cell, fault_us: int) -> int | None:

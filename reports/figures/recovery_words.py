@@ -19,8 +19,20 @@ def recovery_sentences(cell: Cell, found: Recovery | None) -> tuple[str, ...]:
     return (
         f"After {last}: {_cluster(found)}.",
         f"After {first}: {_acknowledgements(found)}; {_service(found)}.",
+        *_clocks(found),
         f"Service counts as back at {found.service_level_records_per_s or 0:,.0f} acknowledged records/s. That is a "
         f"threshold, {SERVICE_LEVEL:.0%} of the rate before the fault, and no measured rate.",
+    )
+
+
+def _clocks(found: Recovery) -> tuple[str, ...]:
+    if not found.clock_error_us:
+        return ()
+    error = f"{found.clock_error_us / 1e3:,.3f} ms"
+    hidden = " One that is not above that is not shown." if found.beyond_clocks else ""
+    return (
+        f"Times from a fault to an acknowledgement can be wrong by up to {error}: the fault has the harness's clock, "
+        f"and acknowledgements have those of the load hosts.{hidden}",
     )
 
 
@@ -39,6 +51,8 @@ def _cluster(found: Recovery) -> str:
 def _acknowledgements(found: Recovery) -> str:
     if found.first_ack_us is not None:
         return f"acknowledgements paused, and the first came after {_seconds(found.first_ack_us)}"
+    if found.has_stopped and found.beyond_clocks:
+        return "acknowledgements paused"
     if found.has_stopped:
         return "acknowledgements paused, and none came again before the load ended"
     return "acknowledgements never paused"
@@ -52,6 +66,8 @@ def _service(found: Recovery) -> str:
     )
     if found.recover_us is not None:
         return f"service back after {_seconds(found.recover_us)}{area}"
+    if found.has_fallen and found.beyond_clocks:
+        return f"the rate fell below the service level{area}"
     if found.has_fallen:
         return f"service was not back when the load ended{area}"
     return "the rate stayed at the service level"

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from reports.analyse.beyond_clocks import stage_beyond
 from reports.evidence.asked import schedule_kind
 from reports.figures.sweep.behaviour import mean_record_queue_us
 from reports.judge.judged import Judged
 from reports.read.model import CORRECTED, END_TO_END, SCHEDULE_LAG, UNCORRECTED, Latency
 from runlog.quality.steadiness import CLOSED
 from runlog.records.cell import CellKind
+from runlog.records.hosts import clock_error_between_us
 from runlog.records.load import StageFigures, Stages
 
 
@@ -56,6 +58,7 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     "intended_to_ack": "due to acknowledged: the corrected latency",
     "intended_to_poll": "due to polled: end to end",
 }
+BETWEEN_HOSTS: Final = frozenset({"intended_to_poll"})  # begins with a producer and ends with a reader
 ACKED, POLLED = "to the acknowledgement", "to the reader"
 UNDER_FAULTS: Final = "under faults"
 CLOSED_LOOP: Final = "in a closed loop"
@@ -107,6 +110,7 @@ class StageRow:
     n: int
     us: tuple[float | None, ...]  # by LEVELS, then the maximum
     negative: int
+    clock_error_us: float | None = None  # of a stage that begins on one load host and ends on another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +170,14 @@ def _stages_of(item: Judged) -> Stages:
         schedule_lag=_as_in_the_log(counted.schedule_lag, latency[SCHEDULE_LAG]),
         send_to_ack=_as_in_the_log(counted.send_to_ack, latency[UNCORRECTED]),
         intended_to_ack=_as_in_the_log(counted.intended_to_ack, latency[CORRECTED]),
-        intended_to_poll=_as_in_the_log(counted.intended_to_poll, latency[END_TO_END]),
+        intended_to_poll=stage_beyond(
+            _as_in_the_log(counted.intended_to_poll, latency[END_TO_END]), _clock_error_us(item)
+        ),
     )
+
+
+def _clock_error_us(item: Judged) -> float:
+    return clock_error_between_us(item.facts.cell.record.outcome.load_hosts)
 
 
 def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigures | None:
@@ -176,14 +186,9 @@ def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigur
     if counted is None or counted.n != latency.n or latency.max_us is None:
         return counted
     return replace(
-        counted,
-        mean_us=latency.mean_us,
-        p50_us=latency.p50_us,
-        p90_us=latency.p90_us,
-        p99_us=latency.p99_us,
-        p999_us=latency.p999_us,
-        max_us=latency.max_us,
-    )
+        counted, mean_us=latency.mean_us, p50_us=latency.p50_us, p90_us=latency.p90_us, p99_us=latency.p99_us,
+        p999_us=latency.p999_us, max_us=latency.max_us,
+    )  # fmt: skip
 
 
 def _us(stage: StageFigures | None, level: Level) -> float | None:
@@ -263,7 +268,11 @@ def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
 def cell_stages(item: Judged) -> CellStages:
     stages = _stages_of(item)
     measured = stages.by_name()
-    rows = tuple(_stage_row(name, words, measured[name]) for name, words in STAGE_WORDS.items() if name in measured)
+    rows = tuple(
+        _stage_row(name, words, measured[name], _clock_error_us(item) if name in BETWEEN_HOSTS else 0.0)
+        for name, words in STAGE_WORDS.items()
+        if name in measured
+    )
     bars = bars_of((f"{fall.level}, {fall.path}", fall) for fall in in_order(waterfalls(item)))
     return CellStages(
         rows=rows,
@@ -280,14 +289,11 @@ def _is_closed_loop(item: Judged) -> bool:
     return schedule_kind(item.facts.cell) == CLOSED
 
 
-def _stage_row(name: str, words: str, figures: StageFigures) -> StageRow:
+def _stage_row(name: str, words: str, figures: StageFigures, error_us: float) -> StageRow:
     return StageRow(
-        stage=name,
-        words=words,
-        n=figures.n,
-        us=(*(level.us(figures) for level in LEVELS), figures.max_us),
-        negative=figures.negative,
-    )
+        stage=name, words=words, n=figures.n, us=(*(level.us(figures) for level in LEVELS), figures.max_us),
+        negative=figures.negative, clock_error_us=error_us or None,
+    )  # fmt: skip
 
 
 def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:

@@ -13,6 +13,7 @@ from runlog.records.run import RunRecord
 from runlog.records.search import SearchRecord
 from runlog.records.stats import StatsSample
 from runlog.records.wire import WireExchange
+from runlog.streams.place import PartsPlace
 
 Json = dict[str, Any]  # one decoded JSON object: its values are as mixed as JSON allows
 
@@ -73,3 +74,4 @@ class Run:
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # of the run as a whole: it is no pass
     analysis_id: str = ""  # of the analysis that reads it; all that it writes carries it
+    stored: PartsPlace | None = None  # where its Parquet lies, if not in the directory

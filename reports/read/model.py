@@ -323,6 +323,8 @@ class Recovery:
     has_fallen: bool = False  # the rate over a second fell below the service level
     area_record_seconds: float | None = None  # missing acknowledgements, times how long they were missing
     service_level_records_per_s: float | None = None  # at this rate the service counts as recovered
+    clock_error_us: float = 0.0  # how far acknowledgements on load hosts may be off beside the fault's time
+    beyond_clocks: bool = False  # a time to an acknowledgement is not above this error: it is None
 
 
 def _no_rows() -> pd.DataFrame:

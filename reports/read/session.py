@@ -31,6 +31,7 @@ from reports.read.spark_needs import (
     require_what_it_takes,
 )
 
+_AMAZON = ".amazonaws.com"
 SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second compiler costs more than it gives
 
 # Of a JVM that lives for half a minute. On two cores G1 is chosen, whose threads cost more than they save there. Each
@@ -84,6 +85,22 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
     return settings
 
 
+def bucket_settings(endpoint: str, region: str) -> dict[str, str]:
+    """Of Spark's connector for buckets (s3a), which finds credentials where the AWS tools have them, and the server
+    not everywhere there. So no setting of ours holds a secret."""
+    providers = ("EnvironmentVariableCredentialsProvider", "ProfileCredentialsProvider")
+    settings = {
+        "spark.hadoop.fs.s3a.aws.credentials.provider": ",".join(
+            f"software.amazon.awssdk.auth.credentials.{name}" for name in providers
+        )
+    }
+    if not endpoint.endswith(_AMAZON):  # a server of somebody's own has its buckets in paths, not in names of hosts
+        settings |= {"spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": "true"}
+    if region:
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = region
+    return settings
+
+
 def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
     """What to set so that a JVM can name every file: it takes the encoding of paths from the locale. In the C locale it
     ended over a path with an umlaut, and pyspark waited for it without end."""
@@ -103,10 +120,6 @@ def user_without_name() -> str | None:
     return None
 
 
-def parquet_bytes(directory: Path) -> int:
-    return sum(path.stat().st_size for path in directory.glob("*/cell=*/*.parquet"))
-
-
 class Session:
     """A Spark session with a scratch directory; both are gone when the block ends, and so is the JVM of the session.
 
@@ -114,9 +127,11 @@ class Session:
     for ever. Raises SparkUnavailableError. Its end has a bound too, and raises nothing: all answers are there by then.
     """
 
-    def __init__(self, *, master: str, small: bool) -> None:
+    def __init__(self, *, master: str, small: bool, bucket_server: tuple[str, str] | None = None) -> None:
+        """`bucket_server`: endpoint and region of the server whose buckets are read."""
         self._master = master
         self.is_small = small
+        self._bucket_server = bucket_server
         self._scratch = tempfile.TemporaryDirectory(prefix="reports-spark-")
         self._open = ExitStack()
         self.spark: SparkSession | None = None
@@ -146,6 +161,8 @@ class Session:
 
     def _start(self) -> SparkSession:
         settings = session_settings(small=self.is_small, scratch=self._scratch.name)
+        if self._bucket_server is not None:
+            settings |= bucket_settings(*self._bucket_server)
         if not is_on_this_host(self._master):
             del settings["spark.driver.host"], settings["spark.driver.bindAddress"]
         os.environ.update(utf8_locale(os.environ))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from runlog.streams.inventory import CellFiles
+from runlog.streams.place import PartsPlace
 from runlog.streams.schema import STREAMS, Stream
 
 _TYPES: dict[str, DataType] = {
@@ -38,19 +38,19 @@ def spark_schema(stream: Stream) -> StructType:
     return StructType([*fields, StructField("cell", StringType())])
 
 
-def open_tables(spark: SparkSession, directory: Path, files: Mapping[str, CellFiles]) -> None:
+def open_tables(spark: SparkSession, place: PartsPlace, files: Mapping[str, CellFiles]) -> None:
     """Registers a view for each stream over the sound parts of the cells."""
     for stream in STREAMS.values():
         good = [path for of_cell in files.values() for path in of_cell.parts.get(stream.name, ())]
-        _open_stream(spark, stream, directory / stream.name, good).createOrReplaceTempView(stream.name)
+        _open_stream(spark, stream, place, good).createOrReplaceTempView(stream.name)
 
 
-def _open_stream(spark: SparkSession, stream: Stream, root: Path, files: list[Path]) -> DataFrame:
+def _open_stream(spark: SparkSession, stream: Stream, place: PartsPlace, files: list[str]) -> DataFrame:
     schema = spark_schema(stream)
     if not files:
         return empty_frame(spark, schema)
-    reader = spark.read.schema(schema).option("basePath", f"file://{root.resolve()}")
-    return reader.parquet(*(f"file://{_without_globs(path.resolve())}" for path in files))
+    reader = spark.read.schema(schema).option("basePath", place.uri(stream.name))
+    return reader.parquet(*(_without_globs(place.uri(path)) for path in files))
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -59,9 +59,9 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
     return spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
 
 
-def _without_globs(path: Path) -> str:
+def _without_globs(path: str) -> str:
     """Spark reads a path as a pattern: signs that mean something in one are escaped."""
-    return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path))
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
 def small_table(

@@ -142,6 +142,8 @@ COMMON: Final[Mapping[str, str]] = {
     "received": "records that consumers got in it",
     "quantile": "0 to 1",
     "latency_us": "latency at this quantile, microseconds",
+    "clock_error_us": "how much a stage that begins on one load host and ends on another can be wrong, microseconds; a "
+    "figure that is not above it is left out",
     "stage": "the stage, from one moment to another",
     "part": "both (predicted and observed), only_predicted, only_observed",
     "producer": "number of the producer in the cell",

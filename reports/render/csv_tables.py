@@ -44,6 +44,7 @@ STAGES: Final = (
     "negative",
     "failed",
     "unknown",
+    "clock_error_us",
 )
 
 
@@ -132,7 +133,16 @@ def _set_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
 def stage_rows(cells: Sequence[CellFigures]) -> Iterable[Sequence[object]]:
     """Sends without an end are counted beside: they are in no percentile."""
     return (
-        (cell.id, row.stage, row.n, *row.us, row.negative, cell.stages.failed, cell.stages.unknown)
+        (
+            cell.id,
+            row.stage,
+            row.n,
+            *row.us,
+            row.negative,
+            cell.stages.failed,
+            cell.stages.unknown,
+            row.clock_error_us,
+        )
         for cell in cells
         for row in cell.stages.rows
     )

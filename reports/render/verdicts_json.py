@@ -191,4 +191,5 @@ def _recovery(found: Recovery | None) -> RecoveryRecord | None:
         recover_us=found.recover_us,
         area_record_seconds=found.area_record_seconds,
         service_level_records_per_s=found.service_level_records_per_s,
+        clock_error_us=found.clock_error_us or None,
     )

@@ -132,6 +132,10 @@ class DirectoryStore:
     def url(self) -> str:
         return self._url
 
+    @property
+    def root(self) -> Path:
+        return self._root
+
     def put_bytes(self, name: str, data: bytes) -> None:
         temporary, path = self._beside(name)
         try:
@@ -252,6 +256,22 @@ class BucketStore:
     @property
     def url(self) -> str:
         return f"s3://{self._root}"
+
+    def server(self) -> tuple[str, str]:
+        """URL and region of the server, wherever the library has found them."""
+
+        def look() -> tuple[str, str]:
+            self._files.connect()
+            told = self._files.s3.meta
+            return str(told.endpoint_url), str(told.region_name or "")
+
+        found: tuple[str, str] = self._ask("store.json", look)
+        return found
+
+    @property
+    def root(self) -> str:
+        """bucket/prefix"""
+        return self._root
 
     def put_bytes(self, name: str, data: bytes) -> None:
         self._ask(name, lambda: self._files.pipe_file(self._path(name), data))

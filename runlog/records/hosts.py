@@ -71,3 +71,10 @@ def clock_error_between_us(hosts: Sequence[LoadHostRecord]) -> float:
                 errors = [host.clock.error_us for host in (sender, reader) if host.clock is not None]
                 worst = max(worst, sum(errors))
     return worst
+
+
+def clock_error_of_sends_us(hosts: Sequence[LoadHostRecord]) -> float:
+    """How much the time of a send or of its acknowledgement can be wrong beside one of the harness, such as that of a
+    fault. 0 if all producers ran with the harness."""
+    errors = [host.clock.error_us for host in hosts if host.producers and host.clock is not None]
+    return max(errors, default=0.0)

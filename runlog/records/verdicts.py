@@ -200,6 +200,7 @@ class RecoveryRecord:
     recover_us: int | None  # until the rate of acknowledgements was back, for good
     area_record_seconds: float | None  # missing acknowledgements, times how long they were missing
     service_level_records_per_s: float | None  # at this rate the service counts as recovered
+    clock_error_us: float | None = None  # of first_ack_us and recover_us, with load hosts; times not above it are null
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

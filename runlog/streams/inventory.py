@@ -7,13 +7,11 @@ decoded instead, which finds damaged parts but not missing ones. Shown by tests/
 
 from __future__ import annotations
 
-import os
-import stat
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +20,7 @@ from runlog.files.paths import cell_directory
 from runlog.records.cell import FilesRecord, ListedFile
 from runlog.records.codec import RecordError, from_line
 from runlog.streams.parquet import arrow_schema
+from runlog.streams.place import InDirectory, PartsPlace
 from runlog.streams.schema import STREAMS, Stream
 
 INVENTORY_SINCE: Final = 3  # schema version of the manifest
@@ -34,7 +33,9 @@ _ROWS_AT_ONCE: Final = 1 << 16
 class CellFiles:
     """Which files of a cell can be read, and what is wrong with the others."""
 
-    parts: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # stream -> sound parts
+    parts: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # stream -> sound parts, by their paths in the run
     rows: Mapping[str, int] = field(default_factory=dict)  # stream -> rows in them
     problems: tuple[str, ...] = ()  # each names its file
 
@@ -49,16 +50,18 @@ def take_inventory(run_dir: Path, cell_id: str) -> FilesRecord:
     return FilesRecord(streams=streams, events=events)
 
 
-def check_files(run_dir: Path, cell_id: str, listed: object) -> CellFiles:
-    """`listed` is `files` of cell.json, or None where the cell is older than that. Never raises for what is there."""
+def check_files(run_dir: Path, cell_id: str, listed: object, place: PartsPlace | None = None) -> CellFiles:
+    """`listed` is `files` of cell.json, or None where the cell is older than that. `place`: where the parts are, if
+    not in the run directory. Never raises for what is there."""
     problems: list[str] = []
+    place = place or InDirectory(run_dir)
     by_stream = _listed_parts(listed, problems)
-    parts: dict[str, tuple[Path, ...]] = {}
+    parts: dict[str, tuple[str, ...]] = {}
     rows: dict[str, int] = {}
     for stream in STREAMS.values():
-        directory = run_dir / stream.name / f"cell={cell_id}"
+        directory = f"{stream.name}/cell={cell_id}"
         listed_parts = None if by_stream is None else by_stream.get(stream.name, [])
-        parts[stream.name], rows[stream.name] = _sound_parts(directory, stream, listed_parts, problems)
+        parts[stream.name], rows[stream.name] = _sound_parts(place, directory, stream, listed_parts, problems)
     if isinstance(listed, dict):
         _check_events(cell_directory(run_dir, cell_id), listed.get("events"), problems)
     if any(cell_directory(run_dir, cell_id).glob("live/*.seg")):
@@ -93,38 +96,38 @@ def _listed_file(item: object) -> ListedFile | None:
 
 
 def _sound_parts(
-    directory: Path, stream: Stream, listed: list[ListedFile] | None, problems: list[str]
-) -> tuple[tuple[Path, ...], int]:
+    place: PartsPlace, directory: str, stream: Stream, listed: list[ListedFile] | None, problems: list[str]
+) -> tuple[tuple[str, ...], int]:
     """The parts that can be read, and the number of their rows."""
-    found = {path.name: path for path in sorted(directory.glob("*.parquet"))} if directory.is_dir() else {}
-    wanted = {name: None for name in found} if listed is None else {item.file: item for item in listed}
-    sound: list[Path] = []
+    try:
+        found = place.names(directory)
+    except OSError as error:  # a store that is away
+        problems.append(f"{stream.name}: {error}")
+        return (), 0
+    wanted = dict.fromkeys(found) if listed is None else {item.file: item for item in listed}
+    sound: list[str] = []
     rows = 0
     for name, item in wanted.items():
-        count, problem = read_part(directory / name, stream, item)
+        count, problem = read_part(place, f"{directory}/{name}", stream, item)
         if problem:
             problems.append(f"{stream.name}/{name}: {problem}")
         else:
-            sound.append(directory / name)
+            sound.append(f"{directory}/{name}")
             rows += count
     problems += [f"{stream.name}/{name}: is no file of this run" for name in found if name not in wanted]
     return tuple(sound), rows
 
 
-def read_part(path: Path, stream: Stream, listed: ListedFile | None) -> tuple[int, str]:
+def read_part(place: PartsPlace, path: str, stream: Stream, listed: ListedFile | None) -> tuple[int, str]:
     """Its rows, and why it cannot be used: empty when it can."""
     try:
-        if problem := _differs(path, listed):
-            return 0, problem
+        file, size = place.open(path)
         # Opened here, so that no reader takes it for a data set or follows anything in it.
-        with path.open("rb") as file, pq.ParquetFile(file) as parquet:
-            if problem := _schema_problem(parquet.schema_arrow, stream):
+        with file:
+            if problem := _differs(file, size, listed):
                 return 0, problem
-            rows = parquet.metadata.num_rows
-            if listed is not None:
-                return rows, "" if rows == listed.rows else f"unreadable: {rows} rows, {listed.rows} were written"
-            decoded = sum(batch.num_rows for batch in parquet.iter_batches(batch_size=_ROWS_AT_ONCE))
-            return rows, "" if decoded == rows else f"unreadable: {decoded} of {rows} rows could be decoded"
+            file.seek(0)
+            return _rows_of(file, stream, listed)
     except FileNotFoundError:
         return 0, "missing"
     except (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError) as error:
@@ -132,17 +135,24 @@ def read_part(path: Path, stream: Stream, listed: ListedFile | None) -> tuple[in
         return 0, f"unreadable: {type(error).__name__}: {first[:200]}"
 
 
-def _differs(path: Path, listed: ListedFile | None) -> str:
-    """How the file differs from what was written. A link is not followed, because its target is not part of
-    this run."""
-    state = path.lstat()
-    if not stat.S_ISREG(state.st_mode):
-        return "unreadable: no regular file"
+def _rows_of(file: BinaryIO, stream: Stream, listed: ListedFile | None) -> tuple[int, str]:
+    with pq.ParquetFile(file) as parquet:
+        if problem := _schema_problem(parquet.schema_arrow, stream):
+            return 0, problem
+        rows = parquet.metadata.num_rows
+        if listed is not None:
+            return rows, "" if rows == listed.rows else f"unreadable: {rows} rows, {listed.rows} were written"
+        decoded = sum(batch.num_rows for batch in parquet.iter_batches(batch_size=_ROWS_AT_ONCE))
+        return rows, "" if decoded == rows else f"unreadable: {decoded} of {rows} rows could be decoded"
+
+
+def _differs(file: BinaryIO, size: int, listed: ListedFile | None) -> str:
+    """How the file differs from what was written."""
     if listed is None:
         return ""
-    if state.st_size != listed.bytes:
-        return f"unreadable: {state.st_size} bytes, {listed.bytes} were written"
-    return "" if crc32_of(path) == listed.crc32 else "unreadable: its bytes are not those that were written"
+    if size != listed.bytes:
+        return f"unreadable: {size} bytes, {listed.bytes} were written"
+    return "" if _crc32(file) == listed.crc32 else "unreadable: its bytes are not those that were written"
 
 
 def _schema_problem(found: pa.Schema, stream: Stream) -> str:
@@ -164,7 +174,9 @@ def _check_events(directory: Path, listed: object, problems: list[str]) -> None:
         return
     for item in filter(None, found):
         try:
-            problem = _differs(directory / item.file, item)
+            file, size = InDirectory(directory).open(item.file)
+            with file:
+                problem = _differs(file, size, item)
         except FileNotFoundError:
             problem = "missing"
         except OSError as error:
@@ -179,9 +191,13 @@ def _measured(path: Path, *, rows: int | None = None) -> ListedFile:
 
 def crc32_of(path: Path) -> int:
     """The CRC-32 of a whole file; a link is an OSError."""
+    file, _ = InDirectory(path.parent).open(path.name)
+    with file:
+        return _crc32(file)
+
+
+def _crc32(file: BinaryIO) -> int:
     value = 0
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        while block := file.read(_READ_BYTES):
-            value = zlib.crc32(block, value)
+    while block := file.read(_READ_BYTES):
+        value = zlib.crc32(block, value)
     return value

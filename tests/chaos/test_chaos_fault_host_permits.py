@@ -35,6 +35,15 @@ def test_the_example_of_the_guide_is_one_that_is_read() -> None:
     assert set(parse_permits(example[1]).brokers) == {1}
 
 
+def test_the_example_of_proxies_in_the_guide_is_one_that_is_read() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    example = re.search(r"```yaml title=proxies.yaml\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    permits = parse_permits(example[1])
+    assert permits.proxies["to-broker-1"].links == {"internal-2-1", "internal-3-1"}
+    assert permits.proxies["clients-to-broker-1"].tls
+
+
 def test_a_whole_file_is_read() -> None:
     permits = parse_permits(GOOD)
     assert permits.lost_after == 5_000
@@ -69,8 +78,53 @@ def test_what_cannot_be_meant_is_refused_by_its_place(change: tuple[str, str], w
         parse_permits(GOOD.replace(*change, 1))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "brokers: {}", "7"])
-def test_a_file_without_brokers_is_refused(text: str) -> None:
+PROXIES = """
+proxies:
+  to-1:
+    listen: 10.0.0.1:9091
+    upstream: 127.0.0.1:19091
+    carries: [2->1, 3->1, "controller:2->1"]
+    allow: [cut, stall, latency]
+  clients: {listen: "10.0.0.1:9092", upstream: "127.0.0.1:19092", carries: [client->1], allow: [cut], tls: true}
+"""
+
+
+def test_a_list_of_proxies_is_read() -> None:
+    permits = parse_permits(PROXIES)
+    assert permits.brokers == {}
+    assert permits.proxies["to-1"].links == {"internal-2-1", "internal-3-1", "controller-2-1"}
+    assert permits.proxies["clients"].links == {"client-1"}
+    assert permits.proxies["clients"].tls
+    assert permits.proxies_outlive_worker
+    assert parse_permits(GOOD + PROXIES).brokers.keys() == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("10.0.0.1:9091", "10.0.0.1"), "proxies.to-1.listen"),
+        (("127.0.0.1:19091", "'9091'"), "proxies.to-1.upstream"),
+        (("127.0.0.1:19091", "10.0.0.1:9091"), "the same address"),
+        (("[cut, stall, latency]", "[cut, kafka_drop_response]"), "proxies.to-1.allow"),
+        (("[cut, stall, latency]", "[]"), "proxies.to-1.allow"),
+        (("2->1, 3->1", "2->1, 2->1"), "twice"),
+        (("2->1, 3->1", "1->1"), "to itself"),
+        (("2->1, 3->1", "followers->leader"), "with broker ids"),
+        (("2->1, 3->1", "controller:client->1"), "is no link"),
+        (("carries: [client->1]", "carries: [3->1]"), "both carry internal-3-1"),
+        (("10.0.0.1:9092", "10.0.0.1:9091"), "both listen on 10.0.0.1:9091"),
+        (("  to-1:", "  to/1:"), "proxies"),
+        (("tls: true", "upstream_tls: true"), "upstream_tls"),
+    ],
+)
+def test_a_proxy_that_cannot_be_meant_is_refused_by_its_place(change: tuple[str, str], words: str) -> None:
+    assert change[0] in PROXIES
+    with pytest.raises(PermitsError, match=words.replace(".", r"\.")):
+        parse_permits(PROXIES.replace(*change, 1))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "brokers: {}", "7", "proxies: {}"])
+def test_a_file_without_brokers_and_proxies_is_refused(text: str) -> None:
     with pytest.raises(PermitsError):
         parse_permits(text)
 

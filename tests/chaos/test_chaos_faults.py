@@ -72,6 +72,9 @@ class SmallCluster:
     def host_processes(self):
         return None
 
+    def host_links(self):
+        return None
+
     def pids(self):
         return {broker: process.pid for broker, process in self.processes.items() if self.is_running(broker)}
 

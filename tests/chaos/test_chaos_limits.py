@@ -93,6 +93,9 @@ class OneBroker:
     def host_processes(self) -> None:
         return None
 
+    def host_links(self) -> None:
+        return None
+
     def plain(self, link: str) -> tuple[Any, str]:
         assert link == "client-1"
         return SimpleNamespace(proxy=lambda name: SimpleNamespace(upstream=f"127.0.0.1:{self.number}")), link

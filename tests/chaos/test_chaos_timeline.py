@@ -82,6 +82,9 @@ class FakePort:
     def host_processes(self):
         return None
 
+    def host_links(self):
+        return None
+
     def pids(self):
         return dict.fromkeys(self.running, 1)
 

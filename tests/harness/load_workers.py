@@ -20,9 +20,16 @@ class Workers:
     """`close` ends them. Each has a state directory and a log of its own, all share one spool. `store`: their
     --store; `more`: of their environment."""
 
-    def __init__(self, directory: Path, *names: str, store: str = "", more: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *names: str,
+        store: str = "",
+        more: Mapping[str, str] | None = None,
+        keys: tuple[Path, Path] | None = None,
+    ) -> None:
         self.directory, self.names, self._store, self._more = directory, names, store, more or {}
-        self.master_key, self._worker_key = write_keys(directory / "keys")
+        self.master_key, self._worker_key = keys or write_keys(directory / "keys")
         self.port = free_port()
         self.spool = directory / "spool"
         self._processes = {name: self._started(name) for name in names}

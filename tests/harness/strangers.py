@@ -43,10 +43,12 @@ class Strangers:
         *,
         engine: Literal["reference", "kafka"] = "reference",
         settings: Mapping[str, str] | None = None,
+        proxied: bool = False,
     ) -> None:
+        """`proxied`: each link leads to an address where a proxy of a fault host has to listen."""
         self.directory = directory
         directory.mkdir(parents=True)
-        key = ClusterKey(engine=engine, proxied=False, brokers=3, settings=tuple((settings or {}).items()))
+        key = ClusterKey(engine=engine, proxied=proxied, brokers=3, settings=tuple((settings or {}).items()))
         self._layout = build_layout(key, directory, PortAllocator())
         self.nodes = {int(node.broker_id): node for node in self._layout.nodes}
         self.bootstrap_servers = self._layout.bootstrap_servers
@@ -111,9 +113,29 @@ class Strangers:
                 os.kill(identity.pid, signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, self._seen)), "the strangers are gone")
 
-    def permits(self, broker: int, *, allow: str = "kill, terminate, pause", lost_after: str = "10s") -> str:
+    def proxies(self, broker: int, allow: str) -> str:
+        """On the host of each broker: the links to its peers, and that of the clients to it."""
+        lines = ""
+        for link in self._layout.links:
+            if broker != (link.source or link.target):
+                continue
+            kind = "controller:" if link.kind == "controller" else ""
+            lines += (
+                f"  {link.name}: {{listen: '{link.listen}', upstream: '{link.upstream}', "
+                f"carries: ['{kind}{link.source or 'client'}->{link.target}'], allow: [{allow}]}}\n"
+            )
+        return f"proxies_outlive_worker: false\nproxies:\n{lines}" if lines else ""
+
+    def permits(
+        self,
+        broker: int,
+        *,
+        allow: str = "kill, terminate, pause",
+        lost_after: str = "10s",
+        allow_links: str = "cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing",
+    ) -> str:
         node = self.nodes[broker]
-        return (
+        return self.proxies(broker, allow_links) + (
             f"lost_after: {lost_after}\nbrokers:\n  {broker}:\n"
             f"    process: {{pid_file: {self.pid_file(broker)}, command_has: {self.word}}}\n"
             f"    allow: [{allow}]\n    start: [{self.script(broker)}]\n    log_dirs: [{node.log_dir}]\n"
@@ -129,6 +151,7 @@ class FaultWorkers:
         strangers: Strangers,
         *,
         allow: str = "kill, terminate, pause",
+        allow_links: str = "cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing",
         lost_after: str = "10s",
         port: int = 0,
         through: int = 0,
@@ -136,12 +159,13 @@ class FaultWorkers:
     ) -> None:
         """`port`: where the master listens. `through`: where the workers connect to, if not there."""
         self.directory = directory
-        self.master_key, self._worker_key = write_keys(directory / "keys")
+        self.keys = write_keys(directory / "keys")
+        self.master_key, self._worker_key = self.keys
         self.port = port or free_port()
         self._through, self._prefix = through or self.port, prefix
         for broker in strangers.nodes:
             path = self._permits(broker)
-            path.write_text(strangers.permits(broker, allow=allow, lost_after=lost_after))
+            path.write_text(strangers.permits(broker, allow=allow, lost_after=lost_after, allow_links=allow_links))
             path.chmod(0o600)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for broker in strangers.nodes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,9 +17,11 @@ from harness.run.deposed import (
     deposed_events,
     ended_leaderships,
 )
+from harness.run.ground_truth import GroundTruth
+from runlog.files.paths import events_path
 from runlog.records.cluster import BrokerEvent
 from runlog.records.cluster_kinds import ClusterKind, Source
-from runlog.records.lines import WIRE
+from runlog.records.lines import CLUSTER, WIRE, RecordWriter
 from runlog.records.partition import LeaderSeen, Truncated
 from runlog.records.wire import WireExchange
 
@@ -117,3 +121,31 @@ def test_what_nobody_answers_is_a_problem_and_no_guess() -> None:
     )  # fmt: skip
     assert events == []
     assert problems == ["t-0: no leader told where epoch 3 ends"]
+
+
+@pytest.mark.parametrize(
+    ("acks", "words"),
+    [("1", "what broker 1 acknowledged after another leader was elected is not known"), ("all", ""), ("-1", "")],
+)
+def test_a_deposed_leader_that_nobody_watched_is_no_evidence(tmp_path: Path, acks: str, words: str) -> None:
+    path = events_path(tmp_path, "cell", "cluster")
+    path.parent.mkdir(parents=True)
+    with RecordWriter(path, CLUSTER) as writer:
+        for event in (leader(0, 1, 3), leader(50, 2, 4)):
+            writer.append(event)
+    planned = SimpleNamespace(kind="chaos", cell_id="cell", topic_name="t", properties={"acks": acks})
+    cluster = SimpleNamespace(journal_paths=dict, wire_log_path=lambda: None)
+    context = SimpleNamespace(run_dir=tmp_path, clock=SimpleNamespace(now_us=lambda: 0))
+    dead_logs = SimpleNamespace(truncated_events=lambda cluster, t_us: [], problems=())
+    outcome = SimpleNamespace(note=lambda *texts: None)
+    truth = GroundTruth(
+        context,
+        planned,
+        cluster,
+        dead_logs=dead_logs,
+        outcome=outcome,
+        cluster_events=None,  # type: ignore[arg-type]
+    )
+    truth.tell_of_lost_leaders()
+    assert truth.problem.startswith(words)
+    assert bool(truth.problem) == bool(words)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import pytest
 
 from chaos.model import load_builtin
 from chaos.process_identity import ProcessIdentity
+from chaos.toxiproxy.calls import NotApplied, ToxiproxyError
+from chaos.toxiproxy.states import ProxyState
 from harness.clusters.broker_hosts import HostAnswer, HostFaultCluster, HostFaultError
-from harness.run.fault_hosts import not_allowed
+from harness.clusters.host_links import HostProxy, LinkDoors
+from harness.clusters.proxies import LinkProxies
+from harness.plan import build_plan
+from harness.run.fault_host_needs import links_not_allowed, not_allowed
+from harness.scenarios import cases_of
+from harness.suite import Suite
 
 HERE = ProcessIdentity(pid=5, start_ticks=7)
 
@@ -35,9 +43,10 @@ def test_a_broker_that_is_named_is_needed_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "scenario", ["leader-loss", "rolling-restart", "disk-full", "clock-jump", "acl-revoked", "lagging-heir"]
+    "scenario",
+    ["slow-connect-brokers", "disk-full", "clock-jump", "acl-revoked", "starved-leader"],
 )
-def test_what_acts_on_more_than_processes_is_not_for_fault_hosts(scenario: str) -> None:
+def test_what_acts_on_more_than_processes_and_links_is_not_for_fault_hosts(scenario: str) -> None:
     assert not load_builtin(scenario).is_for_fault_hosts
 
 
@@ -57,6 +66,8 @@ class Hosts:
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
         self.fails: dict[str, HostFaultError] = {}
+        self.offered: tuple[HostProxy, ...] = ()
+        self.state: ProxyState | None = None
         self.is_running: Callable[[], bool] = lambda: True
 
     def act(self, action: str, broker_id: int, *, topic: str = "", partitions: int = 0) -> HostAnswer:
@@ -70,6 +81,22 @@ class Hosts:
 
     def host_of(self, broker_id: int) -> str:
         return "a"
+
+    def proxies(self) -> Sequence[HostProxy]:
+        return self.offered
+
+    def act_on_proxy(
+        self,
+        action: str,
+        proxy: HostProxy,
+        toxic: Mapping[str, object] | None = None,
+        probe: Mapping[str, object] | None = None,
+    ) -> HostAnswer:
+        if action in self.fails:
+            raise self.fails[action]
+        return HostAnswer(
+            host=proxy.host, asked_us=1, answered_us=9, from_us=3, to_us=4, clock_error_us=2.5, proxy=self.state
+        )
 
 
 @pytest.fixture
@@ -145,3 +172,105 @@ def test_times_are_told_once(cluster: HostFaultCluster) -> None:
         }
     ]  # fmt: skip
     assert cluster.take_times() == []
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+ALL = frozenset({"cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing"})
+PAIRS = [(i, j) for i in (1, 2, 3) for j in (1, 2, 3) if i != j]
+
+
+def proxy(name: str, *links: str, allow: frozenset[str] = ALL) -> HostProxy:
+    return HostProxy(host="h", name=name, links=frozenset(links), allow=allow, listen="l:1", upstream="u:1", server="s")
+
+
+def one_for_each_link(allow: frozenset[str] = ALL) -> tuple[HostProxy, ...]:
+    kinds = ("internal", "controller")
+    return tuple(proxy(f"{kind}-{i}-{j}", f"{kind}-{i}-{j}", allow=allow) for kind in kinds for i, j in PAIRS)
+
+
+def one_for_each_broker() -> tuple[HostProxy, ...]:
+    """As in front of each broker's listener: whoever comes to it comes through one proxy."""
+    return tuple(proxy(f"to-{j}", *(f"internal-{i}-{k}" for i, k in PAIRS if k == j)) for j in (1, 2, 3))
+
+
+def problem_of(
+    scenario: str, offered: tuple[HostProxy, ...], *, clients_elsewhere: bool = False, case: str = ""
+) -> str:
+    hosts = Hosts()
+    hosts.offered = offered
+    own = cast(LinkProxies, object())  # never asked: clients' links are ours there
+    cluster = HostFaultCluster("127.0.0.1:1", hosts, security=None, proxies=own, clients_elsewhere=clients_elsewhere)
+    cluster._brokers = dict.fromkeys((1, 2, 3), cluster._bootstrap[0])
+    cluster._choose_proxies()
+    suite = Suite.model_validate({"name": "x", "workload": {"rate_per_s": 100}, "chaos": [{"scenario": scenario}]})
+    cells = [cell for cell in build_plan(suite, cases_of, seed=1, client="reference") if case in cell.cell_id]
+    return links_not_allowed(cells, cluster)
+
+
+def test_a_plan_says_which_links_it_breaks_and_who_has_no_proxy_for_them() -> None:
+    assert not problem_of("leader-loss", one_for_each_link())
+    assert not problem_of("isolated-leader", one_for_each_link())
+    some = tuple(each for each in one_for_each_link() if each.name != "internal-3-1")
+    assert problem_of("leader-loss", some) == "no fault host has a proxy for internal-3-1 (leader-loss)"
+    told = problem_of("leader-loss", ())
+    assert all(f"no fault host has a proxy for internal-{i}-{j} (leader-loss)" in told for i, j in PAIRS)
+    assert not problem_of("response-lost", ()), "that is on clients' links, which have proxies of ours"
+
+
+def test_what_an_operator_does_not_list_for_a_proxy_is_named() -> None:
+    only = one_for_each_link(frozenset({"latency"}))
+    assert "fault host h does not list cut for proxy internal-2-1, internal-2-1 (leader-loss)" in problem_of(
+        "leader-loss", only
+    )
+    assert "does not list stall for proxy internal-1-2" in problem_of("one-way", only)
+
+
+def test_a_proxy_before_a_broker_cuts_off_all_its_peers_and_nothing_less() -> None:
+    assert not problem_of("leader-loss", one_for_each_broker()), "all followers are cut off from the leader"
+    told = problem_of("follower-cut", one_for_each_broker())
+    assert "cannot be told apart: the proxy that carries internal-1-2 carries internal-3-2 too (follower-cut)" in told
+
+
+def test_a_proxy_that_clients_come_through_too_is_no_link_between_brokers() -> None:
+    shared = tuple(
+        proxy(each.name, *each.links, f"client-{each.name.removeprefix('to-')}") for each in one_for_each_broker()
+    )
+    assert "carries client-1 at h too" in problem_of("leader-loss", shared)
+
+
+def test_clients_elsewhere_need_what_the_proxies_of_fault_hosts_can_do() -> None:
+    clients = tuple(proxy(f"client-{i}", f"client-{i}") for i in (1, 2, 3))
+    here = (*one_for_each_link(), *clients)
+    assert not problem_of("leader-loss", here, clients_elsewhere=True)
+    told = problem_of("response-lost", here, clients_elsewhere=True)
+    assert "proxies of fault hosts cannot do kafka_drop_response, on client-1 (response-lost)" in told
+    assert "duplicates cannot be predicted, because proxies of fault hosts record no requests (response-lost)" in told
+    assert not problem_of("response-lost", here), "clients here go through proxies of ours"
+    some = here[:-1]
+    assert not problem_of("response-lost", some, clients_elsewhere=True), "not all brokers are behind one"
+
+
+def test_a_fault_on_a_link_fails_with_the_words_of_its_host(hosts: Hosts) -> None:
+    hosts.offered = one_for_each_link()
+    doors = LinkDoors(
+        lambda action, of, toxic, probe: hosts.act_on_proxy(action, of, toxic, probe), hosts.offered, None
+    )
+    server, name = doors.plain("internal-2-1")
+    assert (server.url, name) == ("", "h/internal-2-1")
+    with pytest.raises(NotApplied, match="does not say how h/internal-2-1 is after proxy_cut"):
+        server.disable(name)
+    hosts.state = ProxyState(name="", listen="", upstream="", is_enabled=True)
+    with pytest.raises(NotApplied, match="should be disabled"):
+        server.disable(name)
+    with pytest.raises(ToxiproxyError, match="has no toxic t"):
+        server.add_toxic(name, "latency", {"latency": 1}, stream="upstream", name="t")
+    hosts.fails["proxy_join"] = HostFaultError("it was mended before", is_certain=True)
+    with pytest.raises(ToxiproxyError, match="it was mended before"):
+        server.enable(name)
+    prober = doors.prober("internal-2-1")
+    assert prober is not None
+    with pytest.raises(NotApplied, match="gave no result of a probe"):
+        prober.probe_link(timeout_ms=5)
+    with pytest.raises(ToxiproxyError, match="know nothing of Kafka"):
+        doors.kafka("client-1")

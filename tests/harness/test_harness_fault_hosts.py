@@ -7,6 +7,7 @@ operator.
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,13 +203,14 @@ def test_what_an_operator_does_not_allow_is_refused_before_the_load(tmp_path: Pa
         done = harness(
             tmp_path,
             [
-                "chaos", "leader-kill", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
-                "--no-report", "--run-dir", str(tmp_path / "run"), *workers.options,
+                "chaos", "leader-kill", "leader-loss", "--cluster", "external", "--bootstrap-server",
+                strangers.bootstrap_servers, "--no-report", "--run-dir", str(tmp_path / "run"), *workers.options,
             ],
         )  # fmt: skip
         assert done.returncode == 2, said(done)
         for broker in (1, 2, 3):
-            assert f"fault host host-{broker} does not list kill for broker {broker}" in done.stderr
+            assert f"fault host host-{broker} does not list kill for broker {broker}" in said_whole(done)
+            assert f"no fault host has a proxy for internal-{broker}-{broker % 3 + 1} (leader-loss)" in said_whole(done)
         seen = harness(tmp_path, ["doctor", *workers.options])
         assert seen.returncode == 0, said(seen)
         assert [line.split(",")[1] for line in seen.stdout.splitlines()] == [
@@ -217,6 +219,11 @@ def test_what_an_operator_does_not_allow_is_refused_before_the_load(tmp_path: Pa
     finally:
         workers.close()
     assert strangers.are_well()
+
+
+def said_whole(done: subprocess.CompletedProcess[str]) -> str:
+    """Without the breaks of its lines."""
+    return " ".join(done.stderr.split())
 
 
 class HostileMaster:
@@ -379,7 +386,7 @@ def test_options_that_do_not_fit_together_are_refused(tmp_path: Path, capsys: py
         ([*kill, *hosts, *key], "--fault-hosts belongs to --cluster external"),
         ([*kill, *hosts, *external], "--fault-hosts needs --load-key"),
         ([*kill, *external], "needs --fault-hosts"),
-        (["chaos", "isolated-leader", "--dry-run", *hosts, *key, *external], "acts on more than"),
+        (["chaos", "slow-connect-brokers", "--dry-run", *hosts, *key, *external], "acts on more than"),
         ([*kill, *hosts, "--fault-listen", "x", *key, *external], "--fault-listen"),
         (worker, "--allow-faults"),
         ([*worker, "--spool", str(tmp_path)], "sends no load"),

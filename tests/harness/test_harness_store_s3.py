@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runlog.files.store import open_store
 from tests.harness import store_runs
 from tests.harness.load_workers import Workers
+from tests.harness.test_harness_store_report import stored_run, without_parquet
 from tests.runlog import s3_server
 from tests.runlog.s3_server import S3Server
 
@@ -52,6 +57,32 @@ def test_a_run_by_way_of_a_bucket_and_no_credentials_anywhere(
 
 def test_a_run_is_made_anew_from_a_bucket_alone(tmp_path: Path, workers: Workers, server: S3Server, url: str) -> None:
     store_runs.check_lost_directory(tmp_path, workers, url, server.environment)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_spark_reads_a_bucket_in_place_and_finds_the_same(tmp_path: Path, server: S3Server, url: str) -> None:
+    jars = sorted((Path(os.environ.get("HARNESS_CACHE_DIR", ".cache")) / "s3a").glob("*.jar"))
+    if not jars:
+        pytest.skip("Spark's connector for buckets is not there (make test-store brings it)")
+    connector = {"PYSPARK_SUBMIT_ARGS": f"--jars {','.join(map(str, jars))} pyspark-shell"}
+    with store_runs.environment_of(server.environment):
+        run_dir = stored_run(tmp_path, url)
+        here = verdicts_by(run_dir, [], connector)
+        without_parquet(run_dir)
+        assert verdicts_by(run_dir, ["--store", url], connector) == here
+    assert not list(run_dir.glob("*/cell=*"))
+    assert files_with(run_dir, server.secret_key) == []
+
+
+def verdicts_by(run_dir: Path, arguments: list[str], more: dict[str, str]) -> Any:
+    """Of an analysis in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "reports", str(run_dir), *arguments],
+        capture_output=True, text=True, timeout=1_500, env={**os.environ, **more},
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr[-3_000:]
+    return json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]
 
 
 def check_ended_cells_can_be_read_where_they_lie(server: S3Server, url: str) -> None:

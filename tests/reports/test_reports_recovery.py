@@ -138,3 +138,47 @@ def test_an_isr_that_shrinks_is_detection_too() -> None:
 def test_without_a_fault_or_a_rate_before_it_there_is_nothing_to_say() -> None:
     assert figures(rates((100, 6)), faults=False) is None
     assert figures(rates((0, 6))) is None
+
+
+def with_load_host(slots: pd.DataFrame, error_us: float) -> Recovery:
+    host = {
+        "name": "far", "state": "done", "producers": [0],
+        "clock": {"offset_us": 0.0, "error_us": error_us, "samples": 9, "round_trip_us_min": 1.0},
+    }  # fmt: skip
+    end_us = len(slots) * SLOT_US
+    document = {
+        "topic": {"name": "t"},
+        "outcome": {"measure_start_us": 0, "measure_end_us": end_us, "load_hosts": [host]},
+    }
+    fault = {"t_us": FAULT_US, "id": "kill", "kind": "kill", "target": "leader", "phase": "applied"}
+    found = recovery(make_cell(cell_id="c", document=document, faults=(fault,)), slots, SLOT_US)
+    assert found is not None
+    return found
+
+
+def test_acknowledgements_on_a_load_host_have_its_clocks_bound() -> None:
+    slots = rates((100, 2), (0, 3), (100, 5))
+    found = with_load_host(slots, 1_500.0)
+    assert (found.clock_error_us, found.first_ack_us, found.beyond_clocks) == (1_500.0, 3_000_000, False)
+    cell = make_cell(cell_id="c")
+    told = " ".join(recovery_sentences(cell, found))
+    assert "the first came after 3.00 s" in told
+    assert "can be wrong by up to 1.500 ms" in told
+    assert "not shown" not in told
+
+
+def test_a_time_that_the_clocks_do_not_allow_is_not_shown() -> None:
+    found = with_load_host(rates((100, 2), (0, 3), (100, 5)), 4_000_000.0)
+    assert (found.first_ack_us, found.recover_us, found.beyond_clocks) == (None, None, True)
+    told = " ".join(recovery_sentences(make_cell(cell_id="c"), found))
+    assert "acknowledgements paused; the rate fell below the service level" in told
+    assert "One that is not above that is not shown." in told
+    assert "never" not in told
+    assert "none came again" not in told
+
+
+def test_with_the_load_here_there_is_no_bound() -> None:
+    found = figures(rates((100, 2), (0, 3), (100, 5)))
+    assert found is not None
+    assert (found.clock_error_us, found.beyond_clocks) == (0.0, False)
+    assert "wrong by" not in " ".join(recovery_sentences(make_cell(cell_id="c"), found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.read.session import Session
+from reports.read.session import Session, bucket_settings
 from reports.read.spark_bounds import timeout_s_of
 from reports.read.spark_needs import SparkUnavailableError, is_connect, is_on_this_host, require_what_it_takes
 
@@ -36,3 +36,13 @@ def test_a_driver_keeps_to_loopback_where_its_executors_are(master: str) -> None
 def test_a_driver_whose_executors_are_on_other_hosts_does_not_keep_to_loopback() -> None:
     assert not is_on_this_host("spark://10.0.0.7:7077")
     assert not is_on_this_host("spark://127.0.0.1:7077,spark-2:7077")
+
+
+def test_a_bucket_is_read_at_the_server_where_the_store_is_and_no_secret_is_a_setting() -> None:
+    own = bucket_settings("http://10.0.0.1:9000", "us-east-1")
+    assert own["spark.hadoop.fs.s3a.endpoint"] == "http://10.0.0.1:9000"
+    assert own["spark.hadoop.fs.s3a.path.style.access"] == "true"
+    assert own["spark.hadoop.fs.s3a.endpoint.region"] == "us-east-1"
+    amazons = bucket_settings("https://s3.eu-central-1.amazonaws.com", "")
+    assert set(amazons) == {"spark.hadoop.fs.s3a.aws.credentials.provider"}
+    assert not [name for name in own | amazons if "key" in name or "secret" in name]

@@ -400,6 +400,20 @@ def test_a_scenarios_limits_on_recovery(figure: str, limit: float, expected: str
     assert judge(given).result == expected
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(2.6, PASS), (2.504, INCONCLUSIVE), (2.5, INCONCLUSIVE), (2.496, INCONCLUSIVE), (2.4, FAIL)]
+)
+def test_a_limit_that_the_clocks_of_load_hosts_leave_open_is_inconclusive(limit: float, expected: str) -> None:
+    base = facts()
+    document = document_of(base.cell) | {
+        "criteria": [{"text": f"first ack <= {limit}", "figure": "first ack", "limit": limit}]
+    }
+    found = Recovery(fault="kill on leader", fault_us=0, first_ack_us=2_500_000, clock_error_us=5_000.0)
+    verdict = judge(replace(base, cell=changed(base.cell, document=document), recovery=found))
+    assert verdict.result == expected
+    assert (expected != INCONCLUSIVE) or "it can be wrong by 5.000 ms" in verdict.reasons[0]
+
+
 @pytest.mark.parametrize(("gap_us", "expected"), [(2_900_000, PASS), (4_000_000, FAIL), (None, INCONCLUSIVE)])
 def test_a_limit_on_silence_needs_no_fault(gap_us: int | None, expected: str) -> None:
     base = facts()

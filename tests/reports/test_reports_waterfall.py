@@ -29,6 +29,8 @@ from reports.judge.verdict import judge
 from reports.read.model import CORRECTED, Latency
 from reports.render.csv_tables import STAGES as HEADER
 from reports.render.csv_tables import stage_rows
+from runlog.records.codec import from_document
+from runlog.records.hosts import LoadHostRecord
 from tests.reports.cells import changed, document_of
 from tests.reports.synthetic_run import STAGES, stage
 from tests.reports.test_reports_verdict import facts
@@ -207,7 +209,31 @@ def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:
     assert lag == {
         "cell_id": "c", "stage": "schedule_lag", "n": 5_000, "mean_us": 200, "p50_us": 200, "p90_us": 400,
         "p99_us": 800, "p999_us": None, "max_us": 1_600, "negative": 0, "failed": 3, "unknown": 4,
+        "clock_error_us": None,
     }  # fmt: skip
+
+
+def test_a_stage_between_two_load_hosts_has_the_bound_of_their_clocks() -> None:
+    def host(name: str, producers: list[int], consumers: list[int]) -> dict[str, Any]:
+        clock = {"offset_us": 0.0, "error_us": 1_200.0, "samples": 9, "round_trip_us_min": 1.0}
+        return {"name": name, "state": "done", "producers": producers, "consumers": consumers, "clock": clock}
+
+    far = item(STAGES)
+    hosts = [host("a", [0], []), host("b", [], [0])]
+    record = replace(far.facts.cell.record, outcome=replace(
+        far.facts.cell.record.outcome, load_hosts=tuple(from_document(LoadHostRecord, each) for each in hosts)
+    ))  # fmt: skip
+    far = replace(far, facts=replace(far.facts, cell=replace(far.facts.cell, record=record)))
+    rows = {row.stage: row for row in cell_stages(far).rows}
+    assert {row.stage for row in rows.values() if row.clock_error_us} == {"intended_to_poll"}
+    here = {row.stage: row for row in cell_stages(item(STAGES)).rows}["intended_to_poll"]
+    found = rows["intended_to_poll"]
+    assert found.clock_error_us == 2_400.0
+    assert found.us == tuple(us if us is not None and us > 2_400 else None for us in here.us)
+    assert None in found.us[:2]
+    assert {name: row.us for name, row in rows.items() if name != "intended_to_poll"} == {
+        row.stage: row.us for row in cell_stages(item(STAGES)).rows if row.stage != "intended_to_poll"
+    }
 
 
 def test_a_cell_that_measured_nothing_draws_nothing() -> None:

@@ -31,6 +31,30 @@ def test_an_ask_has_a_broker_and_an_action_and_nothing_else(change: Event) -> No
         Ask.model_validate(GOOD | change)
 
 
+TOXIC: Event = {"name": "t", "type": "latency", "stream": "downstream", "attributes": {"latency": 5}}
+OF_PROXY: Event = {"number": 1, "run_id": "run-1", "action": "proxy_cut", "proxy": "to-1", "begin_until_ns": 0}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"broker": 1}, {"proxy": "127.0.0.1:1"}, {"proxy": "../x"}, {"proxy": None}, {"listen": "127.0.0.1:1"},
+        {"upstream": "127.0.0.1:1"}, {"action": "kill"}, {"toxic": TOXIC}, {"action": "toxic_add"},
+        {"action": "toxic_add", "toxic": TOXIC | {"url": "http://x"}},
+        {"action": "toxic_add", "toxic": TOXIC | {"attributes": {"latency": -1}}},
+        {"action": "toxic_add", "toxic": TOXIC | {"attributes": {"latency": "x"}}},
+        {"action": "toxic_add", "toxic": TOXIC | {"name": "a/b"}}, {"action": "probe"},
+        {"action": "probe", "probe": {"timeout_ms": 1, "address": "127.0.0.1:1"}},
+        {"action": "probe", "probe": {"timeout_ms": 10**9}},
+    ],
+)  # fmt: skip
+def test_an_ask_about_a_proxy_has_its_name_and_no_address(change: Event) -> None:
+    assert Ask.model_validate(OF_PROXY).who == "proxy to-1"
+    assert Ask.model_validate(OF_PROXY | {"action": "toxic_add", "toxic": TOXIC}).toxic is not None
+    with pytest.raises(ValidationError):
+        Ask.model_validate(OF_PROXY | change)
+
+
 @pytest.mark.parametrize(
     "data", [None, 7, [], {}, {"number": 1}, {"number": True, "run_id": "a"}, {"number": 0, "run_id": "a"}]
 )
@@ -154,6 +178,18 @@ def test_an_answer_that_nobody_asked_for_is_left_out(side: Side) -> None:
     assert side.hub.next_of("answer")["answer"]["problem"] == "the right one"
     side.ask("nobody", 9)
     assert side.hub.next_of("answer")["answer"]["problem"] == "fault host nobody: it is not there"
+
+
+@pytest.mark.slow
+def test_two_hosts_cannot_both_carry_a_link(side: Side) -> None:
+    proxy = {"name": "p", "links": ["internal-2-1"], "allow": ["cut"], "listen": "a:1", "upstream": "b:1"}
+    hello = {"version": VERSION, "proxies": [proxy]}
+    config = {"master_host": "127.0.0.1", "master_port": side.port, "key": side.worker.document()}
+    side._part("--fault-agent", {**config, "hello": {"name": "a", **hello}}, "a")
+    side.wait_hosts("a")
+    side._part("--fault-agent", {**config, "hello": {"name": "b", **hello}}, "b")
+    told = "fault hosts a and b both say that they have link internal-2-1"
+    wait_until(lambda: told in " ".join(side.hosts()["refused"]), "b is refused")
 
 
 @pytest.mark.slow

@@ -75,7 +75,20 @@ ON_THE_LINK: list[tuple[Message, str, dict[str, Any]]] = [
         "fault_answer",
         {
             "number": 1, "run_id": "run-1", "is_done": True, "is_refused": False, "is_unknown": False, "problem": "",
-            "from_ns": 0, "to_ns": 0, "running": None, "processes": [], "epochs": {3: [[1, 0, 5]]},
+            "from_ns": 0, "to_ns": 0, "running": None, "proxy": None, "probe": None, "processes": [],
+            "epochs": {3: [[1, 0, 5]]},
+        },
+    ),
+    (
+        fault_wire.Ask(
+            number=1, run_id="run-1", action="toxic_add", proxy="to-1", begin_until_ns=5,
+            toxic=fault_wire.Toxic(name="t", type="latency", attributes={"latency": 5}),
+        ),
+        "fault_ask",
+        {
+            "number": 1, "run_id": "run-1", "action": "toxic_add", "broker": None, "proxy": "to-1", "topic": "",
+            "partitions": 0, "begin_until_ns": 5, "probe": None,
+            "toxic": {"name": "t", "type": "latency", "stream": "downstream", "attributes": {"latency": 5}},
         },
     ),
 ]  # fmt: skip

@@ -183,13 +183,11 @@ class FaultHub:
         if not problem and known is None and len(self._hosts) >= wire.HOSTS_MAX and hello.name not in self._hosts:
             problem = f"there are {wire.HOSTS_MAX} fault hosts already"
         if not problem:
-            theirs = {offer.broker for offer in hello.brokers}
+            theirs = _offered(hello)
             for other in self._hosts.values():
-                both = theirs & {offer.broker for offer in other.hello.brokers}
+                both = theirs & _offered(other.hello)
                 if other.hello.name != hello.name and both and other.silent_s() < ALIVE_S:
-                    problem = (
-                        f"fault hosts {other.hello.name} and {hello.name} both say that they have broker {min(both)}"
-                    )
+                    problem = f"fault hosts {other.hello.name} and {hello.name} both say that they have {min(both)}"
         if problem:
             self._refuse(client_id, hello.name, problem)
             return
@@ -251,13 +249,20 @@ class FaultHub:
         _tell(told.model_copy(update=times))
 
 
+def _offered(hello: fault_wire.FaultHello) -> frozenset[str]:
+    """What only one host can have."""
+    brokers = (f"broker {offer.broker}" for offer in hello.brokers)
+    links = (f"link {link}" for offer in hello.proxies for link in offer.links)
+    return frozenset((*brokers, *links))
+
+
 def _begin_until_ns(host: _Host, action: fault_wire.Action) -> int:
     """By the host's clock. ClockBoundError for what breaks something, if that clock cannot be held against ours (it was
     set, or the host was suspended). What mends may always come late."""
     try:
         bound = ClockBound(tuple(host.samples)).at(time.monotonic_ns())
     except ClockBoundError:
-        if action in ("kill", "terminate", "pause"):
+        if action in fault_wire.BREAKS:
             raise
         return NEVER_NS
     return time.monotonic_ns() + round(bound.offset_ns + bound.error_ns + BEGIN_S * 1e9)

@@ -1,8 +1,8 @@
 """What a master and a fault host say to each other: typed, checked on receipt, bounded. No I/O, no Locust.
 
 A *fault host* is a machine with brokers of somebody else's cluster, on which `harness worker … --allow-faults` runs.
-The master names a broker id and an action. There is no field for a path, a command, a pid or a signal: what an action
-means on that host is in a file of its operator (chaos/fault_host/permits.py). Shown by
+The master names a broker id or a proxy, and an action. There is no field for a path, a command, a pid, a signal or an
+address: what an action means on that host is in a file of its operator (chaos/fault_host/permits.py). Shown by
 tests/workloads/test_workloads_fault_hosts.py.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from workloads.hosts.wire import PROBLEM_CHARACTERS_MAX, Message, Name, Place
 
@@ -23,8 +23,37 @@ _Pid = Annotated[int, Field(ge=1, le=1 << 22)]
 _Ticks = Annotated[int, Field(ge=0, le=2**62)]
 _Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
-Action = Literal["look", "kill", "terminate", "pause", "resume", "start", "logs"]
+PROXIES_MAX: Final = 256  # on one host
+LINKS_MAX: Final = 64  # of one proxy
+BrokerAction = Literal["look", "kill", "terminate", "pause", "resume", "start", "logs"]
+ProxyAction = Literal["proxy_state", "proxy_cut", "proxy_join", "toxic_add", "toxic_remove", "probe"]
+Action = BrokerAction | ProxyAction
+PROXY_ACTIONS: Final = frozenset({"proxy_state", "proxy_cut", "proxy_join", "toxic_add", "toxic_remove", "probe"})
+BREAKS: Final = frozenset({"kill", "terminate", "pause", "proxy_cut", "toxic_add"})  # the others look, or mend
 Allowed = Literal["kill", "terminate", "pause"]
+Breakage = Literal["cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing"]
+Stream = Literal["upstream", "downstream"]
+_Word = Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
+_ToxicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
+_LinkName = Annotated[str, Field(pattern=r"^(client|(internal|controller)-\d{1,10})-\d{1,10}$")]
+_Value = Annotated[int, Field(ge=0, le=2**40)]
+
+
+class Toxic(Message):
+    """To be removed: its name is enough."""
+
+    name: _ToxicName
+    type: str = Field(default="", pattern=r"^[a-z_]{0,40}$")
+    stream: Stream = "downstream"
+    attributes: dict[_Word, _Value] = Field(default_factory=dict, max_length=8)
+
+
+class Probe(Message):
+    """`size_bytes` 0: one round trip through the proxy, from its own host."""
+
+    timeout_ms: int = Field(ge=1, le=60_000)
+    stream: Stream = "downstream"
+    size_bytes: int = Field(default=0, ge=0, le=1 << 30)
 
 
 class BrokerOffer(Message):
@@ -35,25 +64,67 @@ class BrokerOffer(Message):
     has_logs: bool = False  # the log of a dead leader can be read
 
 
+class ProxyOffer(Message):
+    """A proxy that runs there, with the links that it carries, and what the operator permits with it."""
+
+    name: Name
+    links: tuple[_LinkName, ...] = Field(min_length=1, max_length=LINKS_MAX)
+    allow: tuple[Breakage, ...] = Field(min_length=1, max_length=8)
+    listen: str = Field(max_length=300)  # to be shown
+    upstream: str = Field(max_length=300)
+    is_tls: bool = False
+
+
 class FaultHello(Message):
     """A fault host presents itself, every other second."""
 
     KIND = "fault_hello"
     name: Name
     version: str = Field(max_length=64)
-    brokers: tuple[BrokerOffer, ...] = Field(min_length=1, max_length=BROKERS_MAX)
+    brokers: tuple[BrokerOffer, ...] = Field(default=(), max_length=BROKERS_MAX)
+    proxies: tuple[ProxyOffer, ...] = Field(default=(), max_length=PROXIES_MAX)
+    proxy_server: str = Field(default="", max_length=100)  # "embedded toxiproxy", "toxiproxy 2.12.0"
+
+    @model_validator(mode="after")
+    def _offers_something(self) -> FaultHello:
+        if not self.brokers and not self.proxies:
+            raise ValueError("a fault host has brokers or proxies")
+        return self
 
 
-class Ask(Message):
+class Asked(Message):
+    """What both the harness and its hub say: what is to be done, and to whom."""
+
+    number: int = Field(ge=1, le=2**53)
+    action: Action
+    broker: _Broker | None = None
+    proxy: Name | None = None
+    topic: str = Field(default="", pattern=r"^([A-Za-z0-9._-]{1,249})?$")  # of logs
+    partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
+    toxic: Toxic | None = None
+    probe: Probe | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Asked:
+        of_proxy = self.action in PROXY_ACTIONS
+        if (self.proxy is not None) != of_proxy or (self.broker is None) != of_proxy:
+            raise ValueError(f"{self.action} names {'a proxy' if of_proxy else 'a broker'} and nothing else")
+        if (self.toxic is not None) != (self.action in ("toxic_add", "toxic_remove")):
+            raise ValueError("a toxic belongs to toxic_add and toxic_remove")
+        if (self.probe is not None) != (self.action == "probe"):
+            raise ValueError("a probe belongs to the action probe")
+        return self
+
+    @property
+    def who(self) -> str:
+        return f"broker {self.broker}" if self.proxy is None else f"proxy {self.proxy}"
+
+
+class Ask(Asked):
     """`number` names it: asked twice, it is done once."""
 
     KIND = "fault_ask"
-    number: int = Field(ge=1, le=2**53)
     run_id: Place
-    action: Action
-    broker: _Broker
-    topic: str = Field(default="", pattern=r"^([A-Za-z0-9._-]{1,249})?$")  # of logs
-    partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
     begin_until_ns: _Nanoseconds  # by the clock of the fault host: what comes later is not begun
 
 
@@ -61,6 +132,17 @@ class ProcessSeen(Message):
     pid: _Pid
     start_ticks: _Ticks
     state: str = Field(default="", max_length=1)  # as in /proc; empty: it is gone
+
+
+class ProxySeen(Message):
+    is_enabled: bool
+    toxics: tuple[Toxic, ...] = Field(default=(), max_length=64)
+
+
+class ProbeSeen(Message):
+    outcome: _Word
+    elapsed_us: int = Field(ge=0, le=2**40)
+    size_bytes: int = Field(default=0, ge=0, le=2**40)
 
 
 class Answer(Message):
@@ -74,6 +156,8 @@ class Answer(Message):
     from_ns: _Nanoseconds = 0  # by the clock there
     to_ns: _Nanoseconds = 0
     running: ProcessSeen | None = None
+    proxy: ProxySeen | None = None
+    probe: ProbeSeen | None = None
     processes: tuple[ProcessSeen, ...] = Field(default=(), max_length=64)
     epochs: dict[Annotated[int, Field(ge=0, le=PARTITIONS_MAX)], tuple[tuple[_Offset, _Offset, _Offset], ...]] = Field(
         default_factory=dict, max_length=PARTITIONS_MAX
@@ -100,14 +184,8 @@ class FaultHubConfig(Message):
     t0_monotonic_ns: int
 
 
-class Wanted(Message):
+class Wanted(Asked):
     """What the harness tells its hub to ask. The hub knows the host's clock, and adds until when it may be begun."""
-
-    number: int = Field(ge=1, le=2**53)
-    action: Action
-    broker: _Broker
-    topic: str = Field(default="", pattern=r"^([A-Za-z0-9._-]{1,249})?$")
-    partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
 
 
 class HostThere(Message):

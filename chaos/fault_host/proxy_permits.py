@@ -1,0 +1,98 @@
+"""The proxies that an operator lets run on this host: where each listens, where it leads, and what may be done to it.
+
+Addresses come from this file and from nowhere else. The harness names a proxy and a fault of its network. Shown by
+tests/chaos/test_chaos_fault_host_permits.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from broker.wire.addresses import AddressError, parse_address
+from chaos.fields import Duration, StrictModel
+
+# What may be done to a proxy. `cut` switches it off; the others are toxics.
+Breakage = Literal["cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing"]
+LINKS_MAX: Final = 64  # that one proxy carries
+ProxyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+_LINK: Final = re.compile(r"(?:(?P<kind>controller):)?(?P<source>client|\d{1,10})->(?P<target>\d{1,10})")
+# Toxics of Toxiproxy by what they do. A `bandwidth` of 0 is a stall.
+_BREAKAGE_OF: Final[Mapping[str, Breakage]] = {
+    "latency": "latency", "bandwidth": "bandwidth", "timeout": "black_hole", "reset_peer": "reset",
+    "limit_data": "byte_limit", "slicer": "slicing",
+}  # fmt: skip
+
+
+class ProxyPermit(StrictModel):
+    """One proxy of this host."""
+
+    listen: str = Field(max_length=300, description="host:port that the connections come to, and nothing else")
+    upstream: str = Field(max_length=300, description="host:port that they are passed on to: the broker's own listener")
+    carries: tuple[str, ...] = Field(
+        min_length=1, max_length=LINKS_MAX, description="client->1, 2->1, controller:2->1: all connections that come"
+    )
+    allow: tuple[Breakage, ...] = Field(
+        min_length=1, description="cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing"
+    )
+    tls: bool = Field(default=False, description="the broker's listener speaks TLS, which passes through the proxy")
+    broken_at_most: Duration = Field(default=300_000, description="then the worker mends it by itself")
+
+    @field_validator("listen", "upstream")
+    @classmethod
+    def _is_address(cls, text: str) -> str:
+        try:
+            host, port = parse_address(text)
+        except AddressError as error:
+            raise ValueError(str(error)) from error
+        if not host or not port:
+            raise ValueError(f"expected host:port, got {text!r}")
+        return text
+
+    @model_validator(mode="after")
+    def _leads_elsewhere(self) -> ProxyPermit:
+        if self.listen == self.upstream:
+            raise ValueError(f"listen and upstream are the same address, {self.listen}")
+        if len(self.links) < len(self.carries):
+            raise ValueError("carries names a link twice")
+        return self
+
+    @property
+    def links(self) -> frozenset[str]:
+        """As faults call them: client-1, internal-2-1, controller-2-1. ValueError for what is no link."""
+        return frozenset(link_name(text) for text in self.carries)
+
+
+def link_name(text: str) -> str:
+    found = _LINK.fullmatch(text.strip())
+    if found is None or (found["kind"] and found["source"] == "client"):
+        raise ValueError(f"carries: {text!r} is no link: write client->1, 2->1 or controller:2->1, with broker ids")
+    if found["source"] == "client":
+        return f"client-{int(found['target'])}"
+    source, target = int(found["source"]), int(found["target"])
+    if source == target:
+        raise ValueError(f"carries: {text!r} leads from a broker to itself")
+    return f"{found['kind'] or 'internal'}-{source}-{target}"
+
+
+def shared_problem(proxies: Mapping[str, ProxyPermit]) -> str:
+    """What two proxies cannot both have; empty if nothing is wrong."""
+    listens: dict[str, str] = {}
+    links: dict[str, str] = {}
+    for name, proxy in proxies.items():
+        if (other := listens.setdefault(proxy.listen, name)) != name:
+            return f"proxies {other} and {name} both listen on {proxy.listen}"
+        for link in sorted(proxy.links):
+            if (other := links.setdefault(link, name)) != name:
+                return f"proxies {other} and {name} both carry {link}"
+    return ""
+
+
+def breakage_of(toxic_type: str, attributes: Mapping[str, int]) -> Breakage | None:
+    """What the operator must have allowed for such a toxic; None for one that is never allowed."""
+    if toxic_type == "bandwidth" and not attributes.get("rate"):
+        return "stall"
+    return _BREAKAGE_OF.get(toxic_type)

@@ -1,0 +1,154 @@
+"""The Toxiproxy server of a fault host: started once, and found again by the worker's next start.
+
+Links between brokers go through its proxies, so it is no child that dies with the worker. A file says which process it
+is. Nobody else has proxies on it: whatever it has that the operator's list has not is taken away. Shown by
+tests/chaos/test_chaos_fault_host_proxies.py.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from chaos.fault_host.processes import send_signal, wait_gone
+from chaos.fault_host.proxy_permits import ProxyPermit
+from chaos.lease_file import LeaseProblem, own_directory, read_own_file
+from chaos.process_identity import ProcessIdentity, is_alive, read_identity
+from chaos.toxiproxy.calls import NotFound, ToxiproxyError
+from chaos.toxiproxy.client import ToxiproxyClient
+from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, start_embedded, start_real, use_server
+from chaos.toxiproxy.states import ProxySpec
+from runlog.files.documents import write_json
+
+FORMAT: Final = 1
+STOP_S: Final = 10.0
+
+
+class ProxyServerError(Exception):
+    """The proxies of this host cannot run; the message is for the operator."""
+
+
+class ProxyServer:
+    """`binary`: the original Toxiproxy server, if it is installed here; else the embedded one. `name`: the worker's."""
+
+    def __init__(self, permits: Mapping[str, ProxyPermit], root: Path, name: str, *, binary: Path | None) -> None:
+        self._permits, self._binary = permits, binary
+        self._log = root / f"{name}.proxies.log"
+        self._path = root / f"{name}.proxies.json"
+        self._process: subprocess.Popen[bytes] | None = None  # if this worker has started it
+        self._identity: ProcessIdentity | None = None
+        self._client: ToxiproxyClient | None = None
+        self.label = ""
+
+    @property
+    def client(self) -> ToxiproxyClient:
+        assert self._client is not None, "open() comes first"
+        return self._client
+
+    @property
+    def pid(self) -> int:
+        return 0 if self._identity is None else self._identity.pid
+
+    def is_alive(self) -> bool:
+        if self._process is not None:
+            self._process.poll()  # else a server that has ended stays as a zombie
+        return self._identity is not None and is_alive(self._identity)
+
+    def open(self) -> None:
+        """All proxies of the list are there and whole, and no others. ProxyServerError."""
+        try:
+            own_directory(self._path.parent)
+            server = self._found() or self._started()
+            self.label = server.label
+            if self._client is not None:
+                self._client.close()
+            self._client = server.client()
+            self._set_up(self._client)
+        except (OSError, LeaseProblem, ServerUnavailable, ToxiproxyError) as error:
+            raise ProxyServerError(f"the proxies of this host could not be set up: {error}") from error
+
+    def mend_all(self) -> None:
+        """ToxiproxyError."""
+        for name in self._permits:
+            mend(self.client, name)
+
+    def close(self, *, ends: bool) -> None:
+        """`ends`: the server too, and every link with it."""
+        if self._client is not None:
+            self._client.close()
+        if ends and self._identity is not None:
+            send_signal(self._identity, signal.SIGTERM)
+            if self._process is not None:
+                self._process.wait(timeout=STOP_S)
+            elif not wait_gone(self._identity, STOP_S):
+                send_signal(self._identity, signal.SIGKILL)
+            self._path.unlink(missing_ok=True)
+
+    def _found(self) -> RunningServer | None:
+        """The one that an earlier worker of this name has left. None if there is none any more."""
+        try:
+            document = json.loads(read_own_file(self._path))
+            url, pid, ticks = document["url"], document["pid"], document["start_ticks"]
+            if document["format"] != FORMAT or not isinstance(url, str) or type(pid) is not int:
+                raise ValueError("it is written by another version")
+            identity = ProcessIdentity(pid=pid, start_ticks=int(ticks))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ProxyServerError(
+                f"{self._path} cannot be read ({error}): end the proxy server of this host, then remove the file"
+            ) from error
+        if not is_alive(identity):
+            return None
+        self._identity = identity
+        return use_server(url)
+
+    def _started(self) -> RunningServer:
+        if self._binary is not None:
+            server = start_real(self._binary, log_path=self._log)
+        else:
+            server = start_embedded(log_path=self._log)
+        assert server.process is not None
+        self._process = server.process
+        self._identity = read_identity(server.process.pid)
+        if self._identity is None:
+            raise ServerUnavailable(f"it ended at once, see {self._log}")
+        try:
+            write_json(
+                self._path,
+                {
+                    "format": FORMAT, "url": server.url, "pid": self._identity.pid,
+                    "start_ticks": self._identity.start_ticks,
+                },
+            )  # fmt: skip
+        except OSError:
+            server.stop()  # the next start could not find it
+            raise
+        return server
+
+    def _set_up(self, client: ToxiproxyClient) -> None:
+        for name in client.proxies():
+            if name not in self._permits:
+                client.delete(name)
+        client.populate(
+            [
+                ProxySpec(name=name, listen=permit.listen, upstream=permit.upstream)
+                for name, permit in self._permits.items()
+            ]
+        )
+        self.mend_all()
+
+
+def mend(client: ToxiproxyClient, name: str) -> None:
+    """Toxics go from the end: Toxiproxy 2.12.0 can panic otherwise (see ToxiproxyClient.retire_toxic)."""
+    for toxic in reversed(client.proxy(name).toxics):
+        try:
+            client.remove_toxic(name, toxic.name)
+        except NotFound:
+            continue
+    if not client.proxy(name).is_enabled:
+        client.enable(name)
