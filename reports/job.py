@@ -74,7 +74,7 @@ def carry_out(request: Request, *, session: Session | Lent | None = None) -> int
 
 
 def own_session(request: Request, run: Run | None = None) -> Session:
-    """Not started yet. Its settings follow from how much the run has, or without `run` from what its directory holds."""
+    """Not started yet. Its settings follow from the size of the run, or, without `run`, of its directory now."""
     from reports.read.session import SMALL_RUN_BYTES, Session
 
     size_bytes = directory_bytes(request.run_dir) if run is None else parquet_bytes(run)
