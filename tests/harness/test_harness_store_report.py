@@ -63,7 +63,7 @@ def url(tmp_path: Path) -> str:
 
 def verdicts(spark: SparkSession, run_dir: Path, store: str | None = None) -> Any:
     carry_out(
-        Request(run_dir=run_dir, master="local[2]", allow=None, analysis_id="a" * 16, store=store), lent=Lent(spark)
+        Request(run_dir=run_dir, master="local[2]", allow=None, analysis_id="a" * 16, store=store), session=Lent(spark)
     )
     return json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]
 
