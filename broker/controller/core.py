@@ -209,6 +209,7 @@ class Controller:
         first = first_records(
             self._latest,
             eligible_level=self._config.eligible_leader_replicas_version,
+            share_level=self._config.share_version,
             min_insync_replicas=self._config.min_insync_replicas,
         )
         if first:

@@ -1,8 +1,9 @@
 """The features of the cluster and their levels (KIP-584): the one table, the first levels, and UpdateFeatures. Pure.
 
 A feature at level 0 is off, and has no entry in the image. What a level changes is decided where it is looked at:
-api_18_api_versions.py tells clients, consumer groups ask for `group.version`, and `__transaction_state` for
-`transaction.version`. `metadata.version` has no effect here, because the records of the metadata log are our own.
+api_18_api_versions.py tells clients, consumer groups ask for `group.version`, share groups for `share.version`, and
+`__transaction_state` for `transaction.version`. `metadata.version` has no effect here, because the records of the
+metadata log are our own.
 Shown by tests/broker_controller/test_controller_features.py.
 """
 
@@ -27,6 +28,7 @@ from broker.wire.errors import ErrorCode
 
 GROUP_VERSION = "group.version"  # 1: the consumer protocol of groups (KIP-848)
 METADATA_VERSION = "metadata.version"
+SHARE_VERSION = "share.version"  # 1: share groups (KIP-932)
 TRANSACTION_VERSION = "transaction.version"  # 1: flexible transaction records; 2: KIP-890, part 2
 
 
@@ -43,6 +45,7 @@ FEATURES: Mapping[str, Levels] = {
     eligible.FEATURE: Levels(low=0, high=eligible.FEATURE_LEVEL),
     GROUP_VERSION: Levels(low=0, high=1),
     METADATA_VERSION: Levels(low=7, high=30),  # 3.3-IV3 to 4.3-IV0
+    SHARE_VERSION: Levels(low=0, high=1),
     TRANSACTION_VERSION: Levels(low=0, high=2),
 }
 _PREFIX = "The update failed for all features since the following feature had an error: "
@@ -52,13 +55,16 @@ def level_of(image: MetadataImage, name: str) -> int:
     return image.features.get(name, 0)
 
 
-def first_records(image: MetadataImage, *, eligible_level: int, min_insync_replicas: int) -> tuple[MetadataRecord, ...]:
+def first_records(
+    image: MetadataImage, *, eligible_level: int, share_level: int, min_insync_replicas: int
+) -> tuple[MetadataRecord, ...]:
     """What a new cluster begins with. One that was made before features could change has a `metadata.version` that
     Kafka does not know: it begins anew, without eligible leader replicas, which it has not kept until now."""
     if level_of(image, METADATA_VERSION) >= FEATURES[METADATA_VERSION].low:
         return ()
     levels = {name: levels.high for name, levels in FEATURES.items()}
     levels[eligible.FEATURE] = 0 if image.features else eligible_level
+    levels[SHARE_VERSION] = share_level
     safety = eligible.safety_records(image, static=min_insync_replicas) if levels[eligible.FEATURE] else ()
     return (*safety, *(FeatureLevelRecord(name=name, level=level) for name, level in levels.items() if level))
 

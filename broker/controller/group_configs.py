@@ -1,7 +1,7 @@
 """Settings of single groups (KIP-848, KIP-932, KIP-1071): what counts as valid, and within what bounds of the broker.
 
 The one table behind IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. The names are Kafka 4.3's.
-Those of share and streams groups are kept and checked, and have no effect, because there are no such groups here.
+Those of streams groups are kept and checked, and have no effect, because there are no such groups here.
 Shown by tests/broker_controller/test_controller_group_configs.py.
 """
 
@@ -15,7 +15,11 @@ from broker.controller.topic_configs import ConfigType, Effect
 
 GROUPS_MAX = 10_000  # with settings of their own; every coordinator keeps them all
 SESSION_TIMEOUT, HEARTBEAT_INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
-NO_SHARE, NO_STREAMS = "there are no share groups", "there are no streams groups"
+SHARE_SESSION_TIMEOUT, SHARE_HEARTBEAT_INTERVAL = "share.session.timeout.ms", "share.heartbeat.interval.ms"
+SHARE_OFFSET_RESET, SHARE_ISOLATION = "share.auto.offset.reset", "share.isolation.level"
+SHARE_DELIVERIES, SHARE_LOCKS = "share.delivery.count.limit", "share.partition.max.record.locks"
+SHARE_LOCK_DURATION, SHARE_RENEW = "share.record.lock.duration.ms", "share.renew.acknowledge.enable"
+NO_STREAMS = "there are no streams groups"
 AT_ONCE = "assignments are made at once"
 
 
@@ -51,24 +55,19 @@ GROUP_SETTINGS: Mapping[str, GroupSetting] = {
     "consumer.assignment.interval.ms": _time("consumer.assignment.interval.ms", 1_000, 0, AT_ONCE),
     HEARTBEAT_INTERVAL: _time(HEARTBEAT_INTERVAL, 5_000),
     SESSION_TIMEOUT: _time(SESSION_TIMEOUT, 45_000),
-    "share.assignment.interval.ms": _time("share.assignment.interval.ms", 1_000, 0, NO_SHARE),
-    "share.auto.offset.reset": GroupSetting(
-        check=OffsetReset(), default="latest", kind=ConfigType.STRING, note=NO_SHARE
-    ),
-    "share.delivery.count.limit": _time("share.delivery.count.limit", 5, 2, NO_SHARE),
-    "share.heartbeat.interval.ms": _time("share.heartbeat.interval.ms", 5_000, 1, NO_SHARE),
-    "share.isolation.level": GroupSetting(
+    "share.assignment.interval.ms": _time("share.assignment.interval.ms", 1_000, 0, AT_ONCE),
+    SHARE_OFFSET_RESET: GroupSetting(check=OffsetReset(), default="latest", kind=ConfigType.STRING),
+    SHARE_DELIVERIES: _time(SHARE_DELIVERIES, 5, 2),
+    SHARE_HEARTBEAT_INTERVAL: _time(SHARE_HEARTBEAT_INTERVAL, 5_000),
+    SHARE_ISOLATION: GroupSetting(
         check=Choice(allowed=("read_committed", "read_uncommitted")),
         default="read_uncommitted",
         kind=ConfigType.STRING,
-        note=NO_SHARE,
     ),
-    "share.partition.max.record.locks": _time("share.partition.max.record.locks", 2_000, 100, NO_SHARE),
-    "share.record.lock.duration.ms": _time("share.record.lock.duration.ms", 30_000, 1_000, NO_SHARE),
-    "share.renew.acknowledge.enable": GroupSetting(
-        check=Boolean(), default="true", kind=ConfigType.BOOLEAN, note=NO_SHARE
-    ),
-    "share.session.timeout.ms": _time("share.session.timeout.ms", 45_000, 1, NO_SHARE),
+    SHARE_LOCKS: _time(SHARE_LOCKS, 2_000, 100),
+    SHARE_LOCK_DURATION: _time(SHARE_LOCK_DURATION, 30_000, 1_000),
+    SHARE_RENEW: GroupSetting(check=Boolean(), default="true", kind=ConfigType.BOOLEAN),
+    SHARE_SESSION_TIMEOUT: _time(SHARE_SESSION_TIMEOUT, 45_000),
     "streams.assignment.interval.ms": _time("streams.assignment.interval.ms", 1_000, 0, NO_STREAMS),
     "streams.heartbeat.interval.ms": _time("streams.heartbeat.interval.ms", 5_000, 1, NO_STREAMS),
     "streams.initial.rebalance.delay.ms": GroupSetting(

@@ -28,6 +28,7 @@ from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import KEY_TYPE as GROUPS
 from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
+from broker.node.coordination.share_states import KEY_TYPE as SHARES
 from broker.node.coordination.transactions import KEY_TYPE as TRANSACTIONS
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
@@ -51,10 +52,11 @@ from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
+from broker.node.sharing.shares import share_parts
 from broker.node.telemetry.service import Telemetry
 from broker.security.delegation import SALT_BYTES, TokenKeys
 from broker.security.scram import MECHANISM_NUMBERS, ScramCredential, TokenLogin
-from broker.wire.apis import ApiKey, Listener
+from broker.wire.apis import SHARE_APIS, ApiKey, Listener
 
 RECOVERY_POLL_MS = 10
 _TELEMETRY_APIS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
@@ -188,10 +190,14 @@ class Broker:
             logger=logger,
             spawn=spawn,
         )
+        self._share_states, self._shares = share_parts(
+            config, self._replicas, self._control, self._peers, self._image, logger, spawn
+        )
         # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
         self._coordinators: dict[int, CoordinatorHost[Any]] = {
             GROUPS: self._groups.host,
             TRANSACTIONS: self._transactions.host,
+            SHARES: self._share_states.host,
         }
         self._verifier = TransactionVerifier(
             config=config,
@@ -230,12 +236,17 @@ class Broker:
             groups=self._groups,
             transactions=self._transactions,
             coordinators=self._coordinators,
+            share_states=self._share_states,
+            shares=self._shares,
+            peers=self._peers,
             producer_ids=self._producer_ids,
             verifier=self._verifier,
             telemetry=self._telemetry,
             token_keys=self._token_keys,
             spawn=self._tasks.spawn,
-            offered=frozenset(HANDLERS) - (frozenset() if self._telemetry.is_on else _TELEMETRY_APIS),
+            offered=frozenset(HANDLERS)
+            - (frozenset() if self._telemetry.is_on else _TELEMETRY_APIS)
+            - (frozenset() if config.harness_share_version else SHARE_APIS),
         )
         handlers = HANDLERS if self._authorizer is None else AUTHORIZED_HANDLERS
         self._dispatcher = Dispatcher(services, handlers, own=HANDLERS)
@@ -354,6 +365,7 @@ class Broker:
     def _tell_coordinators(self) -> None:
         for coordinator in self._coordinators.values():
             coordinator.image_changed()
+        self._shares.image_changed()
 
     def _is_current(self, image: MetadataImage) -> bool:
         """Whether it holds everything that was decided before this life of the broker: one that shows that we joined
@@ -383,5 +395,6 @@ class Broker:
         self.lifecycle.image_changed()
         self._groups.image_changed(new)
         self._transactions.image_changed(new)
+        self._share_states.image_changed(new)
         self._tell_coordinators()
         self._image_moves.moved()

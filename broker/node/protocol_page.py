@@ -21,16 +21,11 @@ KAFKA_APIS_FILE = Path(__file__).with_name("kafka_apis.tsv")
 
 # Why an API of Kafka 4.3 is not here. A key that is missing in both tables fails a test.
 NOT_IMPLEMENTED: dict[str, str] = {
-    "share groups (KIP-932)": (
-        "SHARE_GROUP_HEARTBEAT SHARE_GROUP_DESCRIBE SHARE_FETCH SHARE_ACKNOWLEDGE INITIALIZE_SHARE_GROUP_STATE "
-        "READ_SHARE_GROUP_STATE WRITE_SHARE_GROUP_STATE DELETE_SHARE_GROUP_STATE READ_SHARE_GROUP_STATE_SUMMARY "
-        "DESCRIBE_SHARE_GROUP_OFFSETS ALTER_SHARE_GROUP_OFFSETS DELETE_SHARE_GROUP_OFFSETS"
-    ),
     "streams groups (KIP-1071)": "STREAMS_GROUP_HEARTBEAT STREAMS_GROUP_DESCRIBE",
     "one log directory a broker, so nothing moves between them": "ALTER_REPLICA_LOG_DIRS ASSIGN_REPLICAS_TO_DIRS",
     "the quorum's voters are fixed (no KIP-853)": "ADD_RAFT_VOTER REMOVE_RAFT_VOTER UPDATE_RAFT_VOTER",
     "all nodes are brokers and voters; none registers as a controller only": "CONTROLLER_REGISTRATION",
-}  # fmt: skip
+}
 
 _INTRODUCTION = """# What of Kafka's protocol the broker implements
 

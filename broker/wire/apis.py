@@ -1,7 +1,7 @@
 """The table of APIs: key, versions, and which listener offers which.
 
 Owns: the numbers in ApiVersions, and the check of a request against them. Handlers are elsewhere. Left out on purpose:
-share and streams groups. Produce is advertised from version 0 on, because old librdkafka stores batches
+streams groups. Produce is advertised from version 0 on, because old librdkafka stores batches
 uncompressed when it sees a higher minimum (KAFKA-18659). Versions 0 to 2 are refused when they are sent. Shown by
 tests/broker_wire/test_wire_apis.py.
 """
@@ -84,6 +84,18 @@ class ApiKey(IntEnum):
     PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
 
 
 class Listener(Enum):
@@ -192,8 +204,23 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, _CLIENT),
         _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, _CLIENT),
         _api(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, _CLIENT),
+        _api(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, _CLIENT),
+        _api(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, _CLIENT),
+        _api(ApiKey.SHARE_FETCH, 1, 2, _CLIENT),
+        _api(ApiKey.SHARE_ACKNOWLEDGE, 1, 2, _CLIENT),
+        _api(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, 0, _CLIENT),
+        _api(ApiKey.READ_SHARE_GROUP_STATE, 0, 0, _CLIENT),
+        _api(ApiKey.WRITE_SHARE_GROUP_STATE, 0, 1, _CLIENT),
+        _api(ApiKey.DELETE_SHARE_GROUP_STATE, 0, 0, _CLIENT),
+        _api(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 0, 1, _CLIENT),
+        _api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, _CLIENT),
+        _api(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, _CLIENT),
+        _api(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, _CLIENT),
     )
 }
+
+
+SHARE_APIS = frozenset(key for key in APIS if "SHARE" in key.name)  # KIP-932
 
 
 def advertised(listener: Listener) -> list[tuple[int, int, int]]:

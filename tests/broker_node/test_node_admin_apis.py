@@ -91,6 +91,7 @@ def test_features_are_told_alike(ports: tuple[int, int], version: int) -> None:
 
 def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
     name, group, metadata = "transaction.version", "group.version", "metadata.version"
+    share = "share.version"
     tried = [
         ((name, 1, UPGRADE),),
         ((name, 1, 0),),
@@ -110,17 +111,23 @@ def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
         ((group, 1, UPGRADE), (group, 2, UPGRADE)),
         ((group, 2, UPGRADE), (group, 1, UPGRADE)),
         ((name, 1, SAFE), (group, 2, UPGRADE)),
+        ((share, 0, UPGRADE),),
+        ((share, 0, SAFE),),
+        ((share, 2, UPGRADE),),
         (),
     ]
     for version in (1, 2):
         compare(ports, [updates(version, *changes, validate_only=True) for changes in tried])
     compare(ports, [updates(0, (name, 1, UPGRADE)), updates(0, (name, 2, UPGRADE)), updates(0, (name, 9, UPGRADE))])
-    first = {name: 2, group: 1, metadata: 30, eligible.FEATURE: 1}
+    first = {name: 2, group: 1, metadata: 30, share: 1, eligible.FEATURE: 1}
     assert finalized(ports[0]) == finalized(ports[1]) == first
     for level, kind in ((1, SAFE), (0, UNSAFE), (1, UPGRADE), (2, UPGRADE)):
         assert _answers_none(ports, updates(2, (name, level, kind)))
         assert finalized(ports[0]) == finalized(ports[1])
         assert finalized(ports[1]).get(name, 0) == level
+    for level, kind in ((0, SAFE), (1, UPGRADE)):
+        assert _answers_none(ports, updates(2, (share, level, kind)))
+        assert finalized(ports[0]) == finalized(ports[1])
 
 
 def _answers_none(ports: tuple[int, int], request: Request) -> bool:

@@ -71,7 +71,12 @@ def _completed_epoch(cluster: Cluster) -> str | None:
 def test_levels_are_told_by_all_and_outlive_the_controller_and_restarts(cluster: Cluster) -> None:
     change(cluster, 1, "group.version", 0, SAFE_DOWNGRADE)
     change(cluster, 2, "transaction.version", 1, SAFE_DOWNGRADE)
-    kept = {"metadata.version": 30, "transaction.version": 1, "eligible.leader.replicas.version": 1}
+    kept = {
+        "metadata.version": 30,
+        "share.version": 1,
+        "transaction.version": 1,
+        "eligible.leader.replicas.version": 1,
+    }
     controller = cluster.controller()
     assert controller is not None
     cluster.kill(controller)

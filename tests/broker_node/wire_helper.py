@@ -14,12 +14,16 @@ TIMEOUT_S = 60.0
 
 def ask(port: int, api_key: int, version: int, /, **fields: object) -> Any:
     """The answer of 127.0.0.1:`port`. Raises OSError when there is none within TIMEOUT_S."""
-    message = make_request(api_key, version, **fields)
     with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as connection:
-        connection.sendall(b"".join(encode_request(api_key, version, 1, "test", message)))
-        (size,) = struct.unpack(">i", _read(connection, 4))
-        _, answer = decode_response(api_key, version, _read(connection, size))
-    return answer
+        return ask_over(connection, api_key, version, **fields)
+
+
+def ask_over(connection: socket.socket, api_key: int, version: int, /, **fields: object) -> Any:
+    """The answer over a connection that stays."""
+    message = make_request(api_key, version, **fields)
+    connection.sendall(b"".join(encode_request(api_key, version, 1, "test", message)))
+    (size,) = struct.unpack(">i", _read(connection, 4))
+    return decode_response(api_key, version, _read(connection, size))[1]
 
 
 def _read(connection: socket.socket, size: int) -> bytes:

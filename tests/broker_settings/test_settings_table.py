@@ -120,10 +120,10 @@ _TLS = "listener.security.protocol.map=INTERNAL:SSL,CONTROLLER:PLAINTEXT\n"
 
 
 def test_what_has_no_effect_is_told_and_what_is_refused_fails(tmp_path: Path) -> None:
-    _, warnings = loaded(tmp_path, "num.io.threads=8\ngroup.share.max.size=5\nnode.idd=3\n")
+    _, warnings = loaded(tmp_path, "num.io.threads=8\ngroup.share.assignors=simple\nnode.idd=3\n")
     assert [warning.partition("server.properties:")[2] for warning in warnings] == [
         "5: num.io.threads has no effect: one event loop does all the work",
-        "6: group.share.max.size has no effect: there are no share groups",
+        "6: group.share.assignors has no effect: there is the assignor simple",
         "7: unknown key node.idd, ignored; did you mean node.id?",
     ]
     for line, part in (

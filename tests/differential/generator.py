@@ -15,6 +15,11 @@ from broker.wire.apis import APIS, Api, ApiKey, Listener
 from broker.wire.messages import field_shapes, request_type
 from tests.differential.values import Names, pools, records
 
+# Of share groups, asked in test_node_share_apis.py alone: Apache Kafka fails inside (UNKNOWN_SERVER_ERROR) at
+# partitions that are none, and requests between brokers are not wrong in as many ways.
+NOT_DRAWN = frozenset(key for key in ApiKey if key.name.endswith(("GROUP_STATE", "GROUP_STATE_SUMMARY"))) | {
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
+}
 CONTROLLER_ONLY = frozenset(key for key, api in APIS.items() if Listener.CLIENT not in api.listeners)
 NEIGHBOURS: Mapping[ApiKey, Sequence[ApiKey]] = {
     **dict.fromkeys(
@@ -81,7 +86,7 @@ class Chapter:
 def chapters(seed: int, requests: int, *, keys: Sequence[ApiKey] = (), looks: bool = True) -> Iterator[Chapter]:
     """Every API of the clients' listener, every version that is served. `looks`: at what it came to, at its end."""
     for key, api in sorted(APIS.items()):
-        if key in CONTROLLER_ONLY or (keys and key not in keys):
+        if key in CONTROLLER_ONLY | NOT_DRAWN or (keys and key not in keys):
             continue
         for version in range(api.min_version, api.max_version + 1):
             yield chapter(api, version, seed, requests, looks=looks)

@@ -232,6 +232,20 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "hmac": (b"hmac", b""),
         "renew_period": (-1, 60_000),
         "expiry_time_period": (-1, 60_000),
+        # Share groups: of members that never joined, so that no lock is waited for.
+        "share_session_epoch": (0, 0, 1, -1, 7),
+        "max_records": (0, 1, 500),
+        "batch_size": (0, 1, 500),
+        "share_acquire_mode": (0, 0, 1),
+        "is_renew_ack": (False, False, True),
+        "first_offset": (0, 1, 5),
+        "last_offset": (0, 1, 5),
+        "acknowledge_types": (0, 1, 2, 3, 4, 9),
+        "start_offset": (-1, 0, 3),
+        "state_epoch": (0, 1, -1),
+        "delivery_complete_count": (-1, 0),
+        "delivery_state": (0, 2, 4),
+        "delivery_count": (1, 2),
     }
 
 

@@ -17,6 +17,10 @@ class GroupConfig:
     group_consumer_regex_refresh_interval_ms: int = 600_000  # less: a new right to a topic counts sooner
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
     is_consumer_protocol_on: bool = True
+    group_share_session_timeout_ms: int = 45_000
+    group_share_heartbeat_interval_ms: int = 5_000
+    group_share_max_size: int = 200
+    group_share_initialize_retry_ms: int = 30_000  # then the state of a new partition is begun once more
     is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol
     is_downgrade_on: bool = True  # and back
     is_guarded: bool = False  # there is an authorizer: a member's pattern finds only what the member may know of

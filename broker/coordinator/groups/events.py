@@ -177,6 +177,7 @@ class DeleteOffsetsResult:
 class DeleteGroup:
     token: int
     group_id: str
+    are_states_deleted: bool = False  # of a share group: see share_events.StatesToDelete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +190,7 @@ class ListedGroup:
     group_id: str
     protocol_type: str
     state: str
-    group_type: str  # "classic" or "consumer"
+    group_type: str  # "classic", "consumer" or "share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,8 @@ from broker.coordinator.groups.records import (
     Record,
     Value,
 )
+from broker.coordinator.groups.share_requests import READ_ONLY as SHARE_READ_ONLY
+from broker.coordinator.groups.share_requests import ShareGroups
 from broker.coordinator.outbox import Outbox
 from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
 from broker.wire.errors import ErrorCode
@@ -86,6 +88,7 @@ class GroupShard:
             wall_ms=self._wall_ms,
         )
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
+        self.shares = ShareGroups(config=config, outbox=self._outbox, is_other=self._is_used)
         self._deleted_topics: set[str] = set()
         # heap of (deadline, group id); an entry may be too early, but never too late
         self._timers: list[tuple[int, str]] = []
@@ -102,6 +105,8 @@ class GroupShard:
     def replay(self, entry: LoadedRecord | LoadedMarker) -> None:
         if isinstance(entry, LoadedMarker):
             self.offsets.complete(entry.producer_id, is_commit=entry.is_commit)
+            return
+        if self.shares.replay(entry.key, entry.value):
             return
         record = decode(entry.key, entry.value)
         if record is not None:
@@ -146,9 +151,11 @@ class GroupShard:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def may_append(self, event: object) -> bool:
-        return not isinstance(event, READ_ONLY)
+        return not isinstance(event, READ_ONLY + SHARE_READ_ONLY)
 
     def handle(self, event: object, now_ms: int) -> list[CoordinatorAction]:
+        if self.shares.handle(event, now_ms):
+            return self._outbox.take()
         match event:
             case JoinGroup():
                 self._member_requests.join(event, now_ms)
@@ -190,6 +197,10 @@ class GroupShard:
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
+    def _is_used(self, group_id: str) -> bool:
+        """By a group that is not a share group, if only for its offsets."""
+        return group_id in self.groups or self.offsets.has_any(group_id)
+
     def _describe(self, event: DescribeClassicGroup | DescribeConsumerGroup) -> None:
         group = self.groups.get(event.group_id)
         result: object
@@ -211,6 +222,7 @@ class GroupShard:
             yield ListedGroup(group_id=group_id, protocol_type=protocol_type, state=state, group_type=kind)
         for group_id in sorted(set(self.offsets.groups()) - set(self.groups)):
             yield ListedGroup(group_id=group_id, protocol_type="", state="Empty", group_type="classic")
+        yield from self.shares.listed()
 
     def _delete_group(self, event: DeleteGroup) -> None:
         group = self.groups.get(event.group_id)
@@ -249,6 +261,7 @@ class GroupShard:
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 group.is_metadata_stale = True
+        self.shares.topics_changed(event.topics)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -259,6 +272,7 @@ class GroupShard:
             else:
                 self._consumer.loaded(group, now_ms)
             self.schedule(group)
+        self.shares.loaded(now_ms)
 
     def schedule(self, group: AnyGroup) -> None:
         deadline_ms = group.next_deadline_ms()
@@ -272,9 +286,11 @@ class GroupShard:
     def next_deadline_ms(self) -> int | None:
         if self._deleted_topics:
             return 0
-        return self._timers[0][0] if self._timers else None
+        deadlines = (self._timers[0][0] if self._timers else None, self.shares.next_deadline_ms())
+        return min((each for each in deadlines if each is not None), default=None)
 
     def _tick(self, now_ms: int) -> None:
+        self.shares.tick(now_ms)
         if self._deleted_topics:
             deleted, self._deleted_topics = self._deleted_topics, set()
             self._offset_requests.topics_deleted(deleted)
@@ -311,6 +327,7 @@ class GroupShard:
     # -- checks ------------------------------------------------------------------------------------------------------
 
     def check_invariants(self) -> None:
+        self.shares.check_invariants()
         for group_id, group in self.groups.items():
             assert group.group_id == group_id
             assert group.last_append <= self._outbox.appended
@@ -321,7 +338,7 @@ class GroupShard:
 
     def durable(self) -> object:
         """The part of the state that a shard must have in common with one that replays the log."""
-        groups: dict[str, object] = {}
+        groups = self.shares.durable()
         for group_id, group in self.groups.items():
             if isinstance(group, ConsumerGroup):
                 groups[group_id] = group.durable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker.controller.core import ControllerConfig
+from broker.controller.group_configs import GROUP_SETTINGS
 from broker.kafka_settings import kafka_settings
 from broker.node.cluster.snapshots import SnapshotConfig
 from broker.node.process.descriptors import partitions_with_descriptors
@@ -32,24 +33,30 @@ def controller_config(config: NodeConfig) -> ControllerConfig:
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
         min_insync_replicas=config.min_insync_replicas,
+        share_version=config.harness_share_version,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
         broker_settings=frozenset({*kafka_settings("broker"), *COARSER_KEYS, *config.described()}),
-        group_values={
-            "group.consumer.session.timeout.ms": config.group_consumer_session_timeout_ms,
-            "group.consumer.min.session.timeout.ms": config.group_consumer_min_session_timeout_ms,
-            "group.consumer.max.session.timeout.ms": config.group_consumer_max_session_timeout_ms,
-            "group.consumer.heartbeat.interval.ms": config.group_consumer_heartbeat_interval_ms,
-            "group.consumer.min.heartbeat.interval.ms": config.group_consumer_min_heartbeat_interval_ms,
-            "group.consumer.max.heartbeat.interval.ms": config.group_consumer_max_heartbeat_interval_ms,
-        },
+        group_values=_group_values(config),
         delegation_token_secret_key=config.delegation_token_secret_key,
         delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
         delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
         topic_defaults=topic_defaults(config),
         partitions_max=partitions_with_descriptors(),
     )
+
+
+def _group_values(config: NodeConfig) -> dict[str, int]:
+    """Every setting that is the default of a group's setting, or bounds one."""
+    described = config.described()
+    names = {
+        key
+        for setting in GROUP_SETTINGS.values()
+        for key in (setting.broker_key, setting.low_key, setting.high_key)
+        if key is not None
+    }
+    return {key: int(described[key]) for key in sorted(names) if key in described}
 
 
 def snapshot_config(config: NodeConfig) -> SnapshotConfig:

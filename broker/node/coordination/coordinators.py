@@ -88,15 +88,17 @@ class CoordinatorHost(Generic[S]):
         make_shard: Callable[[int], S],
         perform: Callable[[int, object], None],
         first_events: Callable[[], Sequence[object]] = tuple,
+        stored: Callable[[S, Append, int], None] | None = None,
     ) -> None:
-        """`first_events`: what a shard must hear as soon as it serves, right after Loaded."""
+        """`first_events`: what a shard must hear as soon as it serves, right after Loaded. `stored`: told of each
+        append with the offset of its first record."""
         self.topic = topic
         self._broker_id = broker_id
         self._commit_timeout_ms, self._load_buffer_bytes, self._codec = commit_timeout_ms, load_buffer_bytes, codec
         self._partitions, self._appends = replicas.partitions, replicas.appends
         self._image, self._logger = image, logger
         self._spawn, self._make_shard, self._perform = spawn, make_shard, perform
-        self._first_events = first_events
+        self._first_events, self._stored = first_events, stored
         self._slots: dict[int, _Slot[S]] = {}
         self._next_token = 0
         self._maker = TopicMaker(topic, control=control, image=image, logger=logger)
@@ -219,6 +221,8 @@ class CoordinatorHost(Generic[S]):
         if outcome.error_code is not ErrorCode.none:
             raise RuntimeError(f"append to {self.topic.name}-{slot.index}: {outcome.error_code.name}")
         ledger.append(action.number, outcome.required_offset)
+        if self._stored is not None:
+            self._stored(slot.shard, action, outcome.base_offset)
 
     def _settle(self, slot: _Slot[S]) -> None:
         """Release what is committed or too late, then set the timer. Effects may bring new events, which wait here:

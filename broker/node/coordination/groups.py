@@ -11,8 +11,13 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from broker.controller.features import GROUP_VERSION, level_of
-from broker.controller.group_configs import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
+from broker.controller.features import GROUP_VERSION, SHARE_VERSION, level_of
+from broker.controller.group_configs import (
+    HEARTBEAT_INTERVAL,
+    SESSION_TIMEOUT,
+    SHARE_HEARTBEAT_INTERVAL,
+    SHARE_SESSION_TIMEOUT,
+)
 from broker.controller.image import MetadataImage
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import (
@@ -23,6 +28,7 @@ from broker.coordinator.groups.events import (
     TopicsChanged,
 )
 from broker.coordinator.groups.shard import GroupShard
+from broker.coordinator.groups.share_events import ShareTimeoutsChanged
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.topic_maker import InternalTopic
@@ -57,6 +63,9 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
         is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
+        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
+        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+        group_share_max_size=config.group_share_max_size,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
     )
@@ -100,7 +109,7 @@ class Groups:
             spawn=spawn,
             make_shard=self._make_shard,
             perform=_no_effects,
-            first_events=lambda: (self._session_timeouts(), TopicsChanged(topics=self._topics)),
+            first_events=self._first_events,
         )
 
     @property
@@ -113,13 +122,28 @@ class Groups:
         own = self._image().group_configs.get(group_id, {}).get(HEARTBEAT_INTERVAL)
         return self.config.group_consumer_heartbeat_interval_ms if own is None else int(own)
 
+    @property
+    def is_share_protocol_on(self) -> bool:
+        return level_of(self._image(), SHARE_VERSION) >= 1
+
+    def share_heartbeat_interval_ms(self, group_id: str) -> int:
+        own = self._image().group_configs.get(group_id, {}).get(SHARE_HEARTBEAT_INTERVAL)
+        return self.config.group_share_heartbeat_interval_ms if own is None else int(own)
+
     def _session_timeouts(self) -> SessionTimeoutsChanged:
-        own = {
-            group_id: int(configs[SESSION_TIMEOUT])
-            for group_id, configs in self._group_configs.items()
-            if SESSION_TIMEOUT in configs
-        }
-        return SessionTimeoutsChanged(timeouts_ms=own)
+        return SessionTimeoutsChanged(timeouts_ms=self._timeouts(SESSION_TIMEOUT))
+
+    def _share_timeouts(self) -> ShareTimeoutsChanged:
+        return ShareTimeoutsChanged(timeouts_ms=self._timeouts(SHARE_SESSION_TIMEOUT))
+
+    def _timeouts(self, name: str) -> dict[str, int]:
+        """Of the groups that have their own."""
+        return {group_id: int(configs[name]) for group_id, configs in self._group_configs.items() if name in configs}
+
+    def _first_events(self) -> tuple[object, ...]:
+        shares = self._share_timeouts()
+        told = (shares,) if shares.timeouts_ms else ()
+        return (self._session_timeouts(), *told, TopicsChanged(topics=self._topics))
 
     def _make_shard(self, index: int) -> GroupShard:
         rng = random.Random(self._rng.getrandbits(64))
@@ -135,9 +159,12 @@ class Groups:
     def image_changed(self, image: MetadataImage) -> None:
         """Before the host itself hears of the image, so that a shard that begins to serve knows its topics."""
         if image.group_configs != self._group_configs:
+            shares_before = self._share_timeouts()
             self._group_configs = image.group_configs
             for index, _ in self.host.active_shards():
                 self.host.submit(index, self._session_timeouts())
+                if self._share_timeouts() != shares_before:
+                    self.host.submit(index, self._share_timeouts())
         topics = {
             name: Topic(topic_id=state.topic_id, partitions=len(state.partitions))
             for name, state in image.topics.items()

@@ -7,9 +7,10 @@ client id `__admin_client`, for repairs by hand. So do we.
 from __future__ import annotations
 
 from broker.node.coordination.groups import OFFSETS_TOPIC
+from broker.node.coordination.share_states import TOPIC as SHARES_TOPIC
 from broker.node.coordination.transactions import TOPIC as TRANSACTIONS_TOPIC
 
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, SHARES_TOPIC, TRANSACTIONS_TOPIC})
 REPAIRING_CLIENT_ID = "__admin_client"
 
 

@@ -1,7 +1,8 @@
 """FindCoordinator (key 10), versions 0-6: which broker leads the partition of the internal topic that a key hashes to.
 
-The first request of a key type makes its topic and waits for it. Key types: 0 groups, 1 transactions; 2 (share groups)
-is refused with INVALID_REQUEST. COORDINATOR_NOT_AVAILABLE means: no leader yet, or the topic cannot be made; the
+The first request of a key type makes its topic and waits for it. Key types: 0 groups, 1 transactions, and
+since version 6 2, the states of share partitions (GROUP:TOPIC-ID:PARTITION), without share groups INVALID_REQUEST.
+COORDINATOR_NOT_AVAILABLE means: no leader yet, or the topic cannot be made; the
 message says why.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from broker.coordinator.share_states.records import is_key
+from broker.node.coordination.share_states import KEY_TYPE as SHARE_STATES
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
 KEYS_SINCE_VERSION = 4
 KEY_TYPE_OF_VERSION_0 = 0
-KEY_TYPE_MAX = 1
+KEY_TYPE_MAX = 2
+SHARES_SINCE_VERSION = 6
 
 
 def handle(services: Services, request: AnyRequest[shapes.FindCoordinatorRequest]) -> None:
@@ -29,7 +33,12 @@ def handle(services: Services, request: AnyRequest[shapes.FindCoordinatorRequest
     has_keys = request.version >= KEYS_SINCE_VERSION
     keys = tuple(request.message.coordinator_keys) if has_keys else (request.message.key,)
     host = services.coordinators.get(key_type)
-    if host is None:
+    if key_type == SHARE_STATES and not (
+        request.version >= SHARES_SINCE_VERSION and services.groups.is_share_protocol_on and all(map(is_key, keys))
+    ):
+        text = "Share coordinator key is invalid"
+        _answer(request, [_failed(key, ErrorCode.invalid_request, text) for key in keys])
+    elif host is None:
         is_known = 0 <= key_type <= KEY_TYPE_MAX
         error = ErrorCode.coordinator_not_available if is_known else ErrorCode.invalid_request
         _answer(request, [_failed(key, error, f"no coordinator of key type {key_type} here") for key in keys])

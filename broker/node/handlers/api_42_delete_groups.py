@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42), versions 0-2: groups without members, with their offsets."""
+"""DeleteGroups (key 42), versions 0-2: groups without members, with their offsets, share groups with their states."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.coordinator.groups.events import DeleteGroup
+from broker.coordinator.groups.share_events import StatesToDelete
 from broker.node.handlers.gather import Gather
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
@@ -28,11 +29,42 @@ def handle(services: Services, request: Request[shapes.DeleteGroupsRequest]) -> 
 
     gather: Gather[ErrorCode] = Gather(len(group_ids), done)
     for position, group_id in enumerate(group_ids):
-        put = gather.slot(position)
-        services.groups.ask(
-            group_id, _event(group_id), ErrorCode, done=guarded(request, put), refused=guarded(request, put)
-        )
+        _delete(services, request, group_id, gather.slot(position))
 
 
-def _event(group_id: str) -> Callable[[int], DeleteGroup]:
-    return lambda token: DeleteGroup(token=token, group_id=group_id)
+def _delete(
+    services: Services,
+    request: Request[shapes.DeleteGroupsRequest],
+    group_id: str,
+    put: Callable[[ErrorCode], None],
+    *,
+    are_states_deleted: bool = False,
+) -> None:
+    def done(found: object) -> None:
+        if isinstance(found, StatesToDelete):
+            services.serve(request, _delete_states(services, request, group_id, put, found))
+        else:
+            assert isinstance(found, ErrorCode)
+            put(found)
+
+    def event(token: int) -> DeleteGroup:
+        return DeleteGroup(token=token, group_id=group_id, are_states_deleted=are_states_deleted)
+
+    services.groups.ask(group_id, event, object, done=guarded(request, done), refused=guarded(request, put))
+
+
+async def _delete_states(
+    services: Services,
+    request: Request[shapes.DeleteGroupsRequest],
+    group_id: str,
+    put: Callable[[ErrorCode], None],
+    found: StatesToDelete,
+) -> None:
+    """Of a share group: then it is deleted itself."""
+    places = [(topic_id, index) for topic_id, indexes in found.partitions.items() for index in sorted(indexes)]
+    results = await services.shares.persister.delete(group_id, places)
+    failed = [each.error_code for each in results.values() if each.error_code is not ErrorCode.none]
+    if failed:
+        put(failed[0])
+    else:
+        _delete(services, request, group_id, put, are_states_deleted=True)

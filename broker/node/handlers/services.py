@@ -12,10 +12,12 @@ from broker.controller.types import ControllerRequest
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
+from broker.node.cluster.links import Links
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import Groups
 from broker.node.coordination.producer_ids import ProducerIds
+from broker.node.coordination.share_states import ShareStates
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
 from broker.node.net.quotas import ClientQuotas
@@ -28,6 +30,7 @@ from broker.node.replicas.log_starts import LogStarts
 from broker.node.replicas.partitions import Partitions
 from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig
+from broker.node.sharing.shares import Shares
 from broker.node.telemetry.service import Telemetry
 from broker.security.authorizer import Authorizer
 from broker.security.delegation import TokenKeys
@@ -53,6 +56,9 @@ class Services:
     groups: Groups
     transactions: Transactions
     coordinators: Mapping[int, CoordinatorHost[Any]]  # by FindCoordinator's key type; Any: each has shards of its own
+    share_states: ShareStates
+    shares: Shares
+    peers: Links
     producer_ids: ProducerIds
     verifier: TransactionVerifier
     telemetry: Telemetry

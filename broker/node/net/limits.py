@@ -19,6 +19,7 @@ ELEMENTS_MAX_OF_PEERS: Mapping[int, int] = {
     ApiKey.FETCH: 100_000,
     ApiKey.ALTER_PARTITION: 50_000,
     ApiKey.WRITE_TXN_MARKERS: 50_000,
+    ApiKey.WRITE_SHARE_GROUP_STATE: 20_000,  # one partition with group.share.max.partition.max.record.locks of states
 }
 # Elements of these APIs cost much more than one lookup: about 80 settings for each, a log, or a group's shard.
 ELEMENTS_MAX_OF: Mapping[int, int] = {
@@ -41,6 +42,16 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.DELETE_GROUPS: 1_000,
     ApiKey.DESCRIBE_GROUPS: 1_000,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 1_000,
+    ApiKey.SHARE_GROUP_DESCRIBE: 1_000,
+    ApiKey.SHARE_FETCH: 20_000,  # most elements are the types of acknowledged records, a byte each
+    ApiKey.SHARE_ACKNOWLEDGE: 20_000,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: 1_000,
+    ApiKey.DELETE_SHARE_GROUP_STATE: 1_000,
+    ApiKey.READ_SHARE_GROUP_STATE: 1_000,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: 1_000,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: 1_000,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: 1_000,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: 1_000,
     ApiKey.DELETE_RECORDS: 1_000,
     ApiKey.LIST_OFFSETS: 2_000,
 }

@@ -163,6 +163,11 @@ class Request(Generic[Asked]):
         """False when nobody will read the answer any more."""
         return not self._is_done and not self._connection.is_closed
 
+    def connection_check(self) -> Callable[[], bool]:
+        """Whether its connection is still there, asked at any later time."""
+        connection = self._connection
+        return lambda: not connection.is_closed
+
     def respond(self, message: Answers[Asked]) -> None:
         """Answer, now or later, exactly once. After the connection is gone this does nothing. It never raises: if an
         answer cannot be encoded, the request fails, and the caller goes on with its own work."""

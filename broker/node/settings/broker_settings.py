@@ -25,7 +25,6 @@ class Support:
 
 
 _ONE_LOOP = "one event loop does all the work"
-_NO_SHARE = "there are no share groups"
 _NO_STREAMS = "there are no streams groups"
 _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
 _ONE_FILE = "the metadata log is one file"
@@ -92,7 +91,10 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "replica.alter.log.dirs.io.max.bytes.per.second": "there is one log directory",
     "replica.socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     "request.timeout.ms": "each kind of request between brokers has a limit of its own",
-    "share.fetch.purgatory.purge.interval.requests": _NO_SHARE,
+    "share.coordinator.append.linger.ms": "each write is stored at once",
+    "share.coordinator.cached.buffer.max.bytes": "buffers are not kept",
+    "share.coordinator.threads": _ONE_LOOP,
+    "share.fetch.purgatory.purge.interval.requests": _NO_PURGATORY,
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "a failed look at the keys is repeated after 10 s",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "a failed look at the keys is repeated after 10 s",
     "socket.connection.setup.timeout.max.ms": "a dial ends after 1 s",
@@ -130,8 +132,8 @@ _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("sasl.", Effect.REFUSED, "there are PLAIN, SCRAM and OAUTHBEARER, without classes of one's own"),
     ("ssl.", Effect.REFUSED, "TLS is OpenSSL's, with PEM stores"),
     ("remote.", Effect.REFUSED, _NO_TIERS),
-    ("group.share.", Effect.WITHOUT_EFFECT, _NO_SHARE),
-    ("share.coordinator.", Effect.WITHOUT_EFFECT, _NO_SHARE),
+    ("group.share.assignors", Effect.WITHOUT_EFFECT, "there is the assignor simple"),
+    ("group.share.", Effect.WITHOUT_EFFECT, "assignments are made at once"),
     ("group.streams.", Effect.WITHOUT_EFFECT, _NO_STREAMS),
     ("group.consumer.", Effect.WITHOUT_EFFECT, "assignments are made at once"),
 )

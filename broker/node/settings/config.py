@@ -187,6 +187,31 @@ class NodeConfig:
     group_consumer_assignors: str = "uniform,range"
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_migration_policy: str = "bidirectional"
+    group_share_session_timeout_ms: int = 45_000
+    group_share_heartbeat_interval_ms: int = 5_000
+    group_share_max_size: int = 200
+    group_share_delivery_count_limit: int = 5  # of one record; then it is given up
+    group_share_record_lock_duration_ms: int = 30_000  # more: a dead member's records come again later
+    group_share_partition_max_record_locks: int = 2_000  # of one group in one partition; more takes memory
+    group_share_max_share_sessions: int = 2_000
+    group_share_min_session_timeout_ms: int = 45_000
+    group_share_max_session_timeout_ms: int = 60_000
+    group_share_min_heartbeat_interval_ms: int = 5_000
+    group_share_max_heartbeat_interval_ms: int = 15_000
+    group_share_min_delivery_count_limit: int = 2
+    group_share_max_delivery_count_limit: int = 10
+    group_share_min_record_lock_duration_ms: int = 15_000
+    group_share_max_record_lock_duration_ms: int = 60_000
+    group_share_min_partition_max_record_locks: int = 100
+    group_share_max_partition_max_record_locks: int = 4_000
+    share_coordinator_state_topic_num_partitions: int = 50
+    share_coordinator_state_topic_replication_factor: int = 3  # unless given: not more than there are voters
+    share_coordinator_state_topic_min_isr: int = 2  # unless given: not more than the replication factor
+    share_coordinator_state_topic_segment_bytes: int = 100 << 20
+    share_coordinator_state_topic_compression_codec: int = 0  # as offsets.topic.compression.codec
+    share_coordinator_load_buffer_size: int = 5 << 20
+    share_coordinator_write_timeout_ms: int = 5_000
+    share_coordinator_snapshot_update_records_per_snapshot: int = 500  # more: fewer bytes, and a longer load
 
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 102_400
@@ -225,6 +250,7 @@ class NodeConfig:
     # Bytes of answers that clients do not read, in all. A higher value lets more slow readers stay and takes memory.
     harness_unread_answer_bytes: int = 1 << 30
     harness_cluster_id: str = "cmVmZXJlbmNlLWJyb2tlcg"  # in Kafka's form: 16 bytes in base64
+    harness_share_version: int = 1  # the level of share.version in a new cluster; 0: without share groups
     harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
     # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
     harness_discard: bool = False

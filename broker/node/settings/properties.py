@@ -194,9 +194,13 @@ def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -
     voters = values["controller_quorum_voters"]
     assert isinstance(voters, dict)
     values.setdefault("offsets_topic_replication_factor", max(1, min(3, len(voters))))
-    replicas = values.setdefault("transaction_state_log_replication_factor", max(1, min(3, len(voters))))
-    assert isinstance(replicas, int)
-    values.setdefault("transaction_state_log_min_isr", min(2, replicas))
+    for prefix, min_isr in (
+        ("transaction_state_log", "transaction_state_log_min_isr"),
+        ("share_coordinator_state_topic", "share_coordinator_state_topic_min_isr"),
+    ):
+        replicas = values.setdefault(f"{prefix}_replication_factor", max(1, min(3, len(voters))))
+        assert isinstance(replicas, int)
+        values.setdefault(min_isr, min(2, replicas))
     config = NodeConfig(**values)  # type: ignore[arg-type]  # each value came from the parser of its field
     for name, key in (
         (config.internal_listener, "inter.broker.listener.name"),

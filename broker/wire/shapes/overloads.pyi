@@ -18,6 +18,7 @@ from broker.wire.shapes import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_share_group_offsets,
     alter_user_scram_credentials,
     api_versions,
     begin_quorum_epoch,
@@ -32,6 +33,8 @@ from broker.wire.shapes import (
     delete_acls,
     delete_groups,
     delete_records,
+    delete_share_group_offsets,
+    delete_share_group_state,
     delete_topics,
     describe_acls,
     describe_client_quotas,
@@ -42,6 +45,7 @@ from broker.wire.shapes import (
     describe_log_dirs,
     describe_producers,
     describe_quorum,
+    describe_share_group_offsets,
     describe_topic_partitions,
     describe_transactions,
     describe_user_scram_credentials,
@@ -57,6 +61,7 @@ from broker.wire.shapes import (
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
+    initialize_share_group_state,
     join_group,
     leave_group,
     list_config_resources,
@@ -71,14 +76,21 @@ from broker.wire.shapes import (
     offset_for_leader_epoch,
     produce,
     push_telemetry,
+    read_share_group_state,
+    read_share_group_state_summary,
     renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
+    share_acknowledge,
+    share_fetch,
+    share_group_describe,
+    share_group_heartbeat,
     sync_group,
     txn_offset_commit,
     unregister_broker,
     update_features,
     vote,
+    write_share_group_state,
     write_txn_markers,
 )
 
@@ -496,6 +508,87 @@ def request(
     **values: Unpack[consumer_group_describe.ConsumerGroupDescribeRequestFields],
 ) -> consumer_group_describe.ConsumerGroupDescribeRequest: ...
 @overload
+def request(
+    api_key: Literal[ApiKey.SHARE_GROUP_HEARTBEAT],
+    version: int,
+    /,
+    **values: Unpack[share_group_heartbeat.ShareGroupHeartbeatRequestFields],
+) -> share_group_heartbeat.ShareGroupHeartbeatRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.SHARE_GROUP_DESCRIBE],
+    version: int,
+    /,
+    **values: Unpack[share_group_describe.ShareGroupDescribeRequestFields],
+) -> share_group_describe.ShareGroupDescribeRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.SHARE_FETCH], version: int, /, **values: Unpack[share_fetch.ShareFetchRequestFields]
+) -> share_fetch.ShareFetchRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.SHARE_ACKNOWLEDGE],
+    version: int,
+    /,
+    **values: Unpack[share_acknowledge.ShareAcknowledgeRequestFields],
+) -> share_acknowledge.ShareAcknowledgeRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.INITIALIZE_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[initialize_share_group_state.InitializeShareGroupStateRequestFields],
+) -> initialize_share_group_state.InitializeShareGroupStateRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.READ_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[read_share_group_state.ReadShareGroupStateRequestFields],
+) -> read_share_group_state.ReadShareGroupStateRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.WRITE_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[write_share_group_state.WriteShareGroupStateRequestFields],
+) -> write_share_group_state.WriteShareGroupStateRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.DELETE_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[delete_share_group_state.DeleteShareGroupStateRequestFields],
+) -> delete_share_group_state.DeleteShareGroupStateRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY],
+    version: int,
+    /,
+    **values: Unpack[read_share_group_state_summary.ReadShareGroupStateSummaryRequestFields],
+) -> read_share_group_state_summary.ReadShareGroupStateSummaryRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS],
+    version: int,
+    /,
+    **values: Unpack[describe_share_group_offsets.DescribeShareGroupOffsetsRequestFields],
+) -> describe_share_group_offsets.DescribeShareGroupOffsetsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.ALTER_SHARE_GROUP_OFFSETS],
+    version: int,
+    /,
+    **values: Unpack[alter_share_group_offsets.AlterShareGroupOffsetsRequestFields],
+) -> alter_share_group_offsets.AlterShareGroupOffsetsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.DELETE_SHARE_GROUP_OFFSETS],
+    version: int,
+    /,
+    **values: Unpack[delete_share_group_offsets.DeleteShareGroupOffsetsRequestFields],
+) -> delete_share_group_offsets.DeleteShareGroupOffsetsRequest: ...
+@overload
 def response(
     api_key: Literal[ApiKey.PRODUCE], version: int, /, **values: Unpack[produce.ProduceResponseFields]
 ) -> produce.ProduceResponse: ...
@@ -906,6 +999,87 @@ def response(
     /,
     **values: Unpack[consumer_group_describe.ConsumerGroupDescribeResponseFields],
 ) -> consumer_group_describe.ConsumerGroupDescribeResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.SHARE_GROUP_HEARTBEAT],
+    version: int,
+    /,
+    **values: Unpack[share_group_heartbeat.ShareGroupHeartbeatResponseFields],
+) -> share_group_heartbeat.ShareGroupHeartbeatResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.SHARE_GROUP_DESCRIBE],
+    version: int,
+    /,
+    **values: Unpack[share_group_describe.ShareGroupDescribeResponseFields],
+) -> share_group_describe.ShareGroupDescribeResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.SHARE_FETCH], version: int, /, **values: Unpack[share_fetch.ShareFetchResponseFields]
+) -> share_fetch.ShareFetchResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.SHARE_ACKNOWLEDGE],
+    version: int,
+    /,
+    **values: Unpack[share_acknowledge.ShareAcknowledgeResponseFields],
+) -> share_acknowledge.ShareAcknowledgeResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.INITIALIZE_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[initialize_share_group_state.InitializeShareGroupStateResponseFields],
+) -> initialize_share_group_state.InitializeShareGroupStateResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.READ_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[read_share_group_state.ReadShareGroupStateResponseFields],
+) -> read_share_group_state.ReadShareGroupStateResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.WRITE_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[write_share_group_state.WriteShareGroupStateResponseFields],
+) -> write_share_group_state.WriteShareGroupStateResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.DELETE_SHARE_GROUP_STATE],
+    version: int,
+    /,
+    **values: Unpack[delete_share_group_state.DeleteShareGroupStateResponseFields],
+) -> delete_share_group_state.DeleteShareGroupStateResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.READ_SHARE_GROUP_STATE_SUMMARY],
+    version: int,
+    /,
+    **values: Unpack[read_share_group_state_summary.ReadShareGroupStateSummaryResponseFields],
+) -> read_share_group_state_summary.ReadShareGroupStateSummaryResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS],
+    version: int,
+    /,
+    **values: Unpack[describe_share_group_offsets.DescribeShareGroupOffsetsResponseFields],
+) -> describe_share_group_offsets.DescribeShareGroupOffsetsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.ALTER_SHARE_GROUP_OFFSETS],
+    version: int,
+    /,
+    **values: Unpack[alter_share_group_offsets.AlterShareGroupOffsetsResponseFields],
+) -> alter_share_group_offsets.AlterShareGroupOffsetsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.DELETE_SHARE_GROUP_OFFSETS],
+    version: int,
+    /,
+    **values: Unpack[delete_share_group_offsets.DeleteShareGroupOffsetsResponseFields],
+) -> delete_share_group_offsets.DeleteShareGroupOffsetsResponse: ...
 @overload
 def field_or(message: produce.TopicProduceData, name: Literal["name"], default: Default, /) -> str | Default: ...
 @overload
@@ -1834,4 +2008,38 @@ def field_or(
 @overload
 def field_or(
     message: consumer_group_describe.Member, name: Literal["member_type"], default: Default, /
+) -> int | Default: ...
+@overload
+def field_or(
+    message: share_fetch.ShareFetchRequest, name: Literal["share_acquire_mode"], default: Default, /
+) -> int | Default: ...
+@overload
+def field_or(
+    message: share_fetch.ShareFetchRequest, name: Literal["is_renew_ack"], default: Default, /
+) -> bool | Default: ...
+@overload
+def field_or(
+    message: share_acknowledge.ShareAcknowledgeRequest, name: Literal["is_renew_ack"], default: Default, /
+) -> bool | Default: ...
+@overload
+def field_or(
+    message: share_acknowledge.ShareAcknowledgeResponse, name: Literal["acquisition_lock_timeout"], default: Default, /
+) -> timedelta | Default: ...
+@overload
+def field_or(
+    message: write_share_group_state.PartitionData, name: Literal["delivery_complete_count"], default: Default, /
+) -> int | Default: ...
+@overload
+def field_or(
+    message: read_share_group_state_summary.PartitionResult,
+    name: Literal["delivery_complete_count"],
+    default: Default,
+    /,
+) -> int | Default: ...
+@overload
+def field_or(
+    message: describe_share_group_offsets.DescribeShareGroupOffsetsResponsePartition,
+    name: Literal["lag"],
+    default: Default,
+    /,
 ) -> int | Default: ...

@@ -352,10 +352,15 @@ DESCRIBE_TRANSACTIONS = rule(
 # -- coordinators
 
 _KINDS = {0: GROUP, 1: TRANSACTIONAL_ID}
+SHARE_STATES = 2
 
 
 def _find_coordinator(access: Access, services: Services, request: AnyApi) -> Any | None:
-    kind = _KINDS.get(field_or(request.message, "key_type", 0))
+    key_type = field_or(request.message, "key_type", 0)
+    if key_type == SHARE_STATES and not access.may_on_cluster(Operation.CLUSTER_ACTION):
+        refused = ErrorCode.cluster_authorization_failed  # version 6 or later: earlier ones know no such keys
+        return all_in("coordinator_keys", _coordinator_entry, "coordinators")(request, refused)
+    kind = _KINDS.get(key_type)
     if kind is None:
         return None
     error = ErrorCode.group_authorization_failed if kind is GROUP else ErrorCode.transactional_id_authorization_failed
@@ -381,6 +386,11 @@ FIND_COORDINATOR = Rule(
             operation=DESCRIBE,
             resource=TRANSACTIONAL_ID,
             otherwise="TRANSACTIONAL_ID_AUTHORIZATION_FAILED for that id",
+        ),
+        Need(
+            operation=Operation.CLUSTER_ACTION,
+            resource=CLUSTER,
+            otherwise="CLUSTER_AUTHORIZATION_FAILED for the states of share partitions",
         ),
     ),
     steps=(_find_coordinator,),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.node.handlers.authorization import admin, data, groups, settings, topics
+from broker.node.handlers.authorization import admin, data, groups, settings, shares, topics
 from broker.node.handlers.authorization.rules import AnyApi, Rule, access_of, made
 from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
@@ -85,6 +85,18 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.PUSH_TELEMETRY: admin.EVERYBODY,
     ApiKey.LIST_CONFIG_RESOURCES: admin.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.SHARE_GROUP_HEARTBEAT: shares.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE: shares.SHARE_GROUP_DESCRIBE,
+    ApiKey.SHARE_FETCH: shares.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE: shares.SHARE_ACKNOWLEDGE,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: shares.STATES,
+    ApiKey.READ_SHARE_GROUP_STATE: shares.STATES,
+    ApiKey.WRITE_SHARE_GROUP_STATE: shares.STATES,
+    ApiKey.DELETE_SHARE_GROUP_STATE: shares.STATES,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: shares.STATES,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: shares.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: shares.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: shares.DELETE_SHARE_GROUP_OFFSETS,
 }
 
 

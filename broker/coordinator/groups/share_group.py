@@ -1,0 +1,146 @@
+"""One share group (KIP-932): members, epochs, assignments, and of which partitions there are states.
+
+It changes by `apply` alone, whether a record was just written or comes from the log. What to write is decided in
+share_protocol.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from broker.coordinator.groups.records import Assignment
+from broker.coordinator.groups.share_events import DescribedShareGroup, DescribedShareMember
+from broker.coordinator.groups.share_records import (
+    CurrentMember,
+    GroupEpoch,
+    Kind,
+    ShareKey,
+    ShareMemberValue,
+    States,
+    TargetEpoch,
+    TargetMember,
+    TopicPartitions,
+    Value,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareMember:
+    member_id: str
+    value: ShareMemberValue
+    epoch: int = 0
+    previous_epoch: int = 0
+    assigned: Assignment = field(default_factory=dict)
+    session_deadline_ms: int = 0  # not durable
+
+
+class ShareGroup:
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.metadata_hash = 0
+        self.target_epoch = 0  # the group epoch that `targets` was computed for; never above `epoch`
+        self.members: dict[str, ShareMember] = {}
+        self.targets: dict[str, Assignment] = {}  # by member id
+        self.states = States()
+        self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
+        # When the states of these topics were last begun. Not durable: after a fail-over it is tried again.
+        self.begun_ms: dict[UUID, int] = {}
+        self.last_append = 0
+
+    def apply(self, key: ShareKey, value: Value | None) -> None:
+        member = self.members.get(key.member_id)
+        match key.kind, value:
+            case Kind.GROUP_EPOCH, GroupEpoch():
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+            case Kind.MEMBER, ShareMemberValue():
+                if member is None:
+                    self.members[key.member_id] = ShareMember(member_id=key.member_id, value=value)
+                else:
+                    member.value = value
+            case Kind.MEMBER, None:
+                self.members.pop(key.member_id, None)
+            case Kind.TARGET_EPOCH, TargetEpoch():
+                self.target_epoch = value.epoch
+            case Kind.TARGET_MEMBER, TargetMember():
+                self.targets[key.member_id] = value.partitions
+            case Kind.TARGET_MEMBER, None:
+                self.targets.pop(key.member_id, None)
+            case Kind.CURRENT_MEMBER, CurrentMember() if member is not None:
+                member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
+                member.assigned = value.assigned
+            case Kind.STATES, States():
+                self.states = value
+            case Kind.STATES, None:
+                self.states = States()
+
+    @property
+    def state(self) -> str:
+        return "Stable" if self.members else "Empty"
+
+    def next_deadline_ms(self) -> int | None:
+        return min((member.session_deadline_ms for member in self.members.values()), default=None)
+
+    def initialized(self) -> Assignment:
+        return {topic_id: topic.partitions for topic_id, topic in self.states.initialized.items()}
+
+    def has_states(self) -> bool:
+        return bool(self.states.initializing or self.states.initialized or self.states.deleting)
+
+    def described(self) -> DescribedShareGroup:
+        return DescribedShareGroup(
+            state=self.state,
+            group_epoch=self.epoch,
+            assignment_epoch=self.target_epoch,
+            members=tuple(
+                DescribedShareMember(
+                    member_id=member.member_id,
+                    rack_id=member.value.rack_id,
+                    member_epoch=member.epoch,
+                    client_id=member.value.client_id,
+                    client_host=member.value.client_host,
+                    subscribed_topic_names=member.value.subscribed_topic_names,
+                    assignment=member.assigned,
+                )
+                for _, member in sorted(self.members.items())
+            ),
+        )
+
+    def durable(self) -> object:
+        members = {
+            member_id: (member.value, member.epoch, member.previous_epoch, dict(member.assigned))
+            for member_id, member in self.members.items()
+        }
+        targets = {member_id: dict(target) for member_id, target in self.targets.items()}
+        return self.epoch, self.metadata_hash, self.target_epoch, members, targets, self.states
+
+    def check_invariants(self) -> None:
+        assert self.target_epoch <= self.epoch
+        assert set(self.targets) <= set(self.members)
+        for member in self.members.values():
+            assert member.previous_epoch <= member.epoch <= self.epoch
+        for topic_id, topic in self.states.initializing.items():
+            known = self.states.initialized.get(topic_id)
+            assert known is None or not (topic.partitions & known.partitions), f"{topic.name} is both"
+
+
+def with_partitions(
+    topics: Mapping[UUID, TopicPartitions], added: Mapping[UUID, TopicPartitions]
+) -> dict[UUID, TopicPartitions]:
+    found = dict(topics)
+    for topic_id, topic in added.items():
+        known = found.get(topic_id)
+        partitions = topic.partitions if known is None else known.partitions | topic.partitions
+        found[topic_id] = TopicPartitions(name=topic.name, partitions=partitions)
+    return found
+
+
+def without_partitions(topics: Mapping[UUID, TopicPartitions], removed: Assignment) -> dict[UUID, TopicPartitions]:
+    found = {}
+    for topic_id, topic in topics.items():
+        left = topic.partitions - removed.get(topic_id, frozenset())
+        if left:
+            found[topic_id] = TopicPartitions(name=topic.name, partitions=left)
+    return found

@@ -1,0 +1,249 @@
+"""Share groups (KIP-932): what one ShareGroupHeartbeat changes, and what happens when a member falls silent.
+
+Members subscribe by topic names. Before a partition is assigned, the share coordinators must have a state of it: the
+answer to a heartbeat says for which ones that is to be made. A member enters the target's epoch at once, because
+several members may read a partition and none must give it up first.
+Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from broker.coordinator.groups.config import GroupConfig
+from broker.coordinator.groups.consumer_group import JOIN_EPOCH, metadata_hash
+from broker.coordinator.groups.draft import Refused
+from broker.coordinator.groups.events import Topic
+from broker.coordinator.groups.records import Assignment
+from broker.coordinator.groups.share_assignor import assign
+from broker.coordinator.groups.share_events import Offsets, ShareHeartbeat, ShareHeartbeatResult
+from broker.coordinator.groups.share_group import ShareGroup, ShareMember, with_partitions, without_partitions
+from broker.coordinator.groups.share_records import (
+    CurrentMember,
+    GroupEpoch,
+    Kind,
+    ShareKey,
+    ShareMemberValue,
+    ShareRecord,
+    States,
+    TargetEpoch,
+    TargetMember,
+    TopicPartitions,
+    Value,
+)
+from broker.sharing.state_batches import NO_START_OFFSET
+from broker.wire.errors import ErrorCode
+
+
+class ShareDraft:
+    """Records of one event, applied to the group as they are added, so that the next step sees them."""
+
+    def __init__(self, group: ShareGroup) -> None:
+        self.group = group
+        self.records: list[ShareRecord] = []
+
+    def add(self, kind: Kind, value: Value | None, member_id: str = "") -> None:
+        key = ShareKey(kind=kind, group_id=self.group.group_id, member_id=member_id)
+        self.records.append((key, value))
+        self.group.apply(key, value)
+
+
+class ShareProtocol:
+    """Changes groups through drafts, and keeps what it was told of topics and session timeouts."""
+
+    def __init__(self, config: GroupConfig) -> None:
+        self._config = config
+        self.topics: Mapping[str, Topic] = {}
+        self.timeouts_ms: Mapping[str, int] = {}  # of groups that have their own, by group id
+
+    # -- heartbeats --------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, draft: ShareDraft, event: ShareHeartbeat, now_ms: int) -> ShareHeartbeatResult:
+        """Of a member that stays. Raises Refused, before any record was added."""
+        group = draft.group
+        value = self._checked_value(group, event)
+        before = group.members.get(event.member_id)
+        is_new = before is None or before.value.subscribed_topic_names != value.subscribed_topic_names
+        if before is None or before.value != value:
+            draft.add(Kind.MEMBER, value, event.member_id)
+        member = group.members[event.member_id]
+        had = member.assigned
+        self.raise_epoch(draft, is_needed=is_new)
+        to_initialize = self._to_initialize(draft, now_ms)
+        self._assign(draft)
+        self._enter(draft, member)
+        member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
+        tells_all = event.member_epoch == JOIN_EPOCH or dict(had) != dict(member.assigned)
+        return ShareHeartbeatResult(
+            error_code=ErrorCode.none,
+            member_id=member.member_id,
+            member_epoch=member.epoch,
+            assignment=member.assigned if tells_all else None,
+            to_initialize=to_initialize,
+            state_epoch=group.epoch,
+        )
+
+    def _session_timeout_ms(self, group: ShareGroup) -> int:
+        return self.timeouts_ms.get(group.group_id, self._config.group_share_session_timeout_ms)
+
+    def _checked_value(self, group: ShareGroup, event: ShareHeartbeat) -> ShareMemberValue:
+        """The member's data after this heartbeat. Raises Refused if the sender may not send it."""
+        known = group.members.get(event.member_id)
+        limit = self._config.group_share_max_size
+        if event.member_epoch != JOIN_EPOCH:
+            known = _checked_member(group, event)
+        elif known is None and len(group.members) >= limit:
+            text = f"The share group has reached its maximum capacity of {limit} members."
+            raise Refused(ErrorCode.group_max_size_reached, text)
+        names, rack_id = event.subscribed_topic_names, event.rack_id
+        return ShareMemberValue(
+            rack_id=known.value.rack_id if rack_id is None and known is not None else rack_id,
+            client_id=event.client_id,
+            client_host=event.client_host,
+            subscribed_topic_names=known.value.subscribed_topic_names
+            if names is None and known is not None
+            else tuple(sorted(set(names or ()))),
+        )
+
+    # -- the group ---------------------------------------------------------------------------------------------------
+
+    def subscribed(self, group: ShareGroup) -> dict[str, Topic]:
+        """The topics of all members that exist."""
+        names = {name for member in group.members.values() for name in member.value.subscribed_topic_names}
+        return {name: self.topics[name] for name in sorted(names) if name in self.topics}
+
+    def raise_epoch(self, draft: ShareDraft, *, is_needed: bool) -> None:
+        group = draft.group
+        if not is_needed and not group.is_metadata_stale:
+            return
+        hashed = metadata_hash(self.subscribed(group))
+        if is_needed or hashed != group.metadata_hash:
+            draft.add(Kind.GROUP_EPOCH, GroupEpoch(epoch=group.epoch + 1, metadata_hash=hashed))
+        group.is_metadata_stale = False
+
+    def _to_initialize(self, draft: ShareDraft, now_ms: int) -> Offsets:
+        """Partitions without a state, which are noted as being initialized. Those that were begun a moment ago are
+        left out."""
+        group, found = draft.group, dict[UUID, TopicPartitions]()
+        for name, topic in self.subscribed(group).items():
+            known = group.states.initialized.get(topic.topic_id)
+            missing = frozenset(range(topic.partitions)) - (frozenset() if known is None else known.partitions)
+            begun_ms = group.begun_ms.get(topic.topic_id)
+            is_recent = begun_ms is not None and now_ms < begun_ms + self._config.group_share_initialize_retry_ms
+            if is_recent:
+                begun = group.states.initializing.get(topic.topic_id)
+                missing -= frozenset() if begun is None else begun.partitions
+            if missing and topic.topic_id not in group.states.deleting:
+                found[topic.topic_id] = TopicPartitions(name=name, partitions=missing)
+                group.begun_ms[topic.topic_id] = now_ms
+        self.note_initializing(draft, found)
+        return {topic_id: dict.fromkeys(topic.partitions, NO_START_OFFSET) for topic_id, topic in found.items()}
+
+    def note_initializing(self, draft: ShareDraft, found: Mapping[UUID, TopicPartitions]) -> None:
+        states = draft.group.states
+        after = with_partitions(states.initializing, found)
+        if after != states.initializing:
+            draft.add(Kind.STATES, replace(states, initializing=after))
+
+    def initialized(self, draft: ShareDraft, partitions: Assignment, *, is_done: bool) -> None:
+        """The states are there, or could not be made."""
+        group, states = draft.group, draft.group.states
+        done: dict[UUID, TopicPartitions] = {}
+        for topic_id, topic in states.initializing.items():
+            made = topic.partitions & partitions.get(topic_id, frozenset())
+            if is_done and made:
+                done[topic_id] = replace(topic, partitions=made)
+        for topic_id in partitions:
+            group.begun_ms.pop(topic_id, None)
+        after = States(
+            initializing=without_partitions(states.initializing, partitions),
+            initialized=with_partitions(states.initialized, done),
+            deleting=states.deleting,
+        )
+        if after != states:
+            draft.add(Kind.STATES, after)
+        if is_done and group.members:
+            self.raise_epoch(draft, is_needed=True)  # there is more to assign
+
+    def _assign(self, draft: ShareDraft) -> None:
+        """Compute the target assignment of the group's epoch, unless it is there."""
+        group = draft.group
+        if group.target_epoch >= group.epoch:
+            return
+        ids = {name: topic.topic_id for name, topic in self.subscribed(group).items()}
+        subscriptions = {
+            member_id: frozenset(ids[name] for name in member.value.subscribed_topic_names if name in ids)
+            for member_id, member in group.members.items()
+        }
+        result = assign(subscriptions, group.initialized(), group.targets)
+        for member_id in sorted(result):
+            if member_id not in group.targets or dict(group.targets[member_id]) != result[member_id]:
+                draft.add(Kind.TARGET_MEMBER, TargetMember(partitions=result[member_id]), member_id)
+        draft.add(Kind.TARGET_EPOCH, TargetEpoch(epoch=group.epoch))
+
+    def _enter(self, draft: ShareDraft, member: ShareMember) -> None:
+        group = draft.group
+        if member.epoch == group.target_epoch:
+            return
+        value = CurrentMember(
+            member_epoch=group.target_epoch,
+            previous_member_epoch=member.epoch,
+            assigned=group.targets.get(member.member_id, {}),
+        )
+        draft.add(Kind.CURRENT_MEMBER, value, member.member_id)
+
+    def remove(self, draft: ShareDraft, member_ids: Iterable[str]) -> None:
+        """They left, or fell silent: one new epoch for all of them."""
+        for member_id in member_ids:
+            draft.add(Kind.CURRENT_MEMBER, None, member_id)
+            draft.add(Kind.TARGET_MEMBER, None, member_id)
+            draft.add(Kind.MEMBER, None, member_id)
+        draft.group.is_metadata_stale = True
+        self.raise_epoch(draft, is_needed=True)
+
+    def drop_deleted_topics(self, draft: ShareDraft) -> None:
+        """States of topics that are gone; the share coordinators have forgotten them by themselves."""
+        states, known = draft.group.states, {topic.topic_id for topic in self.topics.values()}
+        after = States(
+            initializing={key: each for key, each in states.initializing.items() if key in known},
+            initialized={key: each for key, each in states.initialized.items() if key in known},
+            deleting={key: each for key, each in states.deleting.items() if key in known},
+        )
+        if after != states:
+            draft.add(Kind.STATES, after)
+
+    def loaded(self, group: ShareGroup, now_ms: int) -> None:
+        for member in group.members.values():
+            member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
+
+
+def checked_leaver(group: ShareGroup, member_id: str) -> ShareMember:
+    member = group.members.get(member_id)
+    if member is None:
+        raise Refused(ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {group.group_id}.")
+    return member
+
+
+def _checked_member(group: ShareGroup, event: ShareHeartbeat) -> ShareMember:
+    """In Kafka's words."""
+    member, epoch = checked_leaver(group, event.member_id), event.member_epoch
+    known = f"the one known by the group coordinator ({member.epoch})"
+    rejoin = "The member must abandon all its partitions and rejoin."
+    if epoch > member.epoch:
+        text = f"The share group member has a greater member epoch ({epoch}) than {known}. {rejoin}"
+        raise Refused(ErrorCode.fenced_member_epoch, text)
+    if epoch < member.epoch and epoch != member.previous_epoch:
+        text = (
+            f"The share group member has a smaller member epoch ({epoch}) than {known}, and it does not match the "
+            f"previous member epoch ({member.previous_epoch}). {rejoin}"
+        )
+        raise Refused(ErrorCode.fenced_member_epoch, text)
+    return member
+
+
+def tombstones(group: ShareGroup) -> list[ShareRecord]:
+    """Of a group without members."""
+    kinds = (Kind.STATES, Kind.TARGET_EPOCH, Kind.GROUP_EPOCH)
+    return [(ShareKey(kind=kind, group_id=group.group_id), None) for kind in kinds]

@@ -1,0 +1,361 @@
+"""The share states of one partition of `__share_group_state` (KIP-932).
+
+A state is written as a snapshot, followed by updates; every so often the next one is a snapshot again. The state epoch
+fences leaders that knew an earlier life of the group's offsets, the leader epoch fences earlier leaders.
+
+What comes before the last snapshot of every partition is of no use: `redundant_offset` says how far that goes.
+Shown by tests/broker_coordinator/test_coordinator_share_states.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from uuid import UUID
+
+from broker.coordinator.outbox import Outbox
+from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
+from broker.coordinator.share_states.records import NO_COUNT, Record, Snapshot, StateKey, Update, decode, encode
+from broker.sharing.state_batches import NO_START_OFFSET, StateBatch, combine
+from broker.wire.errors import ErrorCode
+
+NO_EPOCH = -1  # of a leader or a state: not told
+FIRST_EPOCH = 0  # of both, where nobody has told one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitializeState:
+    token: int
+    key: StateKey
+    state_epoch: int
+    start_offset: int
+    exists: bool  # the partition, as its coordinator knows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadState:
+    """A new leader reads it with its leader epoch, which is kept."""
+
+    token: int
+    key: StateKey
+    leader_epoch: int
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteState:
+    token: int
+    key: StateKey
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteState:
+    token: int
+    key: StateKey
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSummary:
+    token: int
+    key: StateKey
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsDeleted:
+    topic_ids: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotStale:
+    """Snapshots of what was not written since `before_ms` (wall clock), so that the log before them can go."""
+
+    before_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateResult:
+    error_code: ErrorCode
+    message: str | None = None
+    state_epoch: int = FIRST_EPOCH
+    leader_epoch: int = FIRST_EPOCH
+    start_offset: int = NO_START_OFFSET
+    delivery_complete_count: int = NO_COUNT
+    batches: tuple[StateBatch, ...] = ()
+
+
+Request: TypeAlias = InitializeState | ReadState | WriteState | DeleteState | ReadSummary
+READ_ONLY = (ReadSummary, Loaded, Tick)
+_OK = StateResult(error_code=ErrorCode.none)
+_TEXTS: Mapping[ErrorCode, str] = {
+    ErrorCode.fenced_leader_epoch: "The leader epoch in the request is older than the epoch on the broker.",
+    ErrorCode.fenced_state_epoch: "The share coordinator rejected the request because the share-group state epoch did "
+    "not match.",
+    ErrorCode.unknown_topic_or_partition: "This server does not host this topic-partition.",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    state: Snapshot
+    updates: int = 0  # since the last snapshot
+
+
+class ShareStateShard:
+    """`wall_offset_ms`: wall clock minus monotonic clock, for the timestamps in records."""
+
+    def __init__(self, *, updates_per_snapshot: int, wall_offset_ms: int) -> None:
+        self._updates_per_snapshot, self._wall_offset_ms = updates_per_snapshot, wall_offset_ms
+        self._outbox = Outbox()
+        self._kept: dict[StateKey, _Kept] = {}
+        self._snapshot_offsets: dict[StateKey, int] = {}  # where the last snapshot lies, ascending
+        self._last_append: dict[StateKey, int] = {}
+
+    # -- the log -----------------------------------------------------------------------------------------------------
+
+    def replay(self, entry: LoadedRecord | LoadedMarker) -> None:
+        if isinstance(entry, LoadedMarker):
+            return
+        record = decode(entry.key, entry.value)
+        if record is not None:
+            self._apply(record)
+            self.stored(record, entry.offset)
+
+    def _apply(self, record: Record) -> None:
+        key, value = record
+        kept = self._kept.get(key)
+        if value is None:
+            self._kept.pop(key, None)
+            self._last_append.pop(key, None)
+        elif isinstance(value, Snapshot):
+            self._kept[key] = _Kept(state=value)
+        elif kept is not None:  # an update whose snapshot is gone says nothing
+            kept.state = _updated(kept.state, value)
+            kept.updates += 1
+
+    def stored(self, record: Record, offset: int) -> None:
+        """Where a record lies in the log. The host tells it of those that this shard wrote."""
+        key, value = record
+        if not isinstance(value, Update):
+            self._snapshot_offsets.pop(key, None)
+        if isinstance(value, Snapshot):
+            self._snapshot_offsets[key] = offset
+
+    def redundant_offset(self, end_offset: int) -> int:
+        """Nothing before this offset is needed. `end_offset`: of the log."""
+        return min(self._snapshot_offsets.values(), default=end_offset)
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def may_append(self, event: object) -> bool:
+        return not isinstance(event, READ_ONLY)
+
+    def handle(self, event: object, now_ms: int) -> list[CoordinatorAction]:
+        wall_ms = now_ms + self._wall_offset_ms
+        match event:
+            case InitializeState():
+                self._answer(event, self._initialize(event, wall_ms))
+            case ReadState():
+                self._answer(event, self._read(event, wall_ms))
+            case WriteState():
+                self._answer(event, self._write(event, wall_ms))
+            case DeleteState():
+                self._answer(event, self._delete(event))
+            case ReadSummary():
+                self._answer(event, self._summary(event))
+            case TopicsDeleted():
+                self._forget(event.topic_ids)
+            case SnapshotStale():
+                self._snapshot_stale(event.before_ms, wall_ms)
+            case Loaded() | Tick():
+                pass
+            case _:
+                raise TypeError(f"no event of a share coordinator: {event!r}")
+        return self._outbox.take()
+
+    def next_deadline_ms(self) -> int | None:
+        return None
+
+    def _answer(self, event: Request, result: StateResult) -> None:
+        self._outbox.reply(event.token, result, after=self._last_append.get(event.key, 0))
+
+    def _append(self, record: Record) -> None:
+        self._apply(record)
+        number = self._outbox.append([encode(record)])
+        if record[1] is not None:
+            self._last_append[record[0]] = number
+
+    def _initialize(self, event: InitializeState, wall_ms: int) -> StateResult:
+        kept = self._kept.get(event.key)
+        known = None if kept is None else kept.state
+        if known is not None and event.state_epoch != NO_EPOCH and known.state_epoch > event.state_epoch:
+            return _refused(ErrorCode.fenced_state_epoch)
+        if not event.exists:
+            return _refused(ErrorCode.unknown_topic_or_partition)
+        snapshot = Snapshot(
+            snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
+            state_epoch=event.state_epoch,
+            leader_epoch=FIRST_EPOCH if known is None else known.leader_epoch,  # earlier leaders stay fenced
+            start_offset=event.start_offset,
+            delivery_complete_count=NO_COUNT if event.start_offset == NO_START_OFFSET else 0,
+            batches=(),
+            created_ms=wall_ms,
+            written_ms=wall_ms,
+        )
+        self._append((event.key, snapshot))
+        return _OK
+
+    def _read(self, event: ReadState, wall_ms: int) -> StateResult:
+        kept = self._kept.get(event.key)
+        if kept is not None and kept.state.leader_epoch > event.leader_epoch:
+            return _refused(ErrorCode.fenced_leader_epoch)
+        if not event.exists:
+            return _refused(ErrorCode.unknown_topic_or_partition)
+        result = _OK if kept is None else _told(kept.state)
+        if event.leader_epoch != NO_EPOCH and (kept is None or kept.state.leader_epoch != event.leader_epoch):
+            self._change(
+                event.key,
+                wall_ms,
+                state_epoch=result.state_epoch,
+                leader_epoch=event.leader_epoch,
+                start_offset=result.start_offset,
+                delivery_complete_count=NO_COUNT,
+                batches=(),
+            )
+        return result
+
+    def _write(self, event: WriteState, wall_ms: int) -> StateResult:
+        kept = self._kept.get(event.key)
+        if kept is not None and event.leader_epoch != NO_EPOCH and kept.state.leader_epoch > event.leader_epoch:
+            return _refused(ErrorCode.fenced_leader_epoch)
+        if kept is not None and event.state_epoch != NO_EPOCH and kept.state.state_epoch > event.state_epoch:
+            return _refused(ErrorCode.fenced_state_epoch)
+        if not event.exists:
+            return _refused(ErrorCode.unknown_topic_or_partition)
+        self._change(
+            event.key,
+            wall_ms,
+            state_epoch=event.state_epoch,
+            leader_epoch=event.leader_epoch,
+            start_offset=event.start_offset,
+            delivery_complete_count=event.delivery_complete_count,
+            batches=event.batches,
+        )
+        return _OK
+
+    def _change(
+        self,
+        key: StateKey,
+        wall_ms: int,
+        *,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: tuple[StateBatch, ...],
+    ) -> None:
+        """The first of a partition is a snapshot, and then each after so many updates."""
+        kept = self._kept.get(key)
+        if kept is None:
+            snapshot = Snapshot(
+                snapshot_epoch=0,
+                state_epoch=max(state_epoch, FIRST_EPOCH),
+                leader_epoch=max(leader_epoch, FIRST_EPOCH),
+                start_offset=start_offset,
+                delivery_complete_count=delivery_complete_count,
+                batches=combine((), batches, start_offset=start_offset),
+                created_ms=wall_ms,
+                written_ms=wall_ms,
+            )
+            self._append((key, snapshot))
+            return
+        update = Update(
+            snapshot_epoch=kept.state.snapshot_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=delivery_complete_count,
+            batches=combine((), batches, start_offset=start_offset),
+        )
+        # An update has no state epoch of its own: a new one needs a snapshot.
+        is_new_epoch = state_epoch > kept.state.state_epoch
+        if kept.updates < self._updates_per_snapshot and not is_new_epoch:
+            self._append((key, update))
+            return
+        state = _updated(kept.state, update)
+        epoch = max(kept.state.state_epoch, state_epoch)
+        self._append(
+            (key, replace(state, snapshot_epoch=state.snapshot_epoch + 1, state_epoch=epoch, written_ms=wall_ms))
+        )
+
+    def _delete(self, event: DeleteState) -> StateResult:
+        """A partition without a state is deleted already, whether its topic is there or not."""
+        if event.key in self._kept:
+            self._append((event.key, None))
+        elif not event.exists:
+            return _refused(ErrorCode.unknown_topic_or_partition)
+        return _OK
+
+    def _summary(self, event: ReadSummary) -> StateResult:
+        if not event.exists:
+            return _refused(ErrorCode.unknown_topic_or_partition)
+        kept = self._kept.get(event.key)
+        return _OK if kept is None else replace(_told(kept.state), batches=())
+
+    def _forget(self, topic_ids: frozenset[UUID]) -> None:
+        for key in [each for each in self._kept if each.topic_id in topic_ids]:
+            self._append((key, None))
+
+    def _snapshot_stale(self, before_ms: int, wall_ms: int) -> None:
+        for key, kept in list(self._kept.items()):
+            state = kept.state
+            if state.written_ms < before_ms:
+                self._append((key, replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=wall_ms)))
+
+    # -- checks ------------------------------------------------------------------------------------------------------
+
+    def check_invariants(self) -> None:
+        for key, kept in self._kept.items():
+            assert 0 <= kept.updates <= self._updates_per_snapshot, f"{key} has {kept.updates} updates"
+            position = kept.state.start_offset
+            for batch in kept.state.batches:
+                assert position <= batch.first_offset <= batch.last_offset, f"{key}: {batch} before {position}"
+                position = batch.last_offset + 1
+
+    def durable(self) -> object:
+        """The part of the state that a shard must have in common with one that replays the log."""
+        return {key: (kept.state, kept.updates) for key, kept in self._kept.items()}
+
+
+def _updated(state: Snapshot, update: Update) -> Snapshot:
+    start_offset = state.start_offset if update.start_offset == NO_START_OFFSET else update.start_offset
+    count = update.delivery_complete_count
+    return replace(
+        state,
+        leader_epoch=max(state.leader_epoch, update.leader_epoch),
+        start_offset=start_offset,
+        delivery_complete_count=state.delivery_complete_count if count == NO_COUNT else count,
+        batches=combine(state.batches, update.batches, start_offset=start_offset),
+    )
+
+
+def _told(state: Snapshot) -> StateResult:
+    return StateResult(
+        error_code=ErrorCode.none,
+        state_epoch=state.state_epoch,
+        leader_epoch=state.leader_epoch,
+        start_offset=state.start_offset,
+        delivery_complete_count=state.delivery_complete_count,
+        batches=state.batches,
+    )
+
+
+def _refused(error: ErrorCode) -> StateResult:
+    return StateResult(error_code=error, message=_TEXTS[error])

@@ -1,0 +1,150 @@
+"""The share coordinator of this broker: its host over `__share_group_state`, and what of that log can go (KIP-932).
+
+Rules are in broker/coordinator/share_states. A log of updates cannot be compacted by key: what lies before the last
+snapshots is removed like by DeleteRecords. A partition that rests is snapshot anew from time to time, so that it does
+not keep the log of the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+from broker.controller.image import MetadataImage
+from broker.coordinator.runtime import Append
+from broker.coordinator.share_states.records import StateKey, decode
+from broker.coordinator.share_states.shard import Request, ShareStateShard, SnapshotStale, StateResult, TopicsDeleted
+from broker.node.cluster.controller_client import ControllerClient
+from broker.node.coordination.coordinators import CoordinatorHost
+from broker.node.coordination.topic_maker import InternalTopic
+from broker.node.process.clock import monotonic_ms, wall_ms
+from broker.node.process.logs import Logger
+from broker.node.replicas.replicas import Replicas
+from broker.node.settings.config import NodeConfig
+from broker.wire.errors import ErrorCode
+from broker.wire.records import CodecId
+
+TOPIC = "__share_group_state"
+KEY_TYPE = 2  # FindCoordinator's
+PRUNE_INTERVAL_MS = 300_000  # Kafka's share.coordinator.state.topic.prune.interval.ms
+REST_MS = 300_000  # after this a partition gets a new snapshot
+
+R = TypeVar("R", bound=Request)
+
+
+class ShareStates:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        replicas: Replicas,
+        control: ControllerClient,
+        image: Callable[[], MetadataImage],
+        logger: Logger,
+        spawn: Callable[..., object],
+    ) -> None:
+        self._config, self._image = config, image
+        self._partitions, self._log_starts, self._spawn = replicas.partitions, replicas.log_starts, spawn
+        self._topic_ids: frozenset[UUID] = frozenset()
+        self._is_pruning = False
+        self.host: CoordinatorHost[ShareStateShard] = CoordinatorHost(
+            topic=_internal_topic(config),
+            broker_id=config.node_id,
+            commit_timeout_ms=config.share_coordinator_write_timeout_ms,
+            load_buffer_bytes=config.share_coordinator_load_buffer_size,
+            codec=CodecId(config.share_coordinator_state_topic_compression_codec),
+            replicas=replicas,
+            control=control,
+            image=image,
+            logger=logger,
+            spawn=spawn,
+            make_shard=self._make_shard,
+            perform=_no_effects,
+            stored=_stored,
+        )
+
+    def _make_shard(self, index: int) -> ShareStateShard:
+        if not self._is_pruning:
+            self._is_pruning = True
+            self._spawn(self._prune())
+        updates = self._config.share_coordinator_snapshot_update_records_per_snapshot
+        return ShareStateShard(updates_per_snapshot=updates, wall_offset_ms=wall_ms() - monotonic_ms())
+
+    def coordinator_of(self, key: StateKey) -> int:
+        """A broker id, -1 while nobody is known."""
+        state = self.host.partition_state(str(key))
+        return -1 if state is None else state.leader
+
+    def exists(self, topic_id: UUID, partition: int) -> bool:
+        image = self._image()
+        name = image.topic_names.get(topic_id)
+        return name is not None and image.partition(name, partition) is not None
+
+    def image_changed(self, image: MetadataImage) -> None:
+        """States of topics that are gone are removed."""
+        if self.host.topic.name not in image.topics:
+            return
+        topic_ids = frozenset(state.topic_id for state in image.topics.values())
+        deleted, self._topic_ids = self._topic_ids - topic_ids, topic_ids
+        if deleted:
+            for index, _ in self.host.active_shards():
+                self.host.submit(index, TopicsDeleted(topic_ids=deleted))
+
+    def ask(self, key: StateKey, make_event: Callable[[int], Request], done: Callable[[StateResult], None]) -> None:
+        """`done` is called exactly once."""
+
+        def answered(result: object) -> None:
+            assert isinstance(result, StateResult)
+            done(result)
+
+        def refused(error: ErrorCode) -> None:
+            late = error is ErrorCode.request_timed_out  # asking again finds out
+            done(StateResult(error_code=ErrorCode.coordinator_not_available if late else error))
+
+        self.host.call(str(key), make_event, done=answered, refused=refused)
+
+    async def _prune(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(PRUNE_INTERVAL_MS / 1000)
+            for index, _ in self.host.active_shards():
+                self.prune(index)
+
+    def prune(self, index: int) -> None:
+        """Remove what the shard of this partition does not need, up to what is committed."""
+        shard = dict(self.host.active_shards()).get(index)
+        hosted = self._partitions.get(TOPIC, index)
+        if shard is None or hosted is None or not hosted.replica.is_leader:
+            return
+        offset = min(shard.redundant_offset(hosted.log.log_end_offset), hosted.replica.high_watermark)
+        if offset > hosted.log.log_start_offset:
+            self._log_starts.delete_records(hosted, offset)
+        self.host.submit(index, SnapshotStale(before_ms=wall_ms() - REST_MS))
+
+
+def _stored(shard: ShareStateShard, action: Append, base_offset: int) -> None:
+    for position, record in enumerate(action.records):
+        decoded = decode(record.key, record.value)
+        if decoded is not None:
+            shard.stored(decoded, base_offset + position)
+
+
+def _no_effects(index: int, effect: object) -> None:
+    raise AssertionError(f"a shard of share states has no effects: {effect!r} of partition {index}")
+
+
+def _internal_topic(config: NodeConfig) -> InternalTopic:
+    return InternalTopic(
+        name=TOPIC,
+        partitions=config.share_coordinator_state_topic_num_partitions,
+        replication_factor=config.share_coordinator_state_topic_replication_factor,
+        configs={
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "min.insync.replicas": str(config.share_coordinator_state_topic_min_isr),
+            "retention.ms": "-1",
+            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
+        },
+    )

@@ -1,0 +1,159 @@
+"""DescribeShareGroupOffsets (key 90), versions 0-1: where share groups are in their partitions; 1 tells the lag.
+
+The lag counts the records that are not done: those from the start offset to the end, without those that members have
+finished in between. It needs the end offset of each partition, which its leader is asked for. -1: not known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from broker.coordinator.groups.records import Assignment
+from broker.coordinator.groups.share_events import BegunShares, SharesOf
+from broker.coordinator.share_states.shard import StateResult
+from broker.node.handlers.gather import Gather
+from broker.node.handlers.services import Services
+from broker.node.net.channel import ChannelError
+from broker.node.net.requests import Request, guarded
+from broker.node.sharing.persister import Place
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+from broker.wire.messages import request as make_request
+from broker.wire.messages import response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.wire.shapes import describe_share_group_offsets as shapes
+    from broker.wire.shapes.list_offsets import ListOffsetsTopicFields
+
+    _Put = Callable[[shapes.DescribeShareGroupOffsetsResponseGroupFields], None]
+
+LIST_OFFSETS_VERSION, LATEST, TIMEOUT_MS = 7, -1, 5_000
+UNKNOWN = -1
+
+
+def handle(services: Services, request: Request[shapes.DescribeShareGroupOffsetsRequest]) -> None:
+    groups = request.message.groups
+
+    def done(found: list[shapes.DescribeShareGroupOffsetsResponseGroupFields]) -> None:
+        request.respond(response(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, request.version, groups=found))
+
+    gather: Gather[shapes.DescribeShareGroupOffsetsResponseGroupFields] = Gather(len(groups), done)
+    for position, group in enumerate(groups):
+        _ask(services, request, group, gather.slot(position))
+
+
+def _ask(
+    services: Services,
+    request: Request[shapes.DescribeShareGroupOffsetsRequest],
+    group: shapes.DescribeShareGroupOffsetsRequestGroup,
+    put: _Put,
+) -> None:
+    def refused(error: ErrorCode) -> None:
+        put({"group_id": group.group_id, "topics": [], "error_code": error, "error_message": None})
+
+    def done(found: BegunShares) -> None:
+        services.serve(request, _describe(services, group, found.partitions, put))
+
+    if not services.groups.is_share_protocol_on:
+        refused(ErrorCode.unsupported_version)
+    else:
+        services.groups.ask(
+            group.group_id,
+            lambda token: SharesOf(token=token, group_id=group.group_id),
+            BegunShares,
+            done=guarded(request, done),
+            refused=guarded(request, refused),
+        )
+
+
+async def _describe(
+    services: Services, group: shapes.DescribeShareGroupOffsetsRequestGroup, begun: Assignment, put: _Put
+) -> None:
+    image = services.metadata.image
+    wanted: list[tuple[str, int]] = []
+    if group.topics is None:
+        for topic_id, indexes in sorted(begun.items()):
+            name = image.topic_names.get(topic_id)
+            wanted += [] if name is None else [(name, index) for index in sorted(indexes)]
+    else:
+        wanted = [(topic.topic_name, index) for topic in group.topics for index in topic.partitions]
+    places = {
+        (name, index): (image.topics[name].topic_id, index)
+        for name, index in wanted
+        if image.partition(name, index) is not None
+    }
+    states = await services.shares.persister.summaries(group.group_id, places.values())
+    ends = await _end_offsets(services, [key for key, place in places.items() if states[place].start_offset >= 0])
+    topics: dict[str, list[shapes.DescribeShareGroupOffsetsResponsePartitionFields]] = {}
+    for name, index in wanted:
+        place = places.get((name, index))
+        topics.setdefault(name, []).append(_partition(index, place, states, ends.get((name, index), UNKNOWN)))
+    put(
+        {
+            "group_id": group.group_id,
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "topics": [
+                {
+                    "topic_name": name,
+                    "topic_id": image.topics[name].topic_id if name in image.topics else None,
+                    "partitions": partitions,
+                }
+                for name, partitions in topics.items()
+            ],
+        }
+    )
+
+
+def _partition(
+    index: int, place: Place | None, states: Mapping[Place, StateResult], end_offset: int
+) -> shapes.DescribeShareGroupOffsetsResponsePartitionFields:
+    """A partition that the group has not begun, or that is not there, has no offset."""
+    state = None if place is None else states[place]
+    is_known = state is not None and state.error_code is ErrorCode.none
+    lag = UNKNOWN
+    if state is not None and is_known and state.start_offset >= 0 and end_offset >= 0:
+        lag = max(0, end_offset - state.start_offset - max(0, state.delivery_complete_count))
+    return {
+        "partition_index": index,
+        "start_offset": state.start_offset if state is not None and is_known else UNKNOWN,
+        "leader_epoch": state.leader_epoch if state is not None and is_known else 0,
+        "lag": lag,
+        "error_code": ErrorCode.none if state is None else state.error_code,
+        "error_message": None if state is None else state.message,
+    }
+
+
+async def _end_offsets(services: Services, keys: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """High watermarks, from the leaders; without those that do not answer."""
+    by_leader: dict[int, dict[str, list[int]]] = {}
+    for name, index in keys:
+        state = services.metadata.image.partition(name, index)
+        if state is not None and state.leader >= 0:
+            by_leader.setdefault(state.leader, {}).setdefault(name, []).append(index)
+    answers = await asyncio.gather(*[_ask_leader(services, leader, asked) for leader, asked in by_leader.items()])
+    return {key: offset for answer in answers for key, offset in answer.items()}
+
+
+async def _ask_leader(services: Services, leader: int, asked: dict[str, list[int]]) -> dict[tuple[str, int], int]:
+    topics: list[ListOffsetsTopicFields] = [
+        {"name": name, "partitions": [{"partition_index": index, "timestamp": LATEST} for index in indexes]}
+        for name, indexes in asked.items()
+    ]
+    message = make_request(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, replica_id=-1, isolation_level=0, topics=topics)
+    try:
+        answer = await services.peers.call(
+            leader, ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, message, timeout_ms=TIMEOUT_MS
+        )
+    except ChannelError:
+        return {}
+    return {
+        (topic.name, part.partition_index): part.offset
+        for topic in answer.topics
+        for part in topic.partitions
+        if part.error_code is ErrorCode.none
+    }

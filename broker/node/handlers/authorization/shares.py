@@ -1,0 +1,238 @@
+"""Rules of the APIs of share groups (KIP-932): members, their records, and where groups are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from broker.node.handlers.authorization.rules import (
+    DENIED,
+    AnyApi,
+    Entry,
+    Item,
+    Need,
+    amend,
+    each,
+    made,
+    rule,
+    top,
+    whole,
+)
+from broker.node.handlers.operations import NOT_ASKED
+from broker.node.handlers.services import Services
+from broker.security.acls import Operation, ResourceType
+from broker.security.authorizer import Access
+from broker.wire.errors import ErrorCode
+
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+READ, DESCRIBE, DELETE = Operation.READ, Operation.DESCRIBE, Operation.DELETE
+_FAILED = "GROUP_AUTHORIZATION_FAILED"
+
+
+def _group(message: Any) -> str | None:
+    return None if message.group_id is None else str(message.group_id)
+
+
+# -- members
+
+
+def _heartbeat_refused(request: AnyApi, error: ErrorCode) -> Any:
+    return top(
+        request, error, error_message=None, member_id=None, member_epoch=0, heartbeat_interval=0, assignment=None
+    )
+
+
+def _subscribed(access: Access, services: Services, request: AnyApi) -> Any | None:
+    names = request.message.subscribed_topic_names or ()
+    if all(access.may(DESCRIBE, TOPIC, name) for name in names):
+        return None
+    return _heartbeat_refused(request, ErrorCode.topic_authorization_failed)
+
+
+SHARE_GROUP_HEARTBEAT = rule(
+    whole(READ, GROUP, _group, _heartbeat_refused, _FAILED),
+    (Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED"), _subscribed),
+)
+
+
+def _described(item: Item, error: ErrorCode, text: str | None = None) -> Entry:
+    return {
+        "error_code": error,
+        "error_message": text,
+        "group_id": item,
+        "group_state": "",
+        "group_epoch": 0,
+        "assignment_epoch": 0,
+        "assignor_name": "",
+        "members": [],
+        "authorized_operations": NOT_ASKED,
+    }
+
+
+def _hide_topics_of_members(access: Access, services: Services, request: AnyApi) -> None:
+    """A group whose members use a topic that the client may not describe is refused as a whole, as in Kafka."""
+    text = "The group has described topic(s) that the client is not authorized to describe."
+
+    def change(answer: Any) -> Any:
+        groups = []
+        for group in answer.groups:
+            if all(access.may(DESCRIBE, TOPIC, name) for name in _topics_of(group)):
+                groups.append(group)
+                continue
+            entry = _described(group.group_id, ErrorCode.topic_authorization_failed, text)
+            refused: Any = made(request, groups=[entry])
+            groups += refused.groups
+        return replace(answer, groups=tuple(groups))
+
+    amend(request, change)
+
+
+def _topics_of(group: Item) -> set[str]:
+    return {
+        name
+        for member in group.members
+        for name in (
+            *member.subscribed_topic_names,
+            *(each.topic_name for each in member.assignment.topic_partitions),
+        )
+    }
+
+
+SHARE_GROUP_DESCRIBE = rule(
+    each(DESCRIBE, GROUP, "group_ids", _described, "groups", lambda services, item: str(item)),
+    (
+        Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for a group that uses it"),
+        _hide_topics_of_members,
+    ),
+)
+
+# -- records
+
+
+def _nothing(request: AnyApi, error: ErrorCode) -> Any:
+    return top(request, error, error_message=None, responses=[])
+
+
+_OF_TOPICS = (Need(operation=READ, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for its partitions"),)
+SHARE_FETCH = rule(whole(READ, GROUP, _group, _nothing, _FAILED), also=_OF_TOPICS, note="The handler looks at topics.")
+SHARE_ACKNOWLEDGE = rule(
+    whole(READ, GROUP, _group, _nothing, _FAILED), also=_OF_TOPICS, note="The handler looks at topics."
+)
+
+# -- states, between brokers
+
+
+def _states_refused(request: AnyApi, error: ErrorCode) -> Any:
+    results = [
+        {
+            "topic_id": topic.topic_id,
+            "partitions": [
+                {"partition": part.partition, "error_code": error, "error_message": DENIED} for part in topic.partitions
+            ],
+        }
+        for topic in request.message.topics
+    ]
+    return made(request, results=results)
+
+
+STATES = rule(whole(Operation.CLUSTER_ACTION, CLUSTER, refuse=_states_refused))
+
+# -- offsets
+
+
+def _describe_offsets(access: Access, services: Services, request: AnyApi) -> None:
+    """Topics that the client may not describe are refused if they were named, and left out otherwise."""
+    named = {group.group_id: group.topics is not None for group in request.message.groups}
+    groups = []
+    hidden: dict[str, list[Entry]] = {}
+    for group in request.message.groups:
+        seen = tuple(item for item in group.topics or () if access.may(DESCRIBE, TOPIC, item.topic_name))
+        hidden[group.group_id] = [_hidden_topic(item) for item in group.topics or () if item not in seen]
+        groups.append(group if group.topics is None else replace(group, topics=seen))
+    request.message = replace(request.message, groups=tuple(groups))
+
+    def change(answer: Any) -> Any:
+        changed = []
+        for group in answer.groups:
+            entry = {"group_id": group.group_id, "topics": hidden.get(group.group_id, [])}
+            extra: Any = made(request, groups=[entry])
+            topics = (*group.topics, *extra.groups[0].topics)
+            if not named.get(group.group_id, True):
+                topics = tuple(item for item in topics if access.could(DESCRIBE, TOPIC, item.topic_name))
+            changed.append(replace(group, topics=topics))
+        return replace(answer, groups=tuple(changed))
+
+    amend(request, change)
+
+
+def _hidden_topic(item: Item) -> Entry:
+    error = ErrorCode.topic_authorization_failed
+    return {
+        "topic_name": item.topic_name,
+        "topic_id": None,
+        "partitions": [
+            {"partition_index": index, "start_offset": -1, "leader_epoch": 0, "lag": -1, "error_code": error}
+            for index in item.partitions
+        ],
+    }
+
+
+DESCRIBE_SHARE_GROUP_OFFSETS = rule(
+    each(
+        DESCRIBE,
+        GROUP,
+        "groups",
+        lambda item, error: {"group_id": item.group_id, "topics": [], "error_code": error, "error_message": None},
+        "groups",
+        lambda services, item: str(item.group_id),
+    ),
+    (
+        Need(
+            operation=DESCRIBE,
+            resource=TOPIC,
+            otherwise="TOPIC_AUTHORIZATION_FAILED for its partitions; left out if all are asked for",
+        ),
+        _describe_offsets,
+    ),
+)
+
+
+def _altered(item: Item, error: ErrorCode) -> Entry:
+    return {
+        "topic_name": item.topic_name,
+        "topic_id": None,
+        "partitions": [
+            {"partition_index": part.partition_index, "error_code": error, "error_message": None}
+            for part in item.partitions
+        ],
+    }
+
+
+ALTER_SHARE_GROUP_OFFSETS = rule(
+    whole(READ, GROUP, _group, _nothing, _FAILED),
+    each(READ, TOPIC, "topics", _altered, "responses", lambda services, item: str(item.topic_name)),
+)
+
+
+def _delete_topics(access: Access, services: Services, request: AnyApi) -> None:
+    """The group is asked in any case. An error of the group is told alone, as in Kafka."""
+    topics = request.message.topics
+    kept = tuple(item for item in topics if access.may(READ, TOPIC, item.topic_name))
+    error = ErrorCode.topic_authorization_failed
+    refused = [
+        {"topic_name": item.topic_name, "topic_id": None, "error_code": error} for item in topics if item not in kept
+    ]
+    told = made(request, error_code=ErrorCode.none, responses=refused)
+    request.message = replace(request.message, topics=kept)
+
+    def change(answer: Any) -> Any:
+        is_of_group = answer.error_code is not ErrorCode.none
+        return answer if is_of_group else replace(answer, responses=(*answer.responses, *told.responses))
+
+    amend(request, change)
+
+
+DELETE_SHARE_GROUP_OFFSETS = rule(
+    whole(DELETE, GROUP, _group, _nothing, _FAILED),
+    (Need(operation=READ, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for that one"), _delete_topics),
+)

@@ -1,0 +1,101 @@
+"""What a member of a share group may be given of a partition: the log from the next offered offset on.
+
+A read takes nothing yet. `acquire` gives the records to the member, and says which offsets it got.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.log.errors import STORAGE_ERRORS, OffsetOutOfRangeError
+from broker.node.process.clock import monotonic_ms
+from broker.node.replicas.partitions import Partitions
+from broker.node.sharing.group_settings import GroupSettings
+from broker.node.sharing.live_share import LiveShare
+from broker.node.sharing.persister import Place
+from broker.sharing.partition import Acquired, Fetched
+from broker.wire.errors import ErrorCode
+from broker.wire.records import iter_batches
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareRead:
+    place: Place
+    error_code: ErrorCode = ErrorCode.none
+    live: LiveShare | None = None
+    records: bytes = b""
+    fetched: Fetched | None = None
+    acquired: tuple[Acquired, ...] = ()
+
+    @property
+    def is_news(self) -> bool:
+        return self.error_code is not ErrorCode.none or bool(self.acquired)
+
+
+def read(
+    partitions: Partitions, live: LiveShare, settings: GroupSettings, left_bytes: int, *, is_first: bool
+) -> ShareRead | None:
+    """None: nothing is offered now, or it is still loading."""
+    core, log = live.core, live.hosted.log
+    if core is None:
+        return None
+    core.limits = settings.limits
+    if core.start_offset < log.log_start_offset:
+        core.log_start_moved(log.log_start_offset)
+    offset = core.next_fetch_offset()
+    high_watermark = live.hosted.replica.high_watermark
+    limit = log.last_stable_offset(high_watermark) if settings.is_read_committed else high_watermark
+    if not core.can_acquire() or offset >= limit or (left_bytes <= 0 and not is_first):
+        return None
+    try:
+        records = log.read(offset, max(0, left_bytes), limit, minimum_one_batch=is_first)
+        hidden = _hidden(live, records, offset, limit, is_read_committed=settings.is_read_committed)
+    except OffsetOutOfRangeError:
+        return None  # the log's start has just moved: the next look sees it
+    except STORAGE_ERRORS as failure:
+        return ShareRead(place=live.place, error_code=partitions.storage_failed(live.hosted, failure).error_code)
+    headers = [batch.header for batch in iter_batches(records)]
+    fetched = Fetched(
+        fetch_offset=offset,
+        batches=[(max(header.base_offset, offset), header.last_offset) for header in headers],
+        hidden=hidden,
+    )
+    return ShareRead(place=live.place, live=live, records=bytes(records), fetched=fetched)
+
+
+def _hidden(
+    live: LiveShare, records: bytes, offset: int, limit: int, *, is_read_committed: bool
+) -> list[tuple[int, int]]:
+    """Markers of transactions, and with isolation level read_committed the records of those that were aborted."""
+    headers = [batch.header for batch in iter_batches(records)]
+    aborted = live.hosted.log.aborted_transactions(offset, limit) if is_read_committed else []
+    return [
+        (header.base_offset, header.last_offset)
+        for header in headers
+        if header.is_control
+        or (
+            header.is_transactional
+            and any(
+                each.producer_id == header.producer_id and each.first_offset <= header.base_offset <= each.last_offset
+                for each in aborted
+            )
+        )
+    ]
+
+
+def acquire(found: ShareRead, member: str, *, records_max: int, batch_size: int, is_strict: bool) -> int:
+    """How many records the member got."""
+    live, fetched = found.live, found.fetched
+    assert live is not None
+    assert live.core is not None
+    assert fetched is not None
+    found.acquired = live.core.acquire(
+        member,
+        fetched,
+        records_max=records_max,
+        batch_size=batch_size,
+        is_strict=is_strict,
+        now_ms=monotonic_ms(),
+    )
+    live.set_timer()
+    return sum(each.last_offset - each.first_offset + 1 for each in found.acquired)

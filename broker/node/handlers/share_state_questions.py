@@ -1,0 +1,82 @@
+"""What the five APIs of the share coordinator have in common: each partition is a question to its shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from broker.coordinator.share_states.records import StateKey
+from broker.coordinator.share_states.shard import Request as StateRequest
+from broker.coordinator.share_states.shard import StateResult
+from broker.node.coordination.groups import are_too_long
+from broker.node.handlers.gather import Gather
+from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, guarded
+from broker.wire.errors import ErrorCode
+
+
+class AskedPartition(Protocol):
+    @property
+    def partition(self) -> int: ...
+
+
+Asked = TypeVar("Asked", bound=AskedPartition)
+Told = TypeVar("Told", bound=AskedPartition, covariant=True)
+
+
+class _Topic(Protocol[Told]):
+    @property
+    def topic_id(self) -> UUID | None: ...
+    @property
+    def partitions(self) -> Iterable[Told]: ...
+
+
+def ask_all(
+    services: Services,
+    request: AnyRequest[Any],  # Any: of one of the five APIs
+    event: Callable[[int, StateKey, Asked, bool], StateRequest],
+    done: Callable[[dict[UUID | None, list[tuple[Asked, StateResult]]]], None],
+) -> None:
+    """`event(token, key, partition asked for, whether that exists)`. `done` is called once."""
+    group_id: str = request.message.group_id
+    topics: tuple[_Topic[Asked], ...] = request.message.topics
+    asked = [(topic.topic_id, partition) for topic in topics for partition in topic.partitions]
+
+    def finished(results: list[StateResult]) -> None:
+        found: dict[UUID | None, list[tuple[Asked, StateResult]]] = {}
+        for (topic_id, partition), result in zip(asked, results, strict=True):
+            found.setdefault(topic_id, []).append((partition, result))
+        done(found)
+
+    gather: Gather[StateResult] = Gather(len(asked), finished)
+    for position, (topic_id, partition) in enumerate(asked):
+        put = guarded(request, gather.slot(position))
+        problem = _problem(group_id, topic_id, partition.partition)
+        if problem is not None:
+            put(StateResult(error_code=ErrorCode.invalid_request, message=problem))
+            continue
+        assert topic_id is not None
+        key = StateKey(group_id=group_id, topic_id=topic_id, partition=partition.partition)
+        exists = services.share_states.exists(topic_id, partition.partition)
+        _ask(services, key, partition, exists, event, put)
+
+
+def _ask(
+    services: Services,
+    key: StateKey,
+    partition: Asked,
+    exists: bool,
+    event: Callable[[int, StateKey, Asked, bool], StateRequest],
+    put: Callable[[StateResult], None],
+) -> None:
+    services.share_states.ask(key, lambda token: event(token, key, partition, exists), put)
+
+
+def _problem(group_id: str, topic_id: UUID | None, partition: int) -> str | None:
+    """In Kafka's words."""
+    if not group_id or are_too_long(group_id):
+        return "The group id is empty or too long."
+    if topic_id is None:
+        return "The topic id cannot be null."
+    return "The partition id cannot be a negative number." if partition < 0 else None

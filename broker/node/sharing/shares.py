@@ -1,0 +1,191 @@
+"""The share partitions that this broker leads, and the sessions of the members that read them (KIP-932).
+
+A share partition is loaded when a member first asks for it. It is dropped when the leadership moves, when it is fenced,
+or when its group has no session here any more. A session whose connection is gone ends, and its records are offered
+again. Handlers ask; the rules are in broker/sharing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from broker.controller.image import MetadataImage
+from broker.node.cluster.controller_client import ControllerClient
+from broker.node.cluster.links import Links
+from broker.node.coordination.share_states import ShareStates
+from broker.node.process.logs import Logger
+from broker.node.replicas.partitions import Partitions
+from broker.node.replicas.replicas import Replicas
+from broker.node.settings.config import NodeConfig
+from broker.node.sharing.group_settings import GroupSettings, group_settings
+from broker.node.sharing.live_share import LiveShare, Told
+from broker.node.sharing.persister import Persister, Place
+from broker.sharing.sessions import ShareSession, ShareSessions
+from broker.wire.errors import ErrorCode
+
+SWEEP_MS = 500  # how soon the records of a lost connection are offered again
+SHARES_MAX = 20_000  # share partitions here; more are refused until some are dropped
+_Key: TypeAlias = tuple[str, Place]
+
+
+class Shares:
+    def __init__(
+        self,
+        *,
+        config: NodeConfig,
+        partitions: Partitions,
+        persister: Persister,
+        image: Callable[[], MetadataImage],
+        logger: Logger,
+        spawn: Callable[..., object],
+    ) -> None:
+        self._config, self._partitions, self.persister = config, partitions, persister
+        self._image, self._logger, self._spawn = image, logger, spawn
+        self.sessions = ShareSessions(sessions_max=config.group_share_max_share_sessions)
+        self._shares: dict[_Key, LiveShare] = {}
+        self._failed: dict[_Key, ErrorCode] = {}  # why loading ended; told once
+        self._is_sweeping = False
+
+    def settings(self, group_id: str) -> GroupSettings:
+        return group_settings(self._config, self._image().group_configs.get(group_id, {}))
+
+    # -- share partitions ----------------------------------------------------------------------------------------------
+
+    def get(self, group_id: str, place: Place) -> LiveShare | ErrorCode:
+        """It may still be loading. An error: who leads it, or why it could not be loaded."""
+        key = (group_id, place)
+        live = self._shares.get(key)
+        if live is not None and live.is_current:
+            return live
+        if live is not None:
+            self._drop(live)
+        failed = self._failed.pop(key, None)
+        if failed is not None:
+            return failed
+        return self._begin(group_id, place)
+
+    def _begin(self, group_id: str, place: Place) -> LiveShare | ErrorCode:
+        name = self._image().topic_names.get(place[0])
+        hosted = None if name is None else self._partitions.get(name, place[1])
+        if name is None:
+            return ErrorCode.unknown_topic_id
+        if hosted is None and self._image().partition(name, place[1]) is None:
+            return ErrorCode.unknown_topic_or_partition
+        if hosted is None and self._partitions.is_offline(name, place[1]):
+            return ErrorCode.kafka_storage_error
+        if hosted is None or not hosted.replica.is_leader or hosted.topic_id != place[0]:
+            return ErrorCode.not_leader_or_follower
+        if len(self._shares) >= SHARES_MAX:
+            return ErrorCode.kafka_storage_error
+        live = LiveShare(
+            group_id=group_id,
+            place=place,
+            hosted=hosted,
+            persister=self.persister,
+            settings=lambda: self.settings(group_id),
+            spawn=self._spawn,
+            on_fenced=self._drop,
+        )
+        self._shares[group_id, place] = live
+        self._spawn(self._load(live))
+        return live
+
+    async def _load(self, live: LiveShare) -> None:
+        error = await live.load()
+        facts = {"group": live.group_id, "topic": live.hosted.topic, "partition": live.hosted.index}
+        if error is ErrorCode.none:
+            self._logger.info("share_partition_loaded", **facts)
+            live.moved()
+            return
+        self._logger.warning("share_partition_not_loaded", **facts, cause=error.name)
+        if self._shares.get((live.group_id, live.place)) is live and error is not ErrorCode.coordinator_not_available:
+            self._failed[live.group_id, live.place] = error
+        self._drop(live)
+
+    def _drop(self, live: LiveShare) -> None:
+        if self._shares.get((live.group_id, live.place)) is live:
+            del self._shares[live.group_id, live.place]
+        live.drop()
+
+    def image_changed(self) -> None:
+        """After the partitions took the image: drop what others lead now."""
+        for live in list(self._shares.values()):
+            if not live.is_current:
+                self._drop(live)
+
+    # -- sessions ----------------------------------------------------------------------------------------------------
+
+    def watch_connections(self) -> None:
+        """From the first session on."""
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self._spawn(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_MS / 1000)
+            for session in self.sessions.lost():
+                self.end_session(session, lambda errors: None)
+
+    def end_session(self, session: ShareSession, done: Callable[[dict[Place, ErrorCode]], None]) -> None:
+        """What its member holds is offered again. `done` is called once, with what came of each partition."""
+        self.sessions.close(session)
+        results: dict[Place, ErrorCode] = {}
+        lives = self._of_session(session)
+        waiting = len(lives)
+
+        def told(place: Place) -> Told:
+            def put(error: ErrorCode, message: str | None) -> None:
+                nonlocal waiting
+                results[place] = error
+                waiting -= 1
+                if waiting == 0:
+                    finished()
+
+            return put
+
+        def finished() -> None:
+            if not self.sessions.has_group(session.group_id):
+                self._group_left(session.group_id)
+            done(results)
+
+        if not lives:
+            finished()
+        for live in lives:
+            live.release(session.member_id, told(live.place))
+
+    def _of_session(self, session: ShareSession) -> list[LiveShare]:
+        keys: Iterable[_Key] = ((session.group_id, place) for place in session.used)
+        return [self._shares[key] for key in keys if key in self._shares]
+
+    def _group_left(self, group_id: str) -> None:
+        """No member reads here: an admin may change its offsets."""
+        for key in [key for key in self._shares if key[0] == group_id]:
+            self._drop(self._shares[key])
+        for key in [key for key in self._failed if key[0] == group_id]:
+            del self._failed[key]
+
+
+def share_parts(
+    config: NodeConfig,
+    replicas: Replicas,
+    control: ControllerClient,
+    peers: Links,
+    image: Callable[[], MetadataImage],
+    logger: Logger,
+    spawn: Callable[..., object],
+) -> tuple[ShareStates, Shares]:
+    """What a broker has of share groups beside their members: the coordinator of states, and the share partitions."""
+    states = ShareStates(config=config, replicas=replicas, control=control, image=image, logger=logger, spawn=spawn)
+    shares = Shares(
+        config=config,
+        partitions=replicas.partitions,
+        persister=Persister(states=states, peers=peers, logger=logger),
+        image=image,
+        logger=logger,
+        spawn=spawn,
+    )
+    return states, shares

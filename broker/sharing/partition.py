@@ -1,0 +1,331 @@
+"""One partition for one share group (KIP-932): which of its records are offered, out with a member, or done.
+
+    AVAILABLE --acquire--> ACQUIRED --accept--> ACKNOWLEDGED
+        ^                     | release, or its lock timed out
+        +---------------------+--> ARCHIVED, if it was delivered as often as is allowed; by reject and by a gap at once
+
+A record is offered again until it is final. The start offset moves over what is final. Acknowledgements count once the
+share coordinator has written them (`persisted`); until then nobody else gets the records. A lock that times out acts
+at once, because its write may fail without harm: after a fail-over the record is offered again anyway.
+
+Shown by tests/broker_sharing/test_sharing_partition.py, against a plain model that knows single records only.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from broker.sharing.runs import NOBODY, Run, Runs
+from broker.sharing.state_batches import DeliveryState, StateBatch, joined
+from broker.wire.errors import ErrorCode
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4  # how a member acknowledges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Settings of the group, which may change at any time."""
+
+    delivery_count_limit: int = 5
+    record_locks_max: int = 2_000
+    lock_duration_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What the log gave from `fetch_offset` on: (first, last offset) of each record batch, ascending. `hidden`: ranges
+    that belong to aborted transactions, which nobody is given."""
+
+    fetch_offset: int
+    batches: Sequence[tuple[int, int]]
+    hidden: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acquired:
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledgement:
+    """`types` has one for all offsets, or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """To be written; its outcome is told with `persisted(token, ...)`. Without batches nothing needs to be written."""
+
+    token: int
+    batches: tuple[StateBatch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Nothing of it was done."""
+
+    error_code: ErrorCode
+    message: str
+
+
+class SharePartition:
+    """`start_offset` and `batches` as the share coordinator keeps them. What it does not know of in between was out
+    with members when the last leader ended, or was never delivered: it is offered again."""
+
+    def __init__(self, *, start_offset: int, batches: Iterable[StateBatch] = (), limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._runs = Runs(start_offset)
+        self._tokens = 0
+        self._deadlines: list[int] = []  # heap; may hold deadlines of locks that ended before
+        for batch in batches:
+            if batch.last_offset < self._runs.end:
+                continue
+            if batch.first_offset > self._runs.end:
+                self._runs.append(batch.first_offset - 1, DeliveryState.AVAILABLE, 0)
+            self._runs.append(batch.last_offset, DeliveryState(batch.state), batch.delivery_count)
+        self._runs.drop_final()
+
+    @property
+    def start_offset(self) -> int:
+        return self._runs.start
+
+    @property
+    def end_offset(self) -> int:
+        """The first offset that was never delivered."""
+        return self._runs.end
+
+    def delivery_complete_count(self) -> int:
+        """Records from the start offset on that are done (KIP-1226)."""
+        return sum(run.count for run in self._runs if run.state.is_final)
+
+    def next_fetch_offset(self) -> int:
+        return next((run.first for run in self._runs if run.is_offered), self._runs.end)
+
+    def can_acquire(self) -> bool:
+        """Whether something is offered again, or more may be in flight."""
+        return self.next_fetch_offset() < self._runs.end or self._free() > 0
+
+    def _free(self) -> int:
+        return self.limits.record_locks_max - (self._runs.end - self._runs.start)
+
+    # -- delivery ----------------------------------------------------------------------------------------------------
+
+    def acquire(
+        self, member: str, fetched: Fetched, *, records_max: int, batch_size: int, is_strict: bool, now_ms: int
+    ) -> tuple[Acquired, ...]:
+        """Give records of `fetched` to this member. Unless `is_strict`, the last record batch is given as a whole, so
+        that more than `records_max` may come, as the bytes are sent anyway. New records come in pieces of about
+        `batch_size`."""
+        assert member, "somebody acquires"
+        if not fetched.batches or records_max <= 0:
+            return ()
+        first, last = fetched.batches[0][0], fetched.batches[-1][1]
+        self._archive(fetched.fetch_offset, first - 1)  # compaction has removed them from the log
+        if self._runs.end < first:
+            self._runs.append(first - 1, DeliveryState.ARCHIVED, 0)
+        for low, high in fetched.hidden:
+            self._hide(low, high)
+        deadline_ms = now_ms + self.limits.lock_duration_ms
+        found: list[Acquired] = []
+        left = records_max
+        for run in self._runs.overlapping(first, last):
+            if left <= 0:
+                break
+            if not run.is_offered:
+                continue
+            low, high = max(run.first, first), min(run.last, last)
+            high = _limited(fetched.batches, low, high, left, is_strict=is_strict)
+            (taken,) = self._runs.between(low, high)
+            _lock(taken, member, deadline_ms)
+            found.append(Acquired(first_offset=low, last_offset=high, delivery_count=taken.delivery_count))
+            left -= taken.count
+        found += self._acquire_new(member, fetched, last, left, batch_size, deadline_ms, is_strict=is_strict)
+        if found:
+            heapq.heappush(self._deadlines, deadline_ms)
+        self._runs.drop_final()
+        return tuple(found)
+
+    def _acquire_new(
+        self,
+        member: str,
+        fetched: Fetched,
+        last: int,
+        left: int,
+        batch_size: int,
+        deadline_ms: int,
+        *,
+        is_strict: bool,
+    ) -> list[Acquired]:
+        found: list[Acquired] = []
+        left = min(left, self._free())
+        hidden = sorted(fetched.hidden)
+        while left > 0 and self._runs.end <= last:
+            low = self._runs.end
+            past = next(((one, other) for one, other in hidden if other >= low), None)
+            if past is not None and past[0] <= low:
+                self._runs.append(min(past[1], last), DeliveryState.ARCHIVED, 0)
+                continue
+            high = last if past is None else min(last, past[0] - 1)
+            high = min(high, _limited(fetched.batches, low, high, left, is_strict=is_strict))
+            high = _limited(fetched.batches, low, high, max(batch_size, 1), is_strict=False)
+            self._runs.append(high, DeliveryState.ACQUIRED, 1, member=member, lock_deadline_ms=deadline_ms)
+            found.append(Acquired(first_offset=low, last_offset=high, delivery_count=1))
+            left -= high - low + 1
+        return found
+
+    def _archive(self, first: int, last: int) -> None:
+        """Those that are offered, and whose records are not there."""
+        for run in self._runs.overlapping(first, last):
+            if run.is_offered:
+                for part in self._runs.between(max(run.first, first), min(run.last, last)):
+                    part.state = DeliveryState.ARCHIVED
+
+    def _hide(self, first: int, last: int) -> None:
+        self._archive(first, min(last, self._runs.end - 1))
+
+    # -- acknowledgement -----------------------------------------------------------------------------------------------
+
+    def acknowledge(self, member: str, acks: Sequence[Acknowledgement], now_ms: int) -> Change | Refusal:
+        """All of them, or none. What lies before the start offset is done already and counts as acknowledged."""
+        self._tokens += 1
+        token, batches = self._tokens, []
+        renewed: list[Run] = []
+        for ack in acks:
+            refusal = self._cannot_be_acknowledged(member, ack)
+            if refusal is not None:
+                self.persisted(token, is_written=False)
+                return refusal
+            for first, last, kind in _segments(ack, self._runs.start):
+                for run in self._runs.between(first, last):
+                    if kind == RENEW:
+                        renewed.append(run)
+                    else:
+                        self._begin(run, token, self._state_after(kind, run))
+                        batches.append(run.batch())
+        for run in renewed:
+            if run.state is DeliveryState.ACQUIRED:
+                run.lock_deadline_ms = now_ms + self.limits.lock_duration_ms
+                heapq.heappush(self._deadlines, run.lock_deadline_ms)
+        return Change(token=token, batches=joined(sorted(batches, key=lambda each: each.first_offset)))
+
+    def _cannot_be_acknowledged(self, member: str, ack: Acknowledgement) -> Refusal | None:
+        """In Kafka's words and order."""
+        if ack.last_offset < self._runs.start:
+            return None
+        not_found = "Batch record not found. The {} offset in request is past acquired records."
+        if ack.first_offset >= self._runs.end:
+            return Refusal(error_code=ErrorCode.invalid_request, message=not_found.format("first"))
+        if ack.last_offset >= self._runs.end:
+            return Refusal(error_code=ErrorCode.invalid_request, message=not_found.format("last"))
+        for run in self._runs.overlapping(ack.first_offset, ack.last_offset):
+            if run.state is not DeliveryState.ACQUIRED:
+                text = "The batch cannot be acknowledged. The batch is not in the acquired state."
+                return Refusal(error_code=ErrorCode.invalid_record_state, message=text)
+            if run.member != member:
+                text = "Member is not the owner of batch record"
+                return Refusal(error_code=ErrorCode.invalid_record_state, message=text)
+        return None
+
+    def _state_after(self, kind: int, run: Run) -> DeliveryState:
+        if kind == ACCEPT:
+            return DeliveryState.ACKNOWLEDGED
+        return self._released(run) if kind == RELEASE else DeliveryState.ARCHIVED
+
+    def _released(self, run: Run) -> DeliveryState:
+        is_last = run.delivery_count >= self.limits.delivery_count_limit
+        return DeliveryState.ARCHIVED if is_last else DeliveryState.AVAILABLE
+
+    def _begin(self, run: Run, token: int, state: DeliveryState) -> None:
+        run.before, run.token = replace(run), token
+        run.state, run.member, run.lock_deadline_ms = state, NOBODY, 0
+
+    def release(self, member: str) -> Change:
+        """The member's session ended: all that it holds is offered again, or done."""
+        self._tokens += 1
+        batches = []
+        for run in self._runs:
+            if run.state is DeliveryState.ACQUIRED and run.member == member:
+                self._begin(run, self._tokens, self._released(run))
+                batches.append(run.batch())
+        return Change(token=self._tokens, batches=joined(batches))
+
+    def persisted(self, token: int, *, is_written: bool) -> None:
+        """The change of this token is written, or it is undone: the records are with their member until the lock
+        ends. A write whose outcome is unknown is undone too; the coordinator keeps the later state of both."""
+        for run in self._runs:
+            if run.token != token:
+                continue
+            before = run.before
+            assert before is not None
+            run.token, run.before = 0, None
+            if not is_written:
+                run.state, run.member = before.state, before.member
+                run.lock_deadline_ms = before.lock_deadline_ms
+                heapq.heappush(self._deadlines, run.lock_deadline_ms)
+        self._runs.drop_final()
+
+    # -- time and the log ----------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        return self._deadlines[0] if self._deadlines else None
+
+    def tick(self, now_ms: int) -> tuple[StateBatch, ...]:
+        """End the locks whose time is over. The result is written, and nothing waits for that."""
+        if not self._deadlines or self._deadlines[0] > now_ms:
+            return ()
+        while self._deadlines and self._deadlines[0] <= now_ms:
+            heapq.heappop(self._deadlines)
+        batches = []
+        for run in self._runs:
+            if run.state is DeliveryState.ACQUIRED and run.lock_deadline_ms <= now_ms:
+                run.state, run.member, run.lock_deadline_ms = self._released(run), NOBODY, 0
+                batches.append(run.batch())
+        self._runs.drop_final()
+        return joined(batches)
+
+    def log_start_moved(self, log_start_offset: int) -> None:
+        """Records before this offset are gone, whoever holds them."""
+        self._runs.drop_before(log_start_offset)
+        self._runs.drop_final()
+
+    def check_invariants(self) -> None:
+        self._runs.check_invariants()
+        for run in self._runs:
+            is_locked = run.state is DeliveryState.ACQUIRED
+            assert not is_locked or any(each <= run.lock_deadline_ms for each in self._deadlines), "a lock without end"
+
+
+def _lock(run: Run, member: str, deadline_ms: int) -> None:
+    run.state, run.member, run.lock_deadline_ms = DeliveryState.ACQUIRED, member, deadline_ms
+    run.delivery_count += 1
+
+
+def _limited(batches: Sequence[tuple[int, int]], first: int, last: int, count: int, *, is_strict: bool) -> int:
+    """The last offset of about `count` from `first` on, not beyond `last`: the end of a record batch unless it is
+    strict."""
+    high = min(last, first + count - 1)
+    if is_strict:
+        return high
+    return min(last, next((end for begin, end in batches if begin <= high <= end), high))
+
+
+def _segments(ack: Acknowledgement, start_offset: int) -> list[tuple[int, int, int]]:
+    """(first, last, type) of the parts with one type, from the start offset on."""
+    first = max(ack.first_offset, start_offset)
+    if len(ack.types) == 1:
+        return [(first, ack.last_offset, ack.types[0])] if first <= ack.last_offset else []
+    found: list[tuple[int, int, int]] = []
+    for offset in range(first, ack.last_offset + 1):
+        kind = ack.types[offset - ack.first_offset]
+        if found and found[-1][2] == kind:
+            found[-1] = (found[-1][0], offset, kind)
+        else:
+            found.append((offset, offset, kind))
+    return found

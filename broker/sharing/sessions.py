@@ -1,0 +1,87 @@
+"""Share sessions (KIP-932): what each member reads from this broker, and the epoch of its next request.
+
+A session begins with epoch 0, goes on with 1, 2, ..., and ends with -1, or when its connection is gone.
+Shown by tests/broker_sharing/test_sharing_sessions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from uuid import UUID
+
+from broker.wire.errors import ErrorCode
+
+FIRST_EPOCH, FINAL_EPOCH = 0, -1
+EPOCH_MAX = 2**31 - 1
+Place: TypeAlias = tuple[UUID, int]  # topic id, partition
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ShareSession:
+    group_id: str
+    member_id: str
+    is_connected: Callable[[], bool]
+    epoch: int = 1  # of its next request
+    # in the order in which they are read; the first moves to the end with each request, so that none starves
+    places: dict[Place, None] = field(default_factory=dict)
+    used: set[Place] = field(default_factory=set)  # all that it ever read: it may hold records of them
+
+    def turn(self) -> list[Place]:
+        found = list(self.places)
+        if found:
+            self.places[found[0]] = self.places.pop(found[0])
+        return found
+
+
+class ShareSessions:
+    def __init__(self, *, sessions_max: int) -> None:
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self.sessions_max = sessions_max
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def of(self, group_id: str, member_id: str) -> ShareSession | None:
+        return self._sessions.get((group_id, member_id))
+
+    def has_group(self, group_id: str) -> bool:
+        return any(group == group_id for group, _ in self._sessions)
+
+    def open(
+        self, group_id: str, member_id: str, places: Iterable[Place], is_connected: Callable[[], bool]
+    ) -> ShareSession | ErrorCode:
+        """Epoch 0. A member that begins again keeps the records that it holds."""
+        key = (group_id, member_id)
+        old = self._sessions.pop(key, None)
+        if len(self._sessions) >= self.sessions_max:
+            return ErrorCode.share_session_limit_reached
+        session = ShareSession(group_id=group_id, member_id=member_id, is_connected=is_connected)
+        session.places = dict.fromkeys(places)
+        session.used = set(session.places) | (set() if old is None else old.used)
+        self._sessions[key] = session
+        return session
+
+    def resume(
+        self, group_id: str, member_id: str, epoch: int, is_connected: Callable[[], bool]
+    ) -> ShareSession | ErrorCode:
+        """The next epoch of a session. FINAL_EPOCH fits always; who asks with it closes the session afterwards."""
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            return ErrorCode.share_session_not_found
+        if epoch == FINAL_EPOCH:
+            return session
+        if epoch != session.epoch:
+            return ErrorCode.invalid_share_session_epoch
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.is_connected = is_connected
+        return session
+
+    def close(self, session: ShareSession) -> None:
+        if self._sessions.get((session.group_id, session.member_id)) is session:
+            del self._sessions[session.group_id, session.member_id]
+
+    def lost(self) -> list[ShareSession]:
+        """Those whose connection is gone."""
+        return [session for session in self._sessions.values() if not session.is_connected()]

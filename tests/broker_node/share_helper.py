@@ -1,0 +1,133 @@
+"""Members of share groups for tests: processes of the Java client, and what they print."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_helper import make_topics, wait_until
+
+from broker.client import Admin, NewTopic, Producer
+from harness.clusters.kafka.jars import ensure_jars, java_command
+
+JAVA = Path(__file__).parent / "java" / "ShareReader.java"
+# Groups begin within a second and notice deaths soon. The lock is short enough to be waited out.
+SETTINGS = {
+    "share.coordinator.state.topic.num.partitions": 4,
+    "offsets.topic.num.partitions": 4,
+    "group.share.min.heartbeat.interval.ms": 500,
+    "group.share.heartbeat.interval.ms": 500,
+    "group.share.min.session.timeout.ms": 6_000,
+    "group.share.session.timeout.ms": 6_000,
+    "group.share.min.record.lock.duration.ms": 1_000,
+    "group.share.record.lock.duration.ms": 4_000,
+}
+WAIT_S = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    offset: int
+    partition: int
+    value: str
+    deliveries: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.partition, self.offset
+
+
+class Member:
+    """One process. It ends by itself, or is killed."""
+
+    def __init__(self, output: Path, bootstrap: str, group: str, topic: str, kind: str, *more: object) -> None:
+        """`more`: how many records at most, milliseconds without one until it ends, settings as KEY=VALUE."""
+        self.output = output
+        command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m"]
+        command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{ensure_jars()}/*", str(JAVA)]
+        with output.open("wb") as file:
+            self._process = subprocess.Popen(
+                [*command, bootstrap, group, topic, kind, *map(str, more)],
+                stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            )  # fmt: skip
+
+    def lines(self) -> list[str]:
+        return self.output.read_text(errors="replace").splitlines()
+
+    def deliveries(self) -> list[Delivery]:
+        rows = [line.split(" ") for line in self.lines()]
+        return [
+            Delivery(int(row[0]), int(row[1]), row[2], int(row[3]))
+            for row in rows
+            if len(row) == 4 and row[0].isdigit() and row[3].lstrip("-").isdigit()
+        ]
+
+    def wait_until_it_prints(self, text: str) -> None:
+        def has_printed() -> bool:
+            assert text in self.lines() or self._process.poll() is None, "\n".join(self.lines()[-40:])
+            return text in self.lines()
+
+        wait_until(has_printed, f"a line {text!r} in {self.output}", WAIT_S)
+
+    def wait_until_it_has(self, count: int) -> None:
+        wait_until(lambda: len(self.deliveries()) >= count, f"{count} records in {self.output}", WAIT_S)
+
+    def wait(self) -> list[Delivery]:
+        """Until it has ended in order."""
+        try:
+            code = self._process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("it does not end:\n" + "\n".join(self.lines()[-40:])) from None
+        assert code == 0, "\n".join(self.lines()[-40:])
+        assert "end" in self.lines(), "\n".join(self.lines()[-40:])
+        return self.deliveries()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(10)
+
+
+class Members:
+    def __init__(self, directory: Path, bootstrap: str) -> None:
+        self._directory, self._bootstrap = directory, bootstrap
+        self.all: list[Member] = []
+
+    def start(self, group: str, topic: str, kind: str, *more: object) -> Member:
+        output = self._directory / f"{group}-{len(self.all)}.txt"
+        member = Member(output, self._bootstrap, group, topic, kind, *more)
+        self.all.append(member)
+        return member
+
+
+@contextmanager
+def members(directory: Path, bootstrap: str) -> Iterator[Members]:
+    """Those that a test starts are ended with it."""
+    running = Members(directory, bootstrap)
+    try:
+        yield running
+    finally:
+        for member in running.all:
+            member.kill()
+
+
+def send(bootstrap: str, topic: str, values: Iterable[object], *, partitions: int = 1) -> None:
+    """One after the other over the partitions; all are acknowledged."""
+    with Producer({"bootstrap.servers": bootstrap, "delivery.timeout.ms": 120_000}) as producer:
+        futures = [
+            producer.send(topic, str(value).encode(), partition=number % partitions)
+            for number, value in enumerate(values)
+        ]
+        producer.flush(120)
+        for future in futures:
+            future.get(120)
+
+
+def prepare(bootstrap: str, topic: str, group: str, partitions: int = 1, **settings: str) -> None:
+    """The topic, and the settings of the group: it begins with the earliest record."""
+    own: Mapping[str, str] = {"share.auto.offset.reset": "earliest", **settings}
+    with Admin({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 60_000}) as admin:
+        make_topics(admin, NewTopic(topic, partitions))
+        admin.alter_configs("group", group, own)

@@ -1,0 +1,324 @@
+"""The APIs of share groups asked directly, here and of Apache Kafka: the same answers, also to what is wrong."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from cluster_helper import Cluster, wait_until
+from kafka_node import kafka_node
+from share_helper import SETTINGS, prepare, send
+from wire_helper import TIMEOUT_S, ask_over
+
+from broker.coordinator.share_states.records import StateKey
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
+KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
+# Texts differ; what a node makes up differs; a member's first epochs depend on when its states were made.
+MASKED = frozenset({"throttle_time", "error_message", "acknowledge_error_message", "host", "port", "topic_id"})
+TOPIC, MEMBER = "apis", "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+class Node:
+    """Asked over one connection: a share session ends with its connection."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._connection = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+
+    def ask(self, key: ApiKey, version: int, **values: object) -> Any:
+        return ask_over(self._connection, key, version, **values)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @property
+    def topic_id(self) -> UUID:
+        answer = self.ask(ApiKey.METADATA, 12, topics=[{"name": TOPIC}], allow_auto_topic_creation=False)
+        return answer.topics[0].topic_id
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node]]:
+    """Ours, and Apache Kafka's; each has a topic with ten records."""
+    with (
+        Cluster(tmp_path_factory.mktemp("ours"), brokers=1, settings=SETTINGS) as ours,
+        kafka_node(tmp_path_factory.mktemp("kafka"), {**SETTINGS, **KAFKA_ALONE}) as port,
+    ):
+        found = Node(ours.ports[1]["DIRECT"]), Node(port)
+        for node in found:
+            prepare(f"127.0.0.1:{node.port}", TOPIC, "g")
+            send(f"127.0.0.1:{node.port}", TOPIC, range(10))
+            key = str(StateKey(group_id="g", topic_id=node.topic_id, partition=0))
+            wait_until(lambda node=node, key=key: _has_coordinator(node, 2, key), "a share coordinator")
+            wait_until(lambda node=node: _has_coordinator(node, 0, "g"), "a group coordinator")
+            wait_until(lambda node=node: _has_loaded(node), "its groups are loaded")
+        yield found
+        for node in found:
+            node.close()
+
+
+def _has_coordinator(node: Node, key_type: int, key: str) -> bool:
+    answer = node.ask(ApiKey.FIND_COORDINATOR, 6, key_type=key_type, coordinator_keys=[key])
+    return answer.coordinators[0].error_code is ErrorCode.none
+
+
+def _has_loaded(node: Node) -> bool:
+    """All partitions of the internal topic, as far as these groups are concerned."""
+    groups = ["g", "life", "none", "kinds", "simple", "fetch", "offsets"]
+    answer = node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=groups, include_authorized_operations=False)
+    return all(group.error_code is ErrorCode.group_id_not_found for group in answer.groups)
+
+
+def plain(message: Any) -> Any:
+    if is_dataclass(message):
+        return {each.name: plain(getattr(message, each.name)) for each in fields(message) if each.name not in MASKED}
+    return [plain(each) for each in message] if isinstance(message, tuple) else message
+
+
+def same(nodes: tuple[Node, Node], key: ApiKey, version: int, **values: Any) -> Any:
+    """The answer, which is the same on both. A value TOPIC_ID stands for the id of the topic."""
+    ours, theirs = (node.ask(key, version, **_with_ids(values, node)) for node in nodes)
+    assert plain(ours) == plain(theirs), f"{key.name} {values}"
+    return ours
+
+
+def _with_ids(value: Any, node: Node) -> Any:
+    if value == "TOPIC_ID":
+        return node.topic_id
+    if isinstance(value, dict):
+        return {name: _with_ids(each, node) for name, each in value.items()}
+    return [_with_ids(each, node) for each in value] if isinstance(value, list) else value
+
+
+def beat(group: str = "g", member: str = MEMBER, epoch: int = 0, names: list[str] | None = None) -> dict[str, Any]:
+    return {
+        "group_id": group, "member_id": member, "member_epoch": epoch, "rack_id": None, "subscribed_topic_names": names,
+    }  # fmt: skip
+
+
+def test_wrong_heartbeats_are_refused_alike(nodes: tuple[Node, Node]) -> None:
+    tried = [
+        beat(),
+        beat(names=[]),
+        beat(group="", names=[TOPIC]),
+        beat(member="", names=[TOPIC]),
+        beat(member="x" * 37, names=[TOPIC]),
+        beat(epoch=-2),
+        beat(epoch=-1),
+        beat(epoch=5),
+        {**beat(names=[TOPIC]), "rack_id": ""},
+    ]
+    for values in tried:
+        answer = same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **values)
+        assert answer.error_code is not ErrorCode.none
+
+
+def _joined(node: Node, group: str) -> int:
+    """The member's epoch once it has the partition."""
+    epoch, found = 0, []
+
+    def has_partition() -> bool:
+        nonlocal epoch
+        names = None if epoch else [TOPIC]
+        answer = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat(group, epoch=epoch, names=names))
+        assert answer.error_code is ErrorCode.none, answer
+        epoch = answer.member_epoch
+        found.append(answer)
+        return answer.assignment is not None and bool(answer.assignment.topic_partitions)
+
+    wait_until(has_partition, "the member has its partition")
+    assert found[-1].assignment.topic_partitions[0].partitions == (0,)
+    return epoch
+
+
+def test_a_member_lives_and_the_group_is_described_alike(nodes: tuple[Node, Node]) -> None:
+    epochs = [_joined(node, "life") for node in nodes]
+    for node, epoch in zip(nodes, epochs, strict=True):
+        again = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("life", epoch=epoch))
+        assert (again.member_epoch, again.assignment) == (epoch, None)
+        ahead = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("life", epoch=epoch + 5))
+        assert ahead.error_code is ErrorCode.fenced_member_epoch
+    found = [
+        node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=["life", "none"], include_authorized_operations=False)
+        for node in nodes
+    ]
+    for answer in found:
+        group, none = answer.groups
+        assert (group.group_state, group.assignor_name) == ("Stable", "simple")
+        (member,) = group.members
+        assert member.subscribed_topic_names == (TOPIC,)
+        assert [each.partitions for each in member.assignment.topic_partitions] == [(0,)]
+        assert none.error_code is ErrorCode.group_id_not_found
+    same(nodes, ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=["share"])
+    same(nodes, ApiKey.DESCRIBE_GROUPS, 6, groups=["life"], include_authorized_operations=False)
+    same(nodes, ApiKey.DELETE_GROUPS, 2, groups_names=["life"])
+    for leaver in (beat("life", epoch=-1), beat("life", epoch=-1)):
+        same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **leaver)
+    same(nodes, ApiKey.LIST_GROUPS, 5, states_filter=["empty"], types_filter=["share"])
+
+
+def test_members_of_other_kinds_are_refused_alike(nodes: tuple[Node, Node]) -> None:
+    for node in nodes:
+        _joined(node, "kinds")
+    member = {"group_id": "kinds", "member_id": "x", "group_instance_id": None}
+    joined = {
+        **member, "member_id": "", "session_timeout": 10_000, "rebalance_timeout": 10_000, "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}], "reason": None,
+    }  # fmt: skip
+    same(nodes, ApiKey.JOIN_GROUP, 9, **joined)
+    same(nodes, ApiKey.HEARTBEAT, 4, **member, generation_id=1)
+    sync = {"generation_id": 1, "protocol_type": "consumer", "protocol_name": "range", "assignments": []}
+    same(nodes, ApiKey.SYNC_GROUP, 5, **member, **sync)
+    leaver = {"member_id": "x", "group_instance_id": None, "reason": None}
+    same(nodes, ApiKey.LEAVE_GROUP, 5, group_id="kinds", members=[leaver])
+    partition = {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": ""}
+    topics = [{"name": TOPIC, "partitions": [partition]}]
+    commit = {**member, "member_id": "", "generation_id_or_member_epoch": -1}
+    same(nodes, ApiKey.OFFSET_COMMIT, 9, **commit, topics=topics)
+    asked = {"group_id": "kinds", "member_id": None, "member_epoch": -1}
+    named = [{"name": TOPIC, "partition_indexes": [0]}]
+    same(nodes, ApiKey.OFFSET_FETCH, 9, groups=[{**asked, "topics": named}], require_stable=False)
+    deleted = [{"name": TOPIC, "partitions": [{"partition_index": 0}]}]
+    same(nodes, ApiKey.OFFSET_DELETE, 0, group_id="kinds", topics=deleted)
+    consumer = {
+        "group_id": "kinds", "member_id": MEMBER, "member_epoch": 0, "instance_id": None, "rack_id": None,
+        "rebalance_timeout": 10_000, "subscribed_topic_names": [TOPIC], "subscribed_topic_regex": None,
+        "server_assignor": None, "topic_partitions": [],
+    }  # fmt: skip
+    same(nodes, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **consumer)
+    same(nodes, ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=["kinds"], include_authorized_operations=False)
+    same(nodes, ApiKey.OFFSET_COMMIT, 9, **{**commit, "group_id": "simple"}, topics=topics)
+    same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("simple", names=[TOPIC]))
+    same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("kinds", epoch=-1))
+
+
+def fetch(epoch: int, *, acks: list[dict[str, Any]] | None = None, topics: bool = True, **more: Any) -> dict[str, Any]:
+    partition = {"partition_index": 0, "acknowledgement_batches": acks or []}
+    return {
+        "group_id": "fetch", "member_id": MEMBER, "share_session_epoch": epoch, "max_wait": 500, "min_bytes": 1,
+        "max_bytes": 1_000_000, "max_records": 100, "batch_size": 100, "share_acquire_mode": 0, "is_renew_ack": False,
+        "topics": [{"topic_id": "TOPIC_ID", "partitions": [partition]}] if topics else [], "forgotten_topics_data": [],
+        **more,
+    }  # fmt: skip
+
+
+def acked(first: int, last: int, *types: int) -> dict[str, Any]:
+    return {"first_offset": first, "last_offset": last, "acknowledge_types": list(types)}
+
+
+def test_sessions_and_acknowledgements_are_answered_alike(nodes: tuple[Node, Node]) -> None:
+    for node in nodes:
+        prepare(f"127.0.0.1:{node.port}", TOPIC, "fetch")
+        _joined(node, "fetch")
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(1))
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(0, acks=[acked(0, 0, 1)]))
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(0, group_id=None))
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(0, member_id=None))
+    for node in nodes:
+        first = node.ask(ApiKey.SHARE_FETCH, 2, **_with_ids(fetch(0, max_wait=20_000), node))
+        (partition,) = first.responses[0].partitions
+        assert (partition.acquired_records[0].first_offset, partition.acquired_records[-1].last_offset) == (0, 9)
+        assert {each.delivery_count for each in partition.acquired_records} == {1}
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(7))
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(1, acks=[acked(0, 1, 1), acked(2, 3, 1, 3)], topics=True, max_wait=0))
+
+    def acknowledge(epoch: int, *batches: dict[str, Any], version: int = 2, is_renew_ack: bool = False) -> Any:
+        partition = {"partition_index": 0, "acknowledgement_batches": list(batches)}
+        topics = [{"topic_id": "TOPIC_ID", "partitions": [partition]}] if batches else []
+        values = {"group_id": "fetch", "member_id": MEMBER, "share_session_epoch": epoch, "topics": topics}
+        if version >= 2:
+            values["is_renew_ack"] = is_renew_ack
+        return same(nodes, ApiKey.SHARE_ACKNOWLEDGE, version, **values)
+
+    acknowledge(0, acked(4, 4, 1))
+    acknowledge(9, acked(4, 4, 1))
+    acknowledge(2, acked(0, 1, 1))  # done already
+    acknowledge(3, acked(4, 20, 1))  # past what was acquired
+    acknowledge(4, acked(50, 60, 1))
+    acknowledge(5, acked(5, 4, 1))
+    acknowledge(6, acked(4, 6, 1, 1))
+    acknowledge(7, acked(4, 4, 9))
+    acknowledge(8, acked(4, 4, 4))  # a renewal that does not say so
+    acknowledge(9, acked(4, 4, 4), is_renew_ack=True)
+    acknowledge(10, acked(4, 5, 2), version=1)
+    answer = acknowledge(11, acked(4, 5, 1))  # released before
+    assert answer.responses[0].partitions[0].error_code is ErrorCode.invalid_record_state
+    for node in nodes:
+        again = node.ask(ApiKey.SHARE_FETCH, 2, **_with_ids(fetch(12, topics=False, max_wait=20_000), node))
+        (partition,) = again.responses[0].partitions
+        assert [each.delivery_count for each in partition.acquired_records] == [2] * len(partition.acquired_records)
+        assert (partition.acquired_records[0].first_offset, partition.acquired_records[-1].last_offset) == (4, 5)
+    acknowledge(-1, acked(4, 9, 1))
+    acknowledge(-1)
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(-1, topics=False))
+    same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("fetch", epoch=-1))
+    described = {"groups": [{"group_id": "fetch", "topics": None}]}
+    (group,) = same(nodes, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, **described).groups
+    (partition,) = group.topics[0].partitions
+    assert (partition.start_offset, partition.lag) in ((10, 0), (4, 0)), partition
+
+
+def test_offsets_are_changed_and_deleted_alike(nodes: tuple[Node, Node]) -> None:
+    def alter(group: str, name: str, offsets: dict[int, int]) -> Any:
+        parts = [{"partition_index": index, "start_offset": offset} for index, offset in offsets.items()]
+        topics = [{"topic_name": name, "partitions": parts}]
+        return same(nodes, ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=topics)
+
+    def delete(group: str, *names: str) -> Any:
+        topics = [{"topic_name": name} for name in names]
+        return same(nodes, ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, group_id=group, topics=topics)
+
+    def describe(*groups: str, version: int = 1) -> Any:
+        asked = [{"group_id": group, "topics": [{"topic_name": TOPIC, "partitions": [0]}]} for group in groups]
+        return same(nodes, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, version, groups=asked)
+
+    assert alter("offsets", TOPIC, {0: 4}).responses[0].partitions[0].error_code is ErrorCode.none
+    assert describe("offsets").groups[0].topics[0].partitions[0].lag == 6
+    describe("offsets", version=0)
+    alter("offsets", "no-topic", {0: 4})
+    alter("", TOPIC, {0: 4})
+    describe("none")
+    delete("none", TOPIC)
+    delete("", TOPIC)
+    delete("offsets", TOPIC, "no-topic")
+    delete("offsets", TOPIC)
+    same(nodes, ApiKey.DELETE_GROUPS, 2, groups_names=["offsets"])
+    same(nodes, ApiKey.DELETE_GROUPS, 2, groups_names=["offsets"])
+
+
+def test_the_share_coordinator_fences_alike(nodes: tuple[Node, Node]) -> None:
+    def states(key: ApiKey, version: int, partition: int = 0, **values: Any) -> Any:
+        topics = [{"topic_id": "TOPIC_ID", "partitions": [{"partition": partition, **values}]}]
+        return same(nodes, key, version, group_id="states", topics=topics)
+
+    def write(**values: Any) -> Any:
+        batch = {"first_offset": 2, "last_offset": 5, "delivery_state": 2, "delivery_count": 1}
+        usual = {
+            "state_epoch": 3, "leader_epoch": 4, "start_offset": 1, "delivery_complete_count": 4,
+            "state_batches": [batch],
+        }  # fmt: skip
+        return states(ApiKey.WRITE_SHARE_GROUP_STATE, 1, **{**usual, **values})
+
+    summary, read = ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, ApiKey.READ_SHARE_GROUP_STATE
+    states(summary, 1, leader_epoch=-1)
+    states(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, state_epoch=3, start_offset=1)
+    states(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, state_epoch=2, start_offset=1)
+    states(ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, partition=7, state_epoch=3, start_offset=1)
+    write()
+    write(state_epoch=2)
+    write(partition=-1)
+    states(read, 0, leader_epoch=5)
+    states(read, 0, leader_epoch=4)
+    write()
+    states(summary, 1, leader_epoch=-1)
+    states(summary, 0, leader_epoch=-1)
+    states(ApiKey.DELETE_SHARE_GROUP_STATE, 0)
+    states(ApiKey.DELETE_SHARE_GROUP_STATE, 0)
+    states(summary, 1, leader_epoch=-1)
