@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
+from broker.controller.group_configs import GROUP_SETTINGS
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect, topic_config_problem
 from broker.kafka_settings import NAMES_FILE, kafka_settings
 from broker.node.settings.broker_settings import REFUSED, WITHOUT_EFFECT, support_of
@@ -97,18 +98,20 @@ def test_an_honoured_topic_setting_changes_what_the_broker_acts_on(name: str, tm
 
 @pytest.mark.thorough
 def test_every_honoured_field_is_read_somewhere() -> None:
-    """By its name, or as the default of a topic setting."""
+    """By its name, or as the default of a topic's or a group's setting."""
     owners = [ROOT / "broker" / "node" / "settings" / name for name in ("config.py", "properties.py")]
     sources = [
         path for path in (ROOT / "broker").rglob("*.py") if path not in owners and path.name != "settings_page.py"
     ]
     text = "\n".join(path.read_text() for path in sources)
     by_topic = {setting.broker_key for setting in TOPIC_SETTINGS.values()}
+    # The controller gets all that are the default of a group's setting, or a bound of one.
+    by_group = {key for each in GROUP_SETTINGS.values() for key in (each.broker_key, each.low_key, each.high_key)}
     own = "\n".join(path.read_text() for path in owners)
     for field in setting_fields():
         support = support_of(key_of(field.name))
         assert support is not None
-        if support.effect is not Effect.HONOURED or key_of(field.name) in by_topic:
+        if support.effect is not Effect.HONOURED or key_of(field.name) in by_topic | by_group:
             continue
         # Where settings are read: the field, and at least one place that acts on it.
         uses = len(re.findall(rf"\b{field.name}\b", text)) + max(0, len(re.findall(rf"\b{field.name}\b", own)) - 1)
