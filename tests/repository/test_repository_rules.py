@@ -33,6 +33,17 @@ def test_every_dependency_is_locked_within_its_range() -> None:
     assert outside == []
 
 
+def test_no_file_has_the_marks_of_an_unfinished_merge_or_is_a_link() -> None:
+    """A link would name a path of the machine on which it was made."""
+    listed = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    links = [line for line in listed.stdout.splitlines() if line.startswith("120000")]
+    assert links == []
+    marks = subprocess.run(
+        ["git", "grep", "-lE", "^(<{7}|>{7}) "], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert marks.stdout == ""
+
+
 def test_readme_opens_with_the_two_commands() -> None:
     opening = (ROOT / "README.md").read_text().split("```")[1]
     commands = [line.split("#")[0].strip() for line in opening.splitlines()[1:] if line.strip()]
