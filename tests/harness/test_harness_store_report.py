@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.errors import ExitCode
 from harness.run.store_copy import keep_cell
 from reports.evidence.completeness import cell_files
 from reports.job import Lent, Request, carry_out
@@ -125,6 +126,8 @@ def test_a_lost_directory_is_reported_on_from_the_store_alone(tmp_path: Path, ur
     run_dir = stored_run(tmp_path, url)
     run_dir.rename(tmp_path / "before")
     done = harness(tmp_path, ["report", str(run_dir), "--load-store", url])
-    assert done.returncode == 0, said(done)
+    assert done.returncode == ExitCode.FAIL, said(done)  # what was planted leaves a replica out of the ISR
+    assert "20 = 20 lost" in done.stdout
+    assert done.stderr.count("all verified") == 2
     assert (run_dir / "report.html").is_file()
     assert not list(run_dir.glob("*/cell=*"))
