@@ -14,6 +14,7 @@ from uuid import UUID
 from broker.wire.errors import ErrorCode
 
 FIRST_EPOCH, FINAL_EPOCH = 0, -1
+PLACES_MAX = 200_000  # of all sessions together, about 30 MB: a client may name topics that are not there
 EPOCH_MAX = 2**31 - 1
 Place: TypeAlias = tuple[UUID, int]  # topic id, partition
 
@@ -26,7 +27,6 @@ class ShareSession:
     epoch: int = 1  # of its next request
     # in the order in which they are read; the first moves to the end with each request, so that none starves
     places: dict[Place, None] = field(default_factory=dict)
-    used: set[Place] = field(default_factory=set)  # all that it ever read: it may hold records of them
 
     def turn(self) -> list[Place]:
         found = list(self.places)
@@ -36,9 +36,9 @@ class ShareSession:
 
 
 class ShareSessions:
-    def __init__(self, *, sessions_max: int) -> None:
+    def __init__(self, *, sessions_max: int, places_max: int = PLACES_MAX) -> None:
         self._sessions: dict[tuple[str, str], ShareSession] = {}
-        self.sessions_max = sessions_max
+        self.sessions_max, self._places_max = sessions_max, places_max
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -54,14 +54,25 @@ class ShareSessions:
     ) -> ShareSession | ErrorCode:
         """Epoch 0. A member that begins again keeps the records that it holds."""
         key = (group_id, member_id)
-        old = self._sessions.pop(key, None)
-        if len(self._sessions) >= self.sessions_max:
+        if key not in self._sessions and len(self._sessions) >= self.sessions_max:
             return ErrorCode.share_session_limit_reached
         session = ShareSession(group_id=group_id, member_id=member_id, is_connected=is_connected)
-        session.places = dict.fromkeys(places)
-        session.used = set(session.places) | (set() if old is None else old.used)
+        old = self._sessions.pop(key, None)
         self._sessions[key] = session
+        if not self.add(session, places):
+            self._sessions.pop(key)
+            if old is not None:
+                self._sessions[key] = old
+            return ErrorCode.share_session_limit_reached
         return session
+
+    def add(self, session: ShareSession, places: Iterable[Place]) -> bool:
+        """What the session reads from now on as well. False: it would be too much, and nothing is added."""
+        new = [place for place in dict.fromkeys(places) if place not in session.places]
+        if new and sum(len(each.places) for each in self._sessions.values()) + len(new) > self._places_max:
+            return False
+        session.places.update(dict.fromkeys(new))
+        return True
 
     def resume(
         self, group_id: str, member_id: str, epoch: int, is_connected: Callable[[], bool]

@@ -36,6 +36,19 @@ def test_more_sessions_than_the_limit_are_refused() -> None:
     assert isinstance(sessions.open("g", "m", PLACES, lambda: True), ShareSession), "its own is replaced"
 
 
+def test_a_client_that_names_ever_more_partitions_is_refused_and_what_there_was_stays() -> None:
+    sessions = ShareSessions(sessions_max=10, places_max=5)
+    session = opened(sessions)
+    more = [(UUID(int=2), index) for index in range(3)]
+    assert not sessions.add(session, more)
+    assert list(session.places) == PLACES
+    assert sessions.add(session, [*more[:2], *PLACES])
+    assert sessions.open("g", "other", PLACES, lambda: True) is ErrorCode.share_session_limit_reached
+    assert sessions.of("g", "other") is None
+    assert sessions.open("g", "m", [*PLACES, *more], lambda: True) is ErrorCode.share_session_limit_reached
+    assert sessions.of("g", "m") is session, "a session that cannot begin anew goes on"
+
+
 def test_each_partition_is_read_first_in_turn() -> None:
     session = opened(ShareSessions(sessions_max=1))
     assert [session.turn()[0] for _ in range(4)] == [*PLACES, PLACES[0]]

@@ -96,9 +96,8 @@ def _session(services: Services, request: Request[shapes.ShareFetchRequest]) -> 
     session = sessions.resume(group_id, member_id, epoch, request.connection_check())
     if isinstance(session, ErrorCode) or epoch == FINAL_EPOCH:
         return session
-    for place in places:
-        session.places.setdefault(place)
-        session.used.add(place)
+    if not sessions.add(session, places):
+        return ErrorCode.share_session_limit_reached
     for topic in message.forgotten_topics_data:
         for index in topic.partitions:
             if topic.topic_id is not None:

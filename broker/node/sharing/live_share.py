@@ -21,6 +21,7 @@ from broker.sharing.partition import Acknowledgement, Change, Refusal, SharePart
 from broker.sharing.state_batches import NO_START_OFFSET, StateBatch, combine
 from broker.wire.errors import ErrorCode
 
+LOAD_RETRY_MS = 1_000  # some refusals come at once, as that of a state topic that cannot be made
 START_POLL_MS = 20  # how often a new leader looks whether it knows what is committed
 Told: TypeAlias = Callable[[ErrorCode, str | None], None]
 
@@ -82,7 +83,8 @@ class LiveShare:
             result = await self._persister.read(self.group_id, self.place, self.leader_epoch)
             error = _error_of(result)
             if error is ErrorCode.coordinator_not_available:
-                continue  # the persister has waited already
+                await asyncio.sleep(LOAD_RETRY_MS / 1000)
+                continue
             if error is not ErrorCode.none:
                 return error
             self._state_epoch = result.state_epoch

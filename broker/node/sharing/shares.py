@@ -8,7 +8,7 @@ again. Handlers ask; the rules are in broker/sharing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeAlias
 
 from broker.controller.image import MetadataImage
@@ -134,7 +134,8 @@ class Shares:
         """What its member holds is offered again. `done` is called once, with what came of each partition."""
         self.sessions.close(session)
         results: dict[Place, ErrorCode] = {}
-        lives = self._of_session(session)
+        # It may hold records of any that its group reads here, also of those that it has forgotten.
+        lives = [live for (group_id, _), live in self._shares.items() if group_id == session.group_id]
         waiting = len(lives)
 
         def told(place: Place) -> Told:
@@ -156,10 +157,6 @@ class Shares:
             finished()
         for live in lives:
             live.release(session.member_id, told(live.place))
-
-    def _of_session(self, session: ShareSession) -> list[LiveShare]:
-        keys: Iterable[_Key] = ((session.group_id, place) for place in session.used)
-        return [self._shares[key] for key in keys if key in self._shares]
 
     def _group_left(self, group_id: str) -> None:
         """No member reads here: an admin may change its offsets."""
