@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -185,7 +185,7 @@ def _described(item: Item, error: ErrorCode) -> Entry:
     }
 
 
-def _described_consumers(item: Item, error: ErrorCode, text: str | None = None) -> Entry:
+def described_group(item: Item, error: ErrorCode, text: str | None = None) -> Entry:
     return {
         "error_code": error,
         "error_message": text,
@@ -232,67 +232,71 @@ _deleted = each(
 DELETE_GROUPS = Rule(needs=(_deleted[0],), steps=(_delete_groups,))
 
 
-def _hide_topics_of_members(access: Access, services: Services, request: AnyApi) -> None:
-    """A group whose members use a topic that the client may not describe is refused as a whole, as in Kafka."""
-    text = "The described group uses topics that the client is not authorized to describe."
+def hide_topics_of_members(text: str) -> Callable[[Access, Services, AnyApi], None]:
+    """A group whose members use a topic that the client may not describe is refused as a whole with this text, as in
+    Kafka."""
 
-    def change(answer: Any) -> Any:
-        groups = []
-        for group in answer.groups:
-            if all(access.may(DESCRIBE, TOPIC, name) for name in _topics_of(group)):
-                groups.append(group)
-                continue
-            entry = _described_consumers(group.group_id, ErrorCode.topic_authorization_failed, text)
-            refused: Any = made(request, groups=[entry])
-            groups += refused.groups
-        return replace(answer, groups=tuple(groups))
+    def hide(access: Access, services: Services, request: AnyApi) -> None:
+        def change(answer: Any) -> Any:
+            groups = []
+            for group in answer.groups:
+                if all(access.may(DESCRIBE, TOPIC, name) for name in _topics_of(group)):
+                    groups.append(group)
+                    continue
+                entry = described_group(group.group_id, ErrorCode.topic_authorization_failed, text)
+                refused: Any = made(request, groups=[entry])
+                groups += refused.groups
+            return replace(answer, groups=tuple(groups))
 
-    amend(request, change)
+        amend(request, change)
+
+    return hide
 
 
 def _topics_of(group: Item) -> set[str]:
+    """Members of a share group have no target."""
     return {
         name
         for member in group.members
         for name in (
             *member.subscribed_topic_names,
             *(each.topic_name for each in member.assignment.topic_partitions),
-            *(each.topic_name for each in member.target_assignment.topic_partitions),
+            *(each.topic_name for each in getattr(member, "target_assignment", member.assignment).topic_partitions),
         )
     }
 
 
 CONSUMER_GROUP_DESCRIBE = rule(
-    each(DESCRIBE, GROUP, "group_ids", _described_consumers, "groups", _itself),
+    each(DESCRIBE, GROUP, "group_ids", described_group, "groups", _itself),
     (
         Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for a group that uses it"),
-        _hide_topics_of_members,
+        hide_topics_of_members("The described group uses topics that the client is not authorized to describe."),
     ),
 )
 
 
-def _subscribed(access: Access, services: Services, request: AnyApi) -> Any | None:
+def may_describe_subscribed(access: Access, services: Services, request: AnyApi) -> Any | None:
     names = request.message.subscribed_topic_names or ()
     if all(access.may(DESCRIBE, TOPIC, name) for name in names):
         return None
-    return _heartbeat_refused(request, ErrorCode.topic_authorization_failed)
+    return heartbeat_refused(request, ErrorCode.topic_authorization_failed)
 
 
-def _heartbeat_refused(request: AnyApi, error: ErrorCode) -> Any:
+def heartbeat_refused(request: AnyApi, error: ErrorCode) -> Any:
     return top(
         request, error, error_message=None, member_id=None, member_epoch=0, heartbeat_interval=0, assignment=None
     )
 
 
 CONSUMER_GROUP_HEARTBEAT = rule(
-    whole(READ, GROUP, _group, _heartbeat_refused, _FAILED),
+    whole(READ, GROUP, _group, heartbeat_refused, _FAILED),
     (
         Need(
             operation=DESCRIBE,
             resource=TOPIC,
             otherwise="TOPIC_AUTHORIZATION_FAILED; a pattern does not find that topic",
         ),
-        _subscribed,
+        may_describe_subscribed,
     ),
 )
 LIST_TRANSACTIONS = rule(

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from broker.node.handlers.authorization.groups import (
+    described_group,
+    heartbeat_refused,
+    hide_topics_of_members,
+    may_describe_subscribed,
+)
 from broker.node.handlers.authorization.rules import (
     DENIED,
     AnyApi,
@@ -18,7 +24,6 @@ from broker.node.handlers.authorization.rules import (
     top,
     whole,
 )
-from broker.node.handlers.operations import NOT_ASKED
 from broker.node.handlers.services import Services
 from broker.security.acls import Operation, ResourceType
 from broker.security.authorizer import Access
@@ -36,73 +41,17 @@ def _group(message: Any) -> str | None:
 # -- members
 
 
-def _heartbeat_refused(request: AnyApi, error: ErrorCode) -> Any:
-    return top(
-        request, error, error_message=None, member_id=None, member_epoch=0, heartbeat_interval=0, assignment=None
-    )
-
-
-def _subscribed(access: Access, services: Services, request: AnyApi) -> Any | None:
-    names = request.message.subscribed_topic_names or ()
-    if all(access.may(DESCRIBE, TOPIC, name) for name in names):
-        return None
-    return _heartbeat_refused(request, ErrorCode.topic_authorization_failed)
-
-
 SHARE_GROUP_HEARTBEAT = rule(
-    whole(READ, GROUP, _group, _heartbeat_refused, _FAILED),
-    (Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED"), _subscribed),
+    whole(READ, GROUP, _group, heartbeat_refused, _FAILED),
+    (Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED"), may_describe_subscribed),
 )
 
 
-def _described(item: Item, error: ErrorCode, text: str | None = None) -> Entry:
-    return {
-        "error_code": error,
-        "error_message": text,
-        "group_id": item,
-        "group_state": "",
-        "group_epoch": 0,
-        "assignment_epoch": 0,
-        "assignor_name": "",
-        "members": [],
-        "authorized_operations": NOT_ASKED,
-    }
-
-
-def _hide_topics_of_members(access: Access, services: Services, request: AnyApi) -> None:
-    """A group whose members use a topic that the client may not describe is refused as a whole, as in Kafka."""
-    text = "The group has described topic(s) that the client is not authorized to describe."
-
-    def change(answer: Any) -> Any:
-        groups = []
-        for group in answer.groups:
-            if all(access.may(DESCRIBE, TOPIC, name) for name in _topics_of(group)):
-                groups.append(group)
-                continue
-            entry = _described(group.group_id, ErrorCode.topic_authorization_failed, text)
-            refused: Any = made(request, groups=[entry])
-            groups += refused.groups
-        return replace(answer, groups=tuple(groups))
-
-    amend(request, change)
-
-
-def _topics_of(group: Item) -> set[str]:
-    return {
-        name
-        for member in group.members
-        for name in (
-            *member.subscribed_topic_names,
-            *(each.topic_name for each in member.assignment.topic_partitions),
-        )
-    }
-
-
 SHARE_GROUP_DESCRIBE = rule(
-    each(DESCRIBE, GROUP, "group_ids", _described, "groups", lambda services, item: str(item)),
+    each(DESCRIBE, GROUP, "group_ids", described_group, "groups", lambda services, item: str(item)),
     (
         Need(operation=DESCRIBE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for a group that uses it"),
-        _hide_topics_of_members,
+        hide_topics_of_members("The group has described topic(s) that the client is not authorized to describe."),
     ),
 )
 
