@@ -9,10 +9,9 @@ from uuid import UUID
 from broker.coordinator.groups.events import DescribeConsumerGroup, DescribedConsumer, DescribedConsumerGroup
 from broker.coordinator.groups.records import Assignment
 from broker.node.handlers import operations
-from broker.node.handlers.gather import Gather
+from broker.node.handlers.group_descriptions import describe_groups
 from broker.node.handlers.services import Services
-from broker.node.net.requests import Request, guarded
-from broker.security.acls import ResourceType
+from broker.node.net.requests import Request
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -25,46 +24,22 @@ _Names: TypeAlias = Mapping[UUID | None, str]  # of topics; None is never one
 
 
 def handle(services: Services, request: Request[shapes.ConsumerGroupDescribeRequest]) -> None:
-    group_ids = request.message.group_ids
+    names = services.metadata.image.topic_names
 
     def done(groups: list[shapes.DescribedGroupFields]) -> None:
         request.respond(response(ApiKey.CONSUMER_GROUP_DESCRIBE, request.version, groups=groups))
 
-    gather: Gather[shapes.DescribedGroupFields] = Gather(len(group_ids), done)
-    for position, group_id in enumerate(group_ids):
-        _ask(services, request, group_id, gather, position)
-
-
-def _ask(
-    services: Services,
-    request: Request[shapes.ConsumerGroupDescribeRequest],
-    group_id: str,
-    gather: Gather[shapes.DescribedGroupFields],
-    position: int,
-) -> None:
-    are_asked = request.message.include_authorized_operations
-    allowed = operations.asked(are_asked, request.access, ResourceType.GROUP, group_id)
-    put, names = gather.slot(position), services.metadata.image.topic_names
-
-    def done(found: object) -> None:
-        if isinstance(found, DescribedConsumerGroup):
-            put(_group(group_id, found, names, allowed))
-        else:
-            put(_failed(group_id, ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group."))
-
-    def refused(error: ErrorCode) -> None:
-        put(_failed(group_id, error, None))
-
-    def event(token: int) -> DescribeConsumerGroup:
-        return DescribeConsumerGroup(token=token, group_id=group_id)
-
-    if not services.groups.is_consumer_protocol_on:
-        refused(ErrorCode.unsupported_version)
-        return
-    if not group_id:
-        refused(ErrorCode.invalid_group_id)
-        return
-    services.groups.ask(group_id, event, object, done=guarded(request, done), refused=guarded(request, refused))
+    describe_groups(
+        services,
+        request,
+        DescribedConsumerGroup,
+        is_on=services.groups.is_consumer_protocol_on,
+        event=lambda token, group_id: DescribeConsumerGroup(token=token, group_id=group_id),
+        told=lambda group_id, found, allowed: _group(group_id, found, names, allowed),
+        failed=_failed,
+        absent="Group {} is not a consumer group.",
+        done=done,
+    )
 
 
 def _failed(group_id: str, error: ErrorCode, message: str | None) -> shapes.DescribedGroupFields:

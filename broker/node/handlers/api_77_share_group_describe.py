@@ -9,10 +9,9 @@ from uuid import UUID
 from broker.coordinator.groups.share_assignor import NAME as ASSIGNOR
 from broker.coordinator.groups.share_events import DescribedShareGroup, DescribedShareMember, DescribeShareGroup
 from broker.node.handlers import operations
-from broker.node.handlers.gather import Gather
+from broker.node.handlers.group_descriptions import describe_groups
 from broker.node.handlers.services import Services
-from broker.node.net.requests import Request, guarded
-from broker.security.acls import ResourceType
+from broker.node.net.requests import Request
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -22,45 +21,22 @@ if TYPE_CHECKING:
 
 
 def handle(services: Services, request: Request[shapes.ShareGroupDescribeRequest]) -> None:
-    group_ids = request.message.group_ids
+    names = services.metadata.image.topic_names
 
     def done(groups: list[shapes.DescribedGroupFields]) -> None:
         request.respond(response(ApiKey.SHARE_GROUP_DESCRIBE, request.version, groups=groups))
 
-    gather: Gather[shapes.DescribedGroupFields] = Gather(len(group_ids), done)
-    for position, group_id in enumerate(group_ids):
-        _ask(services, request, group_id, gather, position)
-
-
-def _ask(
-    services: Services,
-    request: Request[shapes.ShareGroupDescribeRequest],
-    group_id: str,
-    gather: Gather[shapes.DescribedGroupFields],
-    position: int,
-) -> None:
-    are_asked = request.message.include_authorized_operations
-    allowed = operations.asked(are_asked, request.access, ResourceType.GROUP, group_id)
-    put, names = gather.slot(position), services.metadata.image.topic_names
-
-    def done(found: object) -> None:
-        if isinstance(found, DescribedShareGroup):
-            put(_group(group_id, found, names, allowed))
-        else:
-            put(_failed(group_id, ErrorCode.group_id_not_found, f"Group {group_id} not found."))
-
-    def refused(error: ErrorCode) -> None:
-        put(_failed(group_id, error, None))
-
-    def event(token: int) -> DescribeShareGroup:
-        return DescribeShareGroup(token=token, group_id=group_id)
-
-    if not services.groups.is_share_protocol_on:
-        refused(ErrorCode.unsupported_version)
-    elif not group_id:
-        refused(ErrorCode.invalid_group_id)
-    else:
-        services.groups.ask(group_id, event, object, done=guarded(request, done), refused=guarded(request, refused))
+    describe_groups(
+        services,
+        request,
+        DescribedShareGroup,
+        is_on=services.groups.is_share_protocol_on,
+        event=lambda token, group_id: DescribeShareGroup(token=token, group_id=group_id),
+        told=lambda group_id, found, allowed: _group(group_id, found, names, allowed),
+        failed=_failed,
+        absent="Group {} not found.",
+        done=done,
+    )
 
 
 def _failed(group_id: str, error: ErrorCode, message: str | None) -> shapes.DescribedGroupFields:
