@@ -82,11 +82,19 @@ class ProxyServer:
             self._client.close()
         if ends and self._identity is not None:
             send_signal(self._identity, signal.SIGTERM)
-            if self._process is not None:
-                self._process.wait(timeout=STOP_S)
-            elif not wait_gone(self._identity, STOP_S):
+            if not self._is_gone_within(self._identity, STOP_S):
                 send_signal(self._identity, signal.SIGKILL)
+                self._is_gone_within(self._identity, STOP_S)
             self._path.unlink(missing_ok=True)
+
+    def _is_gone_within(self, identity: ProcessIdentity, timeout_s: float) -> bool:
+        if self._process is None:
+            return wait_gone(identity, timeout_s)
+        try:
+            self._process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def _found(self) -> RunningServer | None:
         """The one that an earlier worker of this name has left. None if there is none any more."""

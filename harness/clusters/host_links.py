@@ -77,7 +77,7 @@ class HostServer:
     ) -> ToxicState:
         toxic = {"name": name, "type": type_name, "stream": stream, "attributes": dict(attributes)}
         found = _toxic(self._change("toxic_add", proxy, toxic=toxic), name)
-        wrong = {key: found.attributes.get(key) for key, value in attributes.items() if found.attributes[key] != value}
+        wrong = {key: got for key, value in attributes.items() if (got := found.attributes.get(key)) != value}
         if wrong:
             raise NotApplied(f"toxic {name} of {proxy} has {wrong}, asked for {dict(attributes)}")
         return found

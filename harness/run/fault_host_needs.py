@@ -29,7 +29,6 @@ _ANY: Final = PartitionOfInterest(topic="any")
 def check_fault_hosts(cells: Sequence[PlannedCell], cluster: Cluster, hosts: FaultHosts) -> None:
     """UsageError names what these cells need of the brokers and their hosts, and is not there."""
     wanted: dict[str, set[int]] = {}
-    settings: dict[str, dict[str, str]] = {}
     for cell in cells:
         scenario = load_scenario(cell.scenario_reference)
         actions = scenario.host_actions()
@@ -37,14 +36,22 @@ def check_fault_hosts(cells: Sequence[PlannedCell], cluster: Cluster, hosts: Fau
             actions["logs"] = actions["kill"]  # what a dead leader had is part of the prediction
         for action, brokers in actions.items():
             wanted.setdefault(action, set()).update(brokers or cluster.broker_ids)
-        settings[scenario.name] = scenario.broker_settings_of(cell.record.case or "")
     problems = [
         not_allowed({action: sorted(brokers) for action, brokers in wanted.items()}, hosts.allowed(), hosts.host_of),
         links_not_allowed(cells, cluster) if isinstance(cluster, HostFaultCluster) else "",
-        _other_settings(settings, cluster),
+        _other_settings(settings_wanted(cells), cluster),
     ]
     if any(problems):
         raise UsageError("; ".join(filter(None, problems)))
+
+
+def settings_wanted(cells: Sequence[PlannedCell]) -> dict[str, dict[str, str]]:
+    """Of the brokers, by scenario and case: the cases of a scenario may want different ones."""
+    found = {}
+    for cell in cells:
+        scenario, case = load_scenario(cell.scenario_reference), cell.record.case or ""
+        found[f"{scenario.name}, case {case},"] = scenario.broker_settings_of(case)
+    return found
 
 
 def _other_settings(wanted: Mapping[str, Mapping[str, str]], cluster: Cluster) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from chaos.fault_host import proxy_server
 from chaos.fault_host.host import Refused
 from chaos.fault_host.permits import parse_permits
 from chaos.fault_host.proxies import ProbeWanted, ProxyFaults, ToxicWanted
@@ -232,6 +233,20 @@ def test_the_links_stay_when_the_worker_ends_unless_the_operator_says_otherwise(
     assert operator.outcome(timeout_ms=5_000) == "answered", "it was mended at the end"
     faults.close()
     wait_until(lambda: not is_alive(identity), "the server ends with the worker")
+    assert not list((operator.directory / "leases").glob("*.proxies.json"))
+
+
+def test_a_server_that_does_not_end_when_it_is_asked_is_killed(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = operator.worker(operator.permits(head="proxies_outlive_worker: false\n"))
+    assert operator.server is not None
+    identity = operator.server._identity
+    assert identity is not None
+    monkeypatch.setattr(proxy_server, "STOP_S", 0.2)
+    os.kill(identity.pid, signal.SIGSTOP)  # it hears no SIGTERM
+    faults.close()
+    assert not is_alive(identity)
     assert not list((operator.directory / "leases").glob("*.proxies.json"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from chaos.model import load_builtin
 from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.calls import NotApplied, ToxiproxyError
-from chaos.toxiproxy.states import ProxyState
+from chaos.toxiproxy.states import ProxyState, ToxicState
 from harness.clusters.broker_hosts import HostAnswer, HostFaultCluster, HostFaultError
 from harness.clusters.host_links import HostProxy, LinkDoors
 from harness.clusters.proxies import LinkProxies
 from harness.plan import build_plan
-from harness.run.fault_host_needs import links_not_allowed, not_allowed
+from harness.planned_cell import PlannedCell
+from harness.run.fault_host_needs import links_not_allowed, not_allowed, settings_wanted
 from harness.scenarios import cases_of
 from harness.suite import Suite
 
@@ -203,9 +205,19 @@ def problem_of(
     cluster = HostFaultCluster("127.0.0.1:1", hosts, security=None, proxies=own, clients_elsewhere=clients_elsewhere)
     cluster._brokers = dict.fromkeys((1, 2, 3), cluster._bootstrap[0])
     cluster._choose_proxies()
+    return links_not_allowed(cells_of(scenario, case), cluster)
+
+
+def cells_of(scenario: str, case: str = "") -> list[PlannedCell]:
     suite = Suite.model_validate({"name": "x", "workload": {"rate_per_s": 100}, "chaos": [{"scenario": scenario}]})
-    cells = [cell for cell in build_plan(suite, cases_of, seed=1, client="reference") if case in cell.cell_id]
-    return links_not_allowed(cells, cluster)
+    return [cell for cell in build_plan(suite, cases_of, seed=1, client="reference") if case in cell.cell_id]
+
+
+def test_each_case_wants_settings_of_its_own() -> None:
+    wanted = settings_wanted(cells_of("password-changed"))
+    own = "connections.max.reauth.ms"
+    assert {name for name, settings in wanted.items() if own in settings} == {"password-changed, case sessions-end,"}
+    assert len(wanted) > 1
 
 
 def test_a_plan_says_which_links_it_breaks_and_who_has_no_proxy_for_them() -> None:
@@ -264,6 +276,10 @@ def test_a_fault_on_a_link_fails_with_the_words_of_its_host(hosts: Hosts) -> Non
     with pytest.raises(NotApplied, match="should be disabled"):
         server.disable(name)
     with pytest.raises(ToxiproxyError, match="has no toxic t"):
+        server.add_toxic(name, "latency", {"latency": 1}, stream="upstream", name="t")
+    bare = ToxicState(name="t", type="latency", stream="upstream", toxicity=1.0, attributes={})
+    hosts.state = replace(hosts.state, toxics=(bare,))
+    with pytest.raises(NotApplied, match="has {'latency': None}, asked for {'latency': 1}"):
         server.add_toxic(name, "latency", {"latency": 1}, stream="upstream", name="t")
     hosts.fails["proxy_join"] = HostFaultError("it was mended before", is_certain=True)
     with pytest.raises(ToxiproxyError, match="it was mended before"):
