@@ -279,7 +279,7 @@ def test_a_fault_on_a_link_fails_with_the_words_of_its_host(hosts: Hosts) -> Non
         server.add_toxic(name, "latency", {"latency": 1}, stream="upstream", name="t")
     bare = ToxicState(name="t", type="latency", stream="upstream", toxicity=1.0, attributes={})
     hosts.state = replace(hosts.state, toxics=(bare,))
-    with pytest.raises(NotApplied, match="has {'latency': None}, asked for {'latency': 1}"):
+    with pytest.raises(NotApplied, match=r"has \{'latency': None\}, asked for"):
         server.add_toxic(name, "latency", {"latency": 1}, stream="upstream", name="t")
     hosts.fails["proxy_join"] = HostFaultError("it was mended before", is_certain=True)
     with pytest.raises(ToxiproxyError, match="it was mended before"):
