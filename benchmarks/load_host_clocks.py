@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.workloads.load_hosts import Agent, Hub, Link, free_port
+from harness.clusters.ports import free_port
+from tests.workloads.load_hosts import Agent, Hub, Link
 from tests.workloads.namespace import skewed
 from workloads.hosts.keys import new_keys
 

@@ -22,9 +22,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.clusters.ports import free_port
 from runlog.streams.parquet import read_stream
 from runlog.streams.schema import LOG, SEND, SendStatus
-from tests.workloads.load_hosts import Link, free_port
+from tests.workloads.load_hosts import Link
 from workloads.hosts.keys import write_keys
 
 LOOK_S: Final = 0.5

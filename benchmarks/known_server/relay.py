@@ -35,7 +35,7 @@ class KnownServer:
     def __init__(self, directory: Path) -> None:
         self._plan = Plan()
         self._directory = directory
-        ports = PortAllocator()
+        ports = self._ports = PortAllocator()
         self._relay_port, self._port, self._internal_port, self._controller_port = (ports.take() for _ in range(4))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="relay", daemon=True)

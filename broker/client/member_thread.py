@@ -256,7 +256,7 @@ class MemberThread:
             return
         self._finding.attempts = 0
         address = BrokerAddress(broker_id=found.node_id, host=found.host, port=found.port)
-        self._network.update_nodes([address])
+        self._network.name_node(address)
         self._coordinator = found.node_id
         self._incarnation += 1
         self._network.connect(found.node_id)

@@ -104,9 +104,11 @@ class Network:
             _BOOTSTRAP_ID_FIRST - index: _split(server) for index, server in enumerate(config.bootstrap_servers)
         }
         self._addresses: dict[int, tuple[str, int]] = dict(self._bootstrap)
+        self._brokers: set[int] = set()  # of the last Metadata answer
         self._connections: dict[int, Connection] = {}
         self._by_descriptor: dict[int, Connection] = {}
         self._backoffs: dict[int, _Backoff] = {}
+        self._suspects: set[int] = set()  # lost a request, and have not answered one since
         self._poll = native.new_poll()
         self._wake_receiver, self._wake_sender = native.socket_pair()
         self._wake_receiver.setblocking(False)
@@ -125,6 +127,15 @@ class Network:
         for node in [node for node in self._connections if node >= 0 and fresh.get(node) != self._addresses.get(node)]:
             self.close_node(node, "the broker left the metadata or moved")
         self._addresses = {**self._bootstrap, **fresh}
+        self._brokers = set(fresh)
+
+    def name_node(self, broker: BrokerAddress) -> None:
+        """Take one broker that is asked by its name only: a question to any node does not wait behind what is asked of
+        it. A connection to another address of it is closed, in-flight included."""
+        address = (broker.host, broker.port)
+        if self._addresses.get(broker.broker_id, address) != address:
+            self.close_node(broker.broker_id, "the broker moved")
+        self._addresses[broker.broker_id] = address
 
     def is_ready(self, node: int) -> bool:
         connection = self._connections.get(node)
@@ -161,18 +172,27 @@ class Network:
 
     def any_ready(self) -> int | None:
         """A node for a question to any node: a ready one with few requests. If there is none, a connection is begun and
-        the result is None."""
-        ready = [each for each in self._connections.values() if each.is_ready]
-        if ready:
-            return min(ready, key=lambda each: (each.node < 0, len(each.pending))).node
-        if not self._connections:
-            candidates = list(self._addresses)
-            self._random.shuffle(candidates)
-            for node in candidates:
-                self.connect(node)
-                if node in self._connections:
-                    break
+        the result is None.
+
+        A node that lost a request is asked after the others until it answers one. It may be cut off from its peers, and
+        then it tells old news for ever. Addresses of the bootstrap list are asked when no known broker can be reached.
+        """
+        known, listed = self._brokers, set(self._bootstrap)
+        for group in (known - self._suspects, listed - self._suspects, known & self._suspects, listed):
+            connections = [self._connections[node] for node in group if node in self._connections]
+            if ready := [each for each in connections if each.is_ready]:
+                return min(ready, key=lambda each: len(each.pending)).node
+            if connections or self._connect_one_of(sorted(group)):
+                return None
         return None
+
+    def _connect_one_of(self, nodes: list[int]) -> bool:
+        self._random.shuffle(nodes)
+        for node in nodes:
+            self.connect(node)
+            if node in self._connections:
+                return True
+        return False
 
     def close_node(self, node: int, reason: str, refusal: AuthenticationError | None = None) -> None:
         connection = self._connections.pop(node, None)
@@ -182,6 +202,8 @@ class Network:
         del self._by_descriptor[connection.descriptor]
         del self._masks[connection.descriptor]
         unanswered, unsent = connection.close()
+        if unanswered:
+            self._suspects.add(node)
         self._back_off(node)
         where = f"broker {node} at {connection.address}"
         told = None if refusal is None else AuthenticationError(f"{where}: {refusal.reason}")
@@ -275,6 +297,7 @@ class Network:
                 else:
                     self._flush(connection)
             else:
+                self._suspects.discard(connection.node)
                 latency_ms = (connection.clock() - pending.sent_at_s) * 1000
                 self._events.append(Answered(connection.node, pending.context, message, latency_ms))
 

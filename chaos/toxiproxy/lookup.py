@@ -174,7 +174,7 @@ def _start(
     """`command` makes the command line for a port."""
     failure = ""
     for _ in range(START_ATTEMPTS):
-        port = free_port()
+        port = _free_port()
         reservation = lease.reserve_process(label) if lease else None
         try:
             process = (starter or _spawn)(
@@ -244,7 +244,7 @@ def _wait_ready(server: RunningServer, label: str) -> str:
         client.close()
 
 
-def free_port() -> int:
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

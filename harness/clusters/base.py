@@ -1,6 +1,7 @@
 """What every cluster engine offers the rest of the harness: names, addresses, links and states.
 
-Pure values; knows no process and no socket. Built by layout_reference / layout_kafka, carried out by process_cluster.
+Pure values, but for the claims of ports that a layout holds; knows no process. Built by layout_reference and by
+kafka/layout, carried out by process_cluster.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final, Literal, NewType
 
 from broker.wire.addresses import format_address
 from harness.cluster_security import PLAINTEXT, ClusterSecurity
+from harness.clusters.ports import PortAllocator
 from harness.clusters.security import Security
 
 BrokerId = NewType("BrokerId", int)
@@ -86,6 +88,9 @@ class ClusterLayout:
     links: tuple[Link, ...]
     start_timeout_s: float
     client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # security settings of clients
+    ports: PortAllocator | None = field(
+        default=None, repr=False, compare=False
+    )  # they stay claimed as long as this lives
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

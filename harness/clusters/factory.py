@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from harness.clusters.broker_hosts import BrokerHosts, HostFaultCluster
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.external import ExternalCluster
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
-from harness.clusters.kafka.layout import choose_base_port, kafka_layout
+from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
 from harness.clusters.process_cluster import ProcessCluster, never_stop
@@ -90,7 +89,7 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             proxied=key.proxied,
             java=java_command(),
             jars=ensure_jars(),
-            base_port=choose_base_port(key.brokers, random.SystemRandom()),
+            ports=ports,
             cluster_id=new_cluster_id(),
             interposer=_interposer() if key.interposed else None,
         )

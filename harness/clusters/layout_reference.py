@@ -63,7 +63,13 @@ def reference_layout(
         for broker in ids
     )
     return ClusterLayout(
-        engine=engine, version=version, proxied=proxied, nodes=nodes, links=links, start_timeout_s=START_TIMEOUT_S
+        engine=engine,
+        version=version,
+        proxied=proxied,
+        nodes=nodes,
+        links=links,
+        start_timeout_s=START_TIMEOUT_S,
+        ports=ports,
     )
 
 

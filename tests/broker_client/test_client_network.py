@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from broker.client.core.config import parse_consumer
+from broker.client.core.metadata import BrokerAddress
 from broker.client.network import Answered, Connected, Lost, Network, NetworkEvent
 from broker.client.protocol import metadata_request
 from broker.wire.apis import ApiKey
 from broker.wire.codec import RequestHeader
+from harness.clusters.ports import free_port
 from tests.harness.hostile_broker import Answer, HostileBroker, Manner, frame
 
 GREETS = frozenset({int(ApiKey.API_VERSIONS)})
@@ -65,3 +67,80 @@ def test_what_came_before_garbage_counts_and_what_waits_behind_is_lost(second: b
     assert [event.context for event in told if isinstance(event, Answered)] == ["first"]
     lost = next(event for event in told if isinstance(event, Lost))
     assert sorted(map(str, (*lost.unanswered, *lost.unsent))) == ["second", "third"]
+
+
+def silent(_broker: HostileBroker, _header: RequestHeader, _message: Any) -> Answer:
+    return iter(())
+
+
+def network_of(*bootstrap: HostileBroker, seed: int = 1) -> Network:
+    servers = ",".join(broker.address for broker in bootstrap)
+    return Network(parse_consumer({"bootstrap.servers": servers}), random.Random(seed), now_ms)
+
+
+def tell_of(network: Network, *ports: int) -> None:
+    """As a Metadata answer does: node 1 is the first of them."""
+    network.update_nodes(
+        BrokerAddress(broker_id=number, host="127.0.0.1", port=port) for number, port in enumerate(ports, start=1)
+    )
+
+
+def asked(network: Network) -> int:
+    """The node that a question to any node goes to."""
+    deadline_s = time.monotonic() + WAIT_S
+    while (node := network.any_ready()) is None:
+        assert time.monotonic() < deadline_s
+        network.poll(20)
+    return node
+
+
+def connected(network: Network, node: int) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not network.is_ready(node):
+        assert time.monotonic() < deadline_s
+        network.connect(node)
+        network.poll(20)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_broker_that_left_a_request_unanswered_is_asked_last(seed: int) -> None:
+    """It may be cut off from the others, and tell for ever that it leads. A leader of Apache Kafka does so that has
+    lost the controller."""
+    with HostileBroker(silent, polite=GREETS) as cut_off, HostileBroker(silent, polite=GREETS) as well:
+        network = network_of(cut_off, well, seed=seed)
+        try:
+            asked(network)  # at an address of the bootstrap list
+            tell_of(network, cut_off.port, well.port)
+            connected(network, 1)
+            message = metadata_request(VERSION, ["t"], auto_create=False)
+            network.send(1, ApiKey.METADATA, VERSION, message, "unanswered", timeout_ms=50)
+            while not any(isinstance(event, Lost) for event in network.poll(20)):
+                pass
+            connected(network, 1)
+            assert asked(network) == 2
+            connected(network, 1)
+            assert asked(network) == 2
+        finally:
+            network.close()
+
+
+def test_once_the_brokers_are_known_none_is_asked_at_an_address_of_the_bootstrap_list() -> None:
+    with HostileBroker(silent, polite=GREETS) as broker:
+        network = network_of(broker)
+        try:
+            assert asked(network) < 0
+            tell_of(network, broker.port)
+            assert asked(network) == 1
+        finally:
+            network.close()
+
+
+def test_the_bootstrap_list_is_asked_again_when_no_known_broker_can_be_reached() -> None:
+    with HostileBroker(silent, polite=GREETS) as broker:
+        network = network_of(broker)
+        try:
+            asked(network)
+            tell_of(network, free_port())
+            assert asked(network) < 0
+        finally:
+            network.close()

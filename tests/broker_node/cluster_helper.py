@@ -24,13 +24,6 @@ CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
 
 
-def free_ports(count: int) -> list[int]:
-    """Below those that the kernel gives to outgoing connections: one of them may take a port between this look and the
-    broker's start, the more so the more tests run at once."""
-    ports = PortAllocator()
-    return [ports.take() for _ in range(count)]
-
-
 def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
     """The first true value of `condition`; AssertionError after the time limit."""
     deadline = time.monotonic() + timeout_s
@@ -77,11 +70,8 @@ class Cluster:
         self.ids = tuple(range(first_id, first_id + brokers))
         self.settings, self.racks = dict(settings or {}), dict(racks or {})
         self.internal_routes = dict(internal_routes or {})  # (i, j) -> port that i dials to reach j
-        ports = free_ports(len(LISTENERS) * brokers)
-        self.ports = {
-            broker: dict(zip(LISTENERS, ports[4 * index : 4 * index + 4], strict=True))
-            for index, broker in enumerate(self.ids)
-        }
+        self.allocator = PortAllocator()
+        self.ports = {broker: {name: self.allocator.take() for name in LISTENERS} for broker in self.ids}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
     # -- files

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster_helper import free_ports, wait_until
+from cluster_helper import wait_until
 from wire_helper import ask
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from harness.clusters.ports import free_port
 
 START_TIMEOUT_S = 90.0
 CLUSTER_ID = "HjP9mNqZTyWYx2iFkqkC8Q"
@@ -20,7 +21,7 @@ API_VERSIONS = 18
 @contextmanager
 def kafka_node(directory: Path, settings: Mapping[str, object]) -> Iterator[int]:
     """The port of a running node, broker and controller in one; nothing of it is left afterwards."""
-    port, controller_port = free_ports(2)
+    port, controller_port = free_port(), free_port()
     properties = {
         "node.id": 1,
         "process.roles": "broker,controller",
@@ -90,7 +91,7 @@ class SecondBroker:
 @contextmanager
 def kafka_of_two(directory: Path, settings: Mapping[str, object]) -> Iterator[tuple[int, SecondBroker]]:
     """The port of node 1, broker and controller in one, and node 2, which runs too. Nothing is left afterwards."""
-    port, second_port, controller_port = free_ports(3)
+    port, second_port, controller_port = free_port(), free_port(), free_port()
 
     def properties(node_id: int, own_port: int, roles: str, listeners: str) -> dict[str, object]:
         (directory / f"node-{node_id}").mkdir()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_helper import Cluster, free_ports
+from cluster_helper import Cluster
 
 from broker.security.scram import MECHANISM_NUMBERS, salted_password
 from broker.wire.apis import ApiKey
@@ -52,7 +52,7 @@ class SecuredCluster(Cluster):
         self.files = make_files(directory)
         super().__init__(directory, brokers=brokers, settings={**self._secured(), **(settings or {})})
         for broker in self.ids:
-            self.ports[broker] |= dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True))
+            self.ports[broker] |= {name: self.allocator.take() for name in PROTOCOLS}
 
     def _secured(self) -> dict[str, object]:
         named = {name: "PLAINTEXT" for name in ("EXTERNAL", "DIRECT", "INTERNAL", "CONTROLLER")}

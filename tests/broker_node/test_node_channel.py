@@ -19,7 +19,7 @@ from broker.wire.codec import decode_request, encode_response
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request as make_request
 from broker.wire.messages import response
-from harness.clusters.ports import PortAllocator
+from harness.clusters.ports import free_port
 
 pytestmark = pytest.mark.slow  # sockets, and seconds of backoff
 TIMEOUT_MS = 300  # shorter than the longest backoff
@@ -54,7 +54,7 @@ def test_a_request_has_its_whole_time_after_the_backoff() -> None:
     backoff. The peer would never be reached again (seed 7222: a follower that never fetched)."""
 
     async def body() -> None:
-        port = PortAllocator().take()
+        port = free_port()
         channel = Channel(
             name="test", address=lambda: Address(host="127.0.0.1", port=port), client_id="test", logger=Logger(1)
         )
@@ -140,7 +140,7 @@ async def asks(channel: Channel) -> None:
 
 def test_sessions_are_renewed_on_the_same_connection_while_requests_go_on() -> None:
     async def body() -> None:
-        port, peer = PortAllocator().take(), Peer()
+        port, peer = free_port(), Peer()
         server = await asyncio.start_server(peer.serve, "127.0.0.1", port)
         channel = Channel(
             name="test",

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, free_ports, wait_until
+from cluster_helper import Cluster, wait_until
 from confluent_helper import create_topic, wait_brokers
 from frameworks_helper import Jvm, jvms
 
 from broker.client import Consumer, TopicPartition
+from harness.clusters.ports import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 WAIT_S, ASK_TIMEOUT_S = 240, 100
@@ -44,7 +45,7 @@ class Worker(Jvm):
     """A distributed worker, and its REST interface."""
 
     def __init__(self, cluster: Cluster, directory: Path, name: str) -> None:
-        (port,) = free_ports(1)
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self.worker_id = f"127.0.0.1:{port}"
         properties = {

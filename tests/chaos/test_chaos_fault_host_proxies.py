@@ -26,7 +26,7 @@ from chaos.fault_host.proxy_server import ProxyServer, ProxyServerError
 from chaos.fault_host.site import NotDone
 from chaos.link_probe import LoadProbe
 from chaos.process_identity import is_alive
-from chaos.toxiproxy.lookup import free_port
+from harness.clusters.ports import free_port
 
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf

@@ -13,8 +13,8 @@ import requests
 
 from chaos.toxiproxy.calls import AlreadyExists, InvalidRequest, NotFound, ToxiproxyError, Unreachable
 from chaos.toxiproxy.client import ToxiproxyClient
-from chaos.toxiproxy.lookup import free_port
 from chaos.toxiproxy.states import ProxySpec
+from harness.clusters.ports import free_port
 
 pytestmark = pytest.mark.slow  # real processes
 

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chaos.toxiproxy.lookup import RunningServer, free_port
+from chaos.toxiproxy.lookup import RunningServer
+from harness.clusters.ports import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.toxiproxy]  # real processes
 

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chaos.toxiproxy.lookup import RunningServer, find_binary, free_port, start_embedded, start_real
+from chaos.toxiproxy.lookup import RunningServer, find_binary, start_embedded, start_real
 from chaos.toxiproxy.metrics import ProxyMetrics, Route, Traffic, go_float
 from chaos.toxiproxy.states import ProxySpec
+from harness.clusters.ports import free_port
 
 WAIT_S = 60
 OPTIONS = ["-proxy-metrics"]

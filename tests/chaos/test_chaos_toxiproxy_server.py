@@ -15,8 +15,9 @@ import requests
 
 from chaos.toxiproxy.calls import InvalidRequest, Unreachable
 from chaos.toxiproxy.client import ToxiproxyClient
-from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, free_port, start_embedded, start_real, use_server
+from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, start_embedded, start_real, use_server
 from chaos.toxiproxy.states import ProxySpec
+from harness.clusters.ports import free_port
 
 pytestmark = pytest.mark.slow  # real processes
 

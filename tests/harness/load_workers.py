@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.workloads.load_hosts import free_port
+from harness.clusters.ports import free_port
 from workloads.hosts.keys import write_keys
 
 END_S = 120.0

@@ -35,8 +35,8 @@ class SecuredKafka:
         self.directory, self.ids = directory, tuple(range(1, brokers + 1))
         self.password = secrets.token_urlsafe(12)
         self._store_password = secrets.token_urlsafe(12)
-        allocator = PortAllocator()
-        self._ports = {(broker, name): allocator.take() for broker in self.ids for name in _LISTENERS}
+        self._allocator = PortAllocator()
+        self._ports = {(broker, name): self._allocator.take() for broker in self.ids for name in _LISTENERS}
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def bootstrap(self, protocol: str) -> str:

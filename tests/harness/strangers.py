@@ -18,9 +18,8 @@ from typing import Literal
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 from harness.clusters.base import ClusterKey
 from harness.clusters.factory import build_layout
-from harness.clusters.ports import PortAllocator
+from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.probe import BrokerProbe
-from tests.workloads.load_hosts import free_port
 from workloads.hosts.keys import write_keys
 
 START_S = 240.0

@@ -38,7 +38,7 @@ def reference(tmp_path: Path) -> ClusterLayout:
 
 def kafka(tmp_path: Path) -> ClusterLayout:
     return kafka_layout(
-        tmp_path, brokers=2, settings={}, proxied=True, java="java", jars=Path("/jars"), base_port=20_000,
+        tmp_path, brokers=2, settings={}, proxied=True, java="java", jars=Path("/jars"), ports=PortAllocator(),
         cluster_id=new_cluster_id(),
     )  # fmt: skip
 

@@ -19,11 +19,12 @@ import zmq
 
 from harness.cli.main import execute
 from harness.clusters.broker_hosts import HostFaultCluster, HostFaultError
+from harness.clusters.ports import free_port
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from tests.harness.load_workers import harness, said
 from tests.harness.strangers import WAIT_S, FaultWorkers, Strangers, wait_until
-from tests.workloads.load_hosts import Link, free_port
+from tests.workloads.load_hosts import Link
 from tests.workloads.namespace import skewed, why_not
 from workloads.hosts.keys import read_key
 

@@ -23,7 +23,7 @@ from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.calls import ToxiproxyError
 from harness.clusters.admin import Admin
 from harness.clusters.broker_hosts import HostFaultCluster
-from harness.clusters.ports import PortAllocator
+from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.proxies import LinkProxies
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
@@ -31,7 +31,7 @@ from harness.run.timeline_driver import CellPort
 from tests.harness.load_workers import Workers, harness, said
 from tests.harness.no_load import NoLoad
 from tests.harness.strangers import FaultWorkers, Strangers, wait_until
-from tests.workloads.load_hosts import Link, free_port
+from tests.workloads.load_hosts import Link
 
 pytestmark = [pytest.mark.slow]
 CUT_S = 40.0

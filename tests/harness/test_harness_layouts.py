@@ -11,7 +11,7 @@ from harness.clusters.base import ClusterLayout
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout
-from harness.clusters.ports import PortAllocator, ephemeral_range_start, is_free
+from harness.clusters.ports import PortAllocator
 
 
 def reference(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
@@ -34,7 +34,7 @@ def kafka(tmp_path: Path, *, proxied: bool, interposer: Path | None = None) -> C
         proxied=proxied,
         java="java",
         jars=Path("/jars"),
-        base_port=20_000,
+        ports=PortAllocator(),
         cluster_id=new_cluster_id(),
         interposer=interposer,
     )
@@ -120,11 +120,3 @@ def test_cluster_ids_have_the_form_that_storage_tool_takes() -> None:
     ids = {new_cluster_id() for _ in range(50)}
     assert len(ids) == 50
     assert all(len(text) == 22 and text[0].isalpha() for text in ids)
-
-
-def test_ports_are_distinct_free_and_below_the_ephemeral_range() -> None:
-    ports = PortAllocator()
-    taken = [ports.take() for _ in range(50)]
-    assert len(set(taken)) == 50
-    assert all(10_000 <= port < ephemeral_range_start() for port in taken)
-    assert all(is_free("127.0.0.1", port) for port in taken)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,16 +11,11 @@ from pathlib import Path
 
 import pyspark
 
+from harness.clusters.ports import free_port
+
 HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_S = 240.0
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -Xshare:auto"  # the second compiler costs more than it gives a short test
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.spark_servers import free_port
+from harness.clusters.ports import free_port
 from tests.reports.synthetic_run import Damage, SyntheticCell, write_run
 
 ROOT = Path(__file__).resolve().parents[2]

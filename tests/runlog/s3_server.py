@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.workloads.load_hosts import free_port
+from harness.clusters.ports import free_port
 
 START_S = 60.0
 

@@ -31,12 +31,6 @@ def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = WAIT_S) 
         time.sleep(0.02)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Part:
     """`python -m workloads --hub` or `--agent`, its JSON lines in and out."""
 

@@ -19,8 +19,8 @@ class ReferenceBroker:
     """`stop` ends it. Topics have four partitions."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, *, host: str = "127.0.0.1") -> None:
-        allocator = PortAllocator()
-        ports = [allocator.take() for _ in range(3)]
+        self._allocator = PortAllocator()
+        ports = [self._allocator.take() for _ in range(3)]
         self.address = f"{host}:{ports[0]}"
         listeners = zip(("EXTERNAL", "INTERNAL", "CONTROLLER"), ports, strict=True)
         properties = {

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.workloads.load_hosts import VERSION, Event, Part, free_port, keys, wait_until
+from harness.clusters.ports import free_port
+from tests.workloads.load_hosts import VERSION, Event, Part, keys, wait_until
 from workloads.hosts.fault_wire import Ask, FaultHello, refused_ask
 from workloads.hosts.keys import LinkKey
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.clusters.ports import free_port
 from runlog.streams.compact import compact_cell
 from runlog.streams.parquet import read_stream
-from tests.workloads.load_hosts import Agent, Hub, Link, free_port, keys, wait_until
+from tests.workloads.load_hosts import Agent, Hub, Link, keys, wait_until
 from tests.workloads.namespace import Namespace, why_not
 from tests.workloads.reference_broker import ReferenceBroker
 

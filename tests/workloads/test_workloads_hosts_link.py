@@ -14,7 +14,8 @@ import msgpack
 import pytest
 import zmq
 
-from tests.workloads.load_hosts import Agent, Hub, free_port, keys, wait_until
+from harness.clusters.ports import free_port
+from tests.workloads.load_hosts import Agent, Hub, keys, wait_until
 from workloads.hosts.keys import KeyFileError, LinkKey, new_keys, read_key, write_keys
 
 

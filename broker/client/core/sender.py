@@ -47,6 +47,7 @@ _ASK_FOR_LEADERS = frozenset(
         ErrorCode.not_leader_or_follower,
         ErrorCode.replica_not_available,
         ErrorCode.network_exception,
+        ErrorCode.request_timed_out,  # by a leader that cannot reach its followers any more
         ErrorCode.kafka_storage_error,
         ErrorCode.listener_not_found,
         ErrorCode.fenced_leader_epoch,

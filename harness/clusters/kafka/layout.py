@@ -7,7 +7,6 @@ Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harnes
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -16,13 +15,11 @@ from chaos.interposer import fault_page
 from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
 from harness.clusters.kafka.jars import VERSION
 from harness.clusters.layout_reference import FAULT_PAGE_FILE, render_properties
-from harness.clusters.ports import ephemeral_range_start, is_free
-from harness.errors import EnvironmentFault
+from harness.clusters.ports import PortAllocator
 
 START_TIMEOUT_S: Final = 90.0
 HEAP: Final = "512m"
 _LISTENERS: Final = ("EXTERNAL", "CONTROLLER", "INTERNAL", "DIRECT")  # at offset 0, 1, 2, 3 from the base port
-_TRIES: Final = 50
 
 DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
     "num.partitions": "3",
@@ -44,16 +41,10 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
-def choose_base_port(brokers: int, source: random.Random) -> int:
-    """A port such that the four ports from it on are free on every node's address. It is random, so that parallel runs
-    rarely collide."""
-    upper = ephemeral_range_start() - len(_LISTENERS)
-    for _ in range(_TRIES):
-        base = source.randrange(10_000, upper, len(_LISTENERS))
-        hosts = [f"127.0.{i}.{j}" for i in (0, 100, *range(1, brokers + 1)) for j in range(1, brokers + 1)]
-        if all(is_free(host, base + offset) for host in hosts for offset in range(len(_LISTENERS))):
-            return base
-    raise EnvironmentFault(f"no four free ports in a row on 127.0.*.* below {upper} in {_TRIES} tries")
+def _choose_base_port(brokers: int, ports: PortAllocator) -> int:
+    """A port such that the four ports from it on are free on every node's address."""
+    hosts = [f"127.0.{i}.{j}" for i in (0, 100, *range(1, brokers + 1)) for j in range(1, brokers + 1)]
+    return ports.take_row(len(_LISTENERS), hosts)
 
 
 def kafka_layout(
@@ -64,11 +55,12 @@ def kafka_layout(
     proxied: bool,
     java: str,
     jars: Path,
-    base_port: int,
+    ports: PortAllocator,
     cluster_id: str,
     interposer: Path | None = None,
 ) -> ClusterLayout:
     ids = [BrokerId(number) for number in range(1, brokers + 1)]
+    base_port = _choose_base_port(brokers, ports)
     links = _links(ids, base_port) if proxied else ()
     nodes = tuple(
         _node(
@@ -92,6 +84,7 @@ def kafka_layout(
         nodes=nodes,
         links=links,
         start_timeout_s=START_TIMEOUT_S,
+        ports=ports,
     )
 
 
