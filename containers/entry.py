@@ -4,6 +4,9 @@ broker ID PORT   broker ID of three; PORT is where this host publishes its clien
 kafka ID PORT    the same, Apache Kafka from the jars mounted at /opt/kafka/libs
 toxiproxy        the embedded Toxiproxy server, with a proxy before each broker (ports 19101.., Apache Kafka 29101..)
 report-latest    analyse the newest run below ./runs
+
+A harness command line waits until the brokers answer that WAIT_FOR names (addresses of the bootstrap list), because the
+containers of a composition start together. It does not wait without it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ KAFKA_LIBS: Final = Path("/opt/kafka/libs")
 # PROXIED is advertised as the Toxiproxy server's address: whoever comes in through it stays on it.
 PORTS: Final = {"EXTERNAL": 9092, "CONTROLLER": 9093, "INTERNAL": 9094, "PROXIED": 9095}
 PROXIES_TIMEOUT_S: Final = 60  # half a second on an idle host; several containers start at once
+CLUSTER_TIMEOUT_S: Final = 120  # two seconds on an idle host
+ANSWER_TIMEOUT_S: Final = 5.0
 FIRST_PROXY: Final = {"broker": 19101, "kafka": 29101}
 SETTINGS: Final = {
     "num.partitions": "3",
@@ -85,6 +90,8 @@ def command(arguments: list[str]) -> list[str]:
     require_runs()
     if arguments == ["report-latest"]:
         return [sys.executable, "-m", "harness", "report", str(latest_run())]
+    if wanted := os.environ.get("WAIT_FOR"):
+        wait_for(wanted, brokers=len(BROKERS), timeout_s=CLUSTER_TIMEOUT_S)
     return [sys.executable, "-m", "harness", *arguments]
 
 
@@ -97,6 +104,23 @@ def require_runs() -> None:
             f"{runs.resolve()} belongs to user {owner.st_uid}, and this container runs as {os.geteuid()}: start it "
             f"with --user {owner.st_uid}:{owner.st_gid} (Compose: HARNESS_USER={owner.st_uid}:{owner.st_gid})"
         )
+
+
+def wait_for(bootstrap: str, *, brokers: int, timeout_s: float) -> bool:
+    """Until one of them names that many brokers. False: nobody did in that time; the program that follows says why."""
+    # Not at the top: brokers start without them.
+    from harness.clusters.external import parse_bootstrap
+    from harness.clusters.probe import BrokerProbe
+
+    deadline = time.monotonic() + timeout_s
+    while True:
+        for address in parse_bootstrap(bootstrap):
+            with BrokerProbe(address, timeout_s=min(timeout_s, ANSWER_TIMEOUT_S)) as probe:
+                if len(probe.broker_addresses() or ()) >= brokers:
+                    return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.1)
 
 
 def start_populating() -> None:

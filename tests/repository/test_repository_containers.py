@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from harness.clusters.ports import free_port
+from tests.workloads.reference_broker import ReferenceBroker
 
 ROOT = Path(__file__).resolve().parents[2]
 STRANGER = 54_321
@@ -28,3 +32,16 @@ def test_runs_of_somebody_else_are_told_with_the_user_to_take(tmp_path: Path) ->
     assert done.returncode == 1
     assert f"{tmp_path / 'runs'} belongs to user 0, and this container runs as {STRANGER}" in done.stderr
     assert "HARNESS_USER=0:0" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_load_waits_for_brokers_that_start_with_it_and_not_for_ever(tmp_path: Path) -> None:
+    wait_for = runpy.run_path(str(ROOT / "containers" / "entry.py"))["wait_for"]
+    nobody = f"127.0.0.1:{free_port()}"
+    assert not wait_for(nobody, brokers=1, timeout_s=0.3)
+    broker = ReferenceBroker(tmp_path)
+    try:
+        assert wait_for(f"{nobody},{broker.address}", brokers=1, timeout_s=60.0)
+        assert not wait_for(broker.address, brokers=2, timeout_s=0.3)
+    finally:
+        broker.stop()
