@@ -1,7 +1,6 @@
 """AlterClientQuotas (KIP-546): limits by user, by client id, by both, and by ip. Pure.
 
-What they do is in broker/node/net/quotas.py. The rate of changes to the metadata (`controller_mutation_rate`) is not
-limited here, so a limit for it is refused.
+What they do is in broker/node/net/quotas.py and change_quotas.py.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"
 REQUEST_PERCENTAGE = "request_percentage"
 CONNECTION_CREATION_RATE = "connection_creation_rate"
-_OF_CLIENTS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+_OF_CLIENTS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
+_FRACTIONAL = (REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
 # What can be limited, by the types of an entity's parts.
 QUOTA_KEYS: Mapping[frozenset[str], tuple[str, ...]] = {
     frozenset({USER}): _OF_CLIENTS,
@@ -69,7 +70,7 @@ def _problem(change: QuotaChange) -> tuple[int, str | None]:
             return ErrorCode.invalid_request, f"Invalid configuration key {key}: expected one of {', '.join(keys)}"
         if not 0 < value < math.inf:  # NaN compares to nothing
             return ErrorCode.invalid_request, f"Quota {key} must be a number greater than 0, got {value}"
-        if key != REQUEST_PERCENTAGE and value != int(value):
+        if key not in _FRACTIONAL and value != int(value):
             return ErrorCode.invalid_request, f"Quota {key} cannot be a fractional value, got {value}"
     return ErrorCode.none, None
 

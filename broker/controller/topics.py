@@ -16,6 +16,7 @@ from broker.controller.records import ConfigRecord, MetadataRecord, PartitionRec
 from broker.controller.replay import replay
 from broker.controller.topic_configs import topic_config_problem
 from broker.controller.topic_types import (
+    Charge,
     CreatedTopic,
     CreatePartitions,
     CreatePartitionsResponse,
@@ -45,9 +46,15 @@ def _room(image: MetadataImage, config: ControllerConfig) -> int:
 
 
 class _Refused(Exception):
-    def __init__(self, error_code: int, message: str) -> None:
+    def __init__(self, error_code: int, message: str | None) -> None:
         super().__init__(message)
-        self.error_code = error_code
+        self.error_code, self.message = error_code, message
+
+
+def _charge(charge: Charge, partitions: int) -> None:
+    """Last of all checks, so that what is refused for another reason costs nothing (KIP-599)."""
+    if not charge(partitions):
+        raise _Refused(ErrorCode.throttling_quota_exceeded, None)  # Kafka's answer has no text
 
 
 def create_topics(
@@ -65,6 +72,7 @@ def create_topics(
             _check_name(draft, topic.name)
             _check_configs(topic)
             placement = _placement(image, topic, config, rng, budget)
+            _charge(request.charge, len(placement))
         except _Refused as refused:
             created.append(_not_created(topic, refused))
             continue
@@ -92,7 +100,7 @@ def _not_created(topic: NewTopic, refused: _Refused) -> CreatedTopic:
     return CreatedTopic(
         name=topic.name,
         error_code=refused.error_code,
-        error_message=str(refused),
+        error_message=refused.message,
         topic_id=None,
         partitions=-1,
         replication_factor=-1,
@@ -239,8 +247,11 @@ def create_partitions(
             if times[wanted.topic] > 1:
                 raise _Refused(ErrorCode.invalid_request, f"Topic {wanted.topic} is named twice in the request")
             new = _new_partitions(image, wanted, budget, rng)
+            _charge(request.charge, len(new))
         except _Refused as refused:
-            answers.append(TopicOutcome(topic=wanted.topic, error_code=refused.error_code, error_message=str(refused)))
+            answers.append(
+                TopicOutcome(topic=wanted.topic, error_code=refused.error_code, error_message=refused.message)
+            )
             continue
         budget -= len(new)
         records += new
@@ -333,6 +344,10 @@ def delete_topics(image: MetadataImage, request: DeleteTopics) -> Outcome:
         if topic is None or topic.topic_id in gone:
             error = ErrorCode.unknown_topic_or_partition if topic_id is None else ErrorCode.unknown_topic_id
             deleted.append(DeletedTopic(name=name, topic_id=topic_id, error_code=error))
+            continue
+        if not request.charge(len(topic.partitions)):
+            error = ErrorCode.throttling_quota_exceeded
+            deleted.append(DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=error))
             continue
         gone.add(topic.topic_id)
         records.append(RemoveTopicRecord(topic_id=topic.topic_id))

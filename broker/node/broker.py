@@ -35,6 +35,7 @@ from broker.node.coordination.verification import TransactionVerifier
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
 from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
+from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.dialling import internal_dialler
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
@@ -212,6 +213,10 @@ class Broker:
         self._quotas = ClientQuotas(
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
         )
+        self._change_quotas = ChangeQuotas(
+            window_count=config.controller_quota_window_num,
+            window_size_ms=config.controller_quota_window_size_seconds * 1000,
+        )
         self._authorizer = authorizer_of(config)
         self._telemetry = Telemetry(config, self.logger)
         denials = None
@@ -230,6 +235,7 @@ class Broker:
             log_starts=self._replicas.log_starts,
             fetch_sessions=FetchSessions(slots=config.max_incremental_fetch_session_cache_slots, rng=rng),
             quotas=self._quotas,
+            change_quotas=self._change_quotas,
             replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
             denials=denials,
@@ -379,6 +385,7 @@ class Broker:
         self._image_feed.tell(new)
         if old.client_quotas != new.client_quotas:
             self._quotas.set_limits(new.client_quotas)
+            self._change_quotas.set_limits(new.client_quotas)
         self._telemetry.image_changed(old, new)
         if self._authorizer is not None:
             follow(self._authorizer, old, new, is_current=self._is_current(new))

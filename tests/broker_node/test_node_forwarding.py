@@ -13,6 +13,7 @@ from broker.controller.image import MetadataImage
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.handlers import api_19_create_topics
 from broker.node.handlers.forwarding import forward
+from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.channel import ChannelError
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import ErrorCode
@@ -50,7 +51,9 @@ class ScriptedController(ControllerClient):
 def answers(codes: list[ErrorCode | None], leader_ids: list[int] | None = None) -> list[ErrorCode]:
     """What the client is told of its two topics."""
     services = SimpleNamespace(
-        control=ScriptedController(codes, leader_ids or []), metadata=SimpleNamespace(image=MetadataImage())
+        control=ScriptedController(codes, leader_ids or []),
+        metadata=SimpleNamespace(image=MetadataImage()),
+        change_quotas=ChangeQuotas(window_count=11, window_size_ms=1000),
     )
     told: list[Message] = []
     topics = [

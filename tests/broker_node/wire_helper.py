@@ -10,6 +10,7 @@ from broker.wire.codec import decode_response, encode_request
 from broker.wire.messages import request as make_request
 
 TIMEOUT_S = 60.0
+CLIENT_ID = "test"
 
 
 def ask(port: int, api_key: int, version: int, /, **fields: object) -> Any:
@@ -21,7 +22,7 @@ def ask(port: int, api_key: int, version: int, /, **fields: object) -> Any:
 def ask_over(connection: socket.socket, api_key: int, version: int, /, **fields: object) -> Any:
     """The answer over a connection that stays."""
     message = make_request(api_key, version, **fields)
-    connection.sendall(b"".join(encode_request(api_key, version, 1, "test", message)))
+    connection.sendall(b"".join(encode_request(api_key, version, 1, CLIENT_ID, message)))
     (size,) = struct.unpack(">i", _read(connection, 4))
     return decode_response(api_key, version, _read(connection, size))[1]
 

@@ -29,7 +29,7 @@ Reply = TypeVar("Reply")
 RETRY_MS = 50
 
 
-def _nothing() -> None:
+def nothing() -> None:
     return None
 
 
@@ -78,7 +78,7 @@ class ControllerClient:
         message: Asks[Reply],
         *,
         timeout_ms: int,
-        on_repeat: Callable[[], object] = _nothing,
+        on_repeat: Callable[[], object] = nothing,
     ) -> Reply:
         """As `call_once`, but asks again until the time limit when the controller moved. Raises ChannelError.
 

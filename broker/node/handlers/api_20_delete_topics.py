@@ -17,8 +17,8 @@ from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.messages import field_or, response
 from broker.wire.messages import request as make_request
-from broker.wire.messages import response
 
 if TYPE_CHECKING:
     from broker.wire.shapes import delete_topics as shapes
@@ -102,11 +102,14 @@ def _unanswered(
 
 
 def _shows(image: MetadataImage, message: shapes.DeleteTopicsRequest, answered: shapes.DeleteTopicsResponse) -> bool:
-    gone = {each.topic_id for each in answered.responses if each.error_code is ErrorCode.none}
-    return not gone & set(image.topic_names)
+    gone = [each for each in answered.responses if each.error_code is ErrorCode.none]
+    # One with no id: the controller was asked in a version without them.
+    ids = {topic_id for each in gone if (topic_id := field_or(each, "topic_id", None)) is not None}
+    names = {each.name for each in gone if field_or(each, "topic_id", None) is None}
+    return not ids & set(image.topic_names) and not names & set(image.topics)
 
 
-CONTROLLER = ControllerApi(event=event, answer=answer)
+CONTROLLER = ControllerApi(event=event, answer=answer, strict_since=5)
 FORWARD: Forward[shapes.DeleteTopicsRequest, shapes.DeleteTopicsResponse] = Forward(
-    version=FORWARD_VERSION, failed=_unanswered, is_visible=_shows, visible_within_ms=None, sent=_sent
+    version=FORWARD_VERSION, failed=_unanswered, is_visible=_shows, visible_within_ms=None, sent=_sent, is_charged=True
 )

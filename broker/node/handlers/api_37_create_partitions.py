@@ -65,9 +65,10 @@ def _shows(
     )
 
 
-CONTROLLER = ControllerApi(event=event, answer=answer)
+CONTROLLER = ControllerApi(event=event, answer=answer, strict_since=3)
 FORWARD: Forward[shapes.CreatePartitionsRequest, shapes.CreatePartitionsResponse] = Forward(
     version=3,
     failed=_all_failed,
+    is_charged=True,
     is_visible=lambda image, message, answered: message.validate_only or _shows(image, message, answered),
 )

@@ -1,7 +1,8 @@
 """Envelope (key 58), version 0 (KIP-590): a request that a broker passes on to the controller, with who sent it.
 
-Only requests that are decided by who asks come in one: those about delegation tokens. The others that a broker passes
-on come as they are. The broker has judged whether the client may ask.
+Only requests come in one for which it matters who asks: those about delegation tokens, and, while there are quotas of
+changes, those that make or delete partitions. The others that a broker passes on come as they are. The broker has
+judged whether the client may ask.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from broker.node.cluster.controller_client import is_not_controller
 from broker.node.handlers import (
+    api_19_create_topics,
+    api_20_delete_topics,
+    api_37_create_partitions,
     api_38_create_delegation_token,
     api_39_renew_delegation_token,
     api_40_expire_delegation_token,
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
 
 # Any: each API has a request and an answer of its own.
 _CONTROLLERS: Mapping[int, ControllerApi[Any]] = {
+    ApiKey.CREATE_TOPICS: api_19_create_topics.CONTROLLER,
+    ApiKey.DELETE_TOPICS: api_20_delete_topics.CONTROLLER,
+    ApiKey.CREATE_PARTITIONS: api_37_create_partitions.CONTROLLER,
     ApiKey.CREATE_DELEGATION_TOKEN: api_38_create_delegation_token.CONTROLLER,
     ApiKey.RENEW_DELEGATION_TOKEN: api_39_renew_delegation_token.CONTROLLER,
     ApiKey.EXPIRE_DELEGATION_TOKEN: api_40_expire_delegation_token.CONTROLLER,
@@ -59,11 +67,10 @@ def handle(services: Services, request: AnyRequest[shapes.EnvelopeRequest]) -> N
     else:
         if inner is None:
             request.respond(_closed(request, ErrorCode.principal_deserialization_failure))
-        elif inner.principal.is_by_token:
-            refuse = _REFUSALS[inner.header.api_key]
+        elif inner.principal.is_by_token and (refuse := _REFUSALS.get(inner.header.api_key)) is not None:
             inner.respond(refuse(inner, ErrorCode.delegation_token_request_not_allowed))
         else:
-            _CONTROLLERS[inner.header.api_key].ask(services, inner)
+            _CONTROLLERS[inner.header.api_key].ask_charged(services, inner)
 
 
 def _opened(request: AnyRequest[shapes.EnvelopeRequest]) -> _Enveloped | None:
@@ -117,7 +124,7 @@ class _Enveloped:
     def respond(self, message: Any) -> None:
         """NOT_CONTROLLER is told outside, where the broker that asks looks for it (as in Kafka)."""
         header = self.header
-        if message.error_code is ErrorCode.not_controller:
+        if is_not_controller(message):
             self._outer.respond(_closed(self._outer, ErrorCode.not_controller))
             return
         frame = b"".join(encode_response(header.api_key, header.api_version, header.correlation_id, message))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from broker.node.cluster.links import LocalRequest
 from broker.node.handlers.rows import Handler
@@ -17,10 +18,13 @@ from broker.node.process.clock import monotonic_ms, monotonic_ns
 from broker.wire import apis
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import RemoteProtocolError
+from broker.wire.messages import to_ms
 
 if TYPE_CHECKING:
     from broker.wire.shapes.fetch import FetchResponse
     from broker.wire.shapes.kinds import Answers
+
+_NO_TIME: Final = timedelta(0)
 
 
 class Dispatcher:
@@ -73,7 +77,8 @@ class Dispatcher:
                 topics = cast("FetchResponse", answer).responses
                 size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
                 wait_ms = max(wait_ms, quotas.fetched(user, client_id, size_bytes, now_ms))
-            return wait_ms
+            # What the controller told of a request that was passed on to it.
+            return max(wait_ms, to_ms(getattr(answer, "throttle_time", _NO_TIME)))
 
         request.charge = charge
         return lambda: busy_ns.append(monotonic_ns() - began_ns)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from broker.controller.image import MetadataImage
+from broker.node.cluster.controller_client import nothing
 from broker.node.handlers.services import Services
 from broker.node.net.channel import ChannelError
 from broker.node.net.requests import AnyRequest, Asked
@@ -59,6 +60,7 @@ class Forward(Generic[Asked, Answered]):
     # The answer of a controller that was asked more than once.
     repeated: Callable[[Answered], Answered] | None = None
     is_enveloped: bool = False  # the controller must know who asks
+    is_charged: bool = False  # it must know that too while there are quotas of changes, and the client's own version
 
 
 def plain(message: object) -> object:
@@ -86,20 +88,21 @@ async def forward(
     services: Services, asked: AnyRequest[Asked], api_key: ApiKey, how: Forward[Asked, Answers[Asked]]
 ) -> None:
     """Ask the controller, and answer `asked`."""
-    message = asked.message
+    message, version = asked.message, how.version
+    is_charged = how.is_charged and services.change_quotas.is_active
     limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else how.default_timeout_ms(services.config)
     timeout_ms = min(max(limit_ms, TIMEOUT_MS_MIN), TIMEOUT_MS_MAX)
     deadline_ms = monotonic_ms() + timeout_ms
     repetitions: list[None] = []
     try:
-        if how.sent is not None:
+        if is_charged:
+            version = asked.version
+        elif how.sent is not None:
             message = how.sent(asked, timeout_ms)
         elif asked.version != how.version:
             message = request_as(api_key, how.version, message)
-        ask = _ask_enveloped(services, asked) if how.is_enveloped else services.control.call
-        answer = await ask(
-            api_key, how.version, message, timeout_ms=timeout_ms, on_repeat=lambda: repetitions.append(None)
-        )
+        ask = ask_enveloped(services, asked) if how.is_enveloped or is_charged else services.control.call
+        answer = await ask(api_key, version, message, timeout_ms=timeout_ms, on_repeat=lambda: repetitions.append(None))
     except ChannelError as error:
         asked.respond(how.failed(asked, ErrorCode.request_timed_out, str(error)))
         return
@@ -112,11 +115,11 @@ async def forward(
     asked.respond(response_as(api_key, asked.version, answer))
 
 
-def _ask_enveloped(services: Services, asked: AnyRequest[Any]) -> Callable[..., Awaitable[Any]]:
+def ask_enveloped(services: Services, asked: AnyRequest[Any]) -> Callable[..., Awaitable[Any]]:
     """As `ControllerClient.call`, for a request that goes in an Envelope with who asks (KIP-590). Any: of any API."""
 
     async def ask(
-        api_key: ApiKey, version: int, message: Any, *, timeout_ms: int, on_repeat: Callable[[], object]
+        api_key: ApiKey, version: int, message: Any, *, timeout_ms: int, on_repeat: Callable[[], object] = nothing
     ) -> Any:
         principal, host = asked.principal, asked.peer_host.removeprefix("/")
         frame = b"".join(encode_request(api_key, version, 0, asked.client_id, message))

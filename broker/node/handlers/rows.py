@@ -10,13 +10,15 @@ Three kinds of API:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from broker.controller.types import ControllerRequest
 from broker.node.handlers.forwarding import Forward, forward
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, Asked, Request
+from broker.node.process.clock import monotonic_ms
 from broker.wire.apis import ApiKey, Listener
 
 if TYPE_CHECKING:
@@ -34,12 +36,38 @@ class ControllerApi(Generic[Asked]):
 
     event: Callable[[Services, AnyRequest[Asked]], MakeEvent]
     answer: Callable[[Services, AnyRequest[Asked], Any], Answers[Asked]]
+    # Of requests that make or delete partitions: from this version on a client over its quota of changes is refused.
+    strict_since: int | None = None
 
     def ask(self, services: Services, request: AnyRequest[Asked]) -> None:
         def answer(result: Any) -> None:  # that of this request
             request.respond(self.answer(services, request, result))
 
         services.ask_controller(request, self.event(services, request), answer)
+
+    def ask_charged(self, services: Services, request: AnyRequest[Asked]) -> None:
+        """As `ask`, for a request that comes with who sent it: its changes count for the quota of that client."""
+        if self.strict_since is None:
+            self.ask(services, request)
+            return
+        charge = services.change_quotas.charge_of(
+            request.principal.name,
+            request.client_id,
+            is_strict=request.version >= self.strict_since,
+            now_ms=monotonic_ms(),
+        )
+        make = self.event(services, request)
+
+        def event(token: int) -> ControllerRequest:
+            made: Any = make(token)  # one of those that have this field
+            charged: ControllerRequest = replace(made, charge=charge)
+            return charged
+
+        def answer(result: Any) -> None:
+            told: Any = self.answer(services, request, result)
+            request.respond(replace(told, throttle_time=timedelta(milliseconds=charge.wait_ms)))
+
+        services.ask_controller(request, event, answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

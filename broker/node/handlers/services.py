@@ -20,6 +20,7 @@ from broker.node.coordination.producer_ids import ProducerIds
 from broker.node.coordination.share_states import ShareStates
 from broker.node.coordination.transactions import Transactions
 from broker.node.coordination.verification import TransactionVerifier
+from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.requests import UnderWay, guarded
 from broker.node.process.logs import Logger
@@ -50,6 +51,7 @@ class Services:
     log_starts: LogStarts
     fetch_sessions: FetchSessions
     quotas: ClientQuotas
+    change_quotas: ChangeQuotas
     replication_quotas: ReplicationQuotas
     authorizer: Authorizer | None  # None: everybody may do everything
     denials: DenialLog | None  # with an authorizer

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from broker.controller.image import QuotaEntity
 from broker.controller.quotas import (
@@ -28,6 +28,29 @@ CLIENTS_MAX = 10_000
 NANOSECONDS_PER_PERCENT = 10_000_000  # of one second of the event loop
 
 Quotas: TypeAlias = Mapping[QuotaEntity, Mapping[str, float]]
+
+
+class Limit(NamedTuple):
+    per_second: float
+    sharing: tuple[str, str]  # (user, client id) of those who share it; '': all of them
+
+
+def limit_of(limits: Quotas, key: str, user: str, client_id: str) -> Limit | None:
+    """By the first entity that limits this key, in Kafka's order. A quota of a user is for all clients of that user
+    together, one of a client id for all its users together. None: nothing limits it."""
+    for whose in (user, None):
+        for which in (client_id, None):
+            values = limits.get(((CLIENT_ID, which), (USER, whose)))
+            if values is not None and key in values:
+                return Limit(values[key], (user, client_id))
+        values = limits.get(((USER, whose),))
+        if values is not None and key in values:
+            return Limit(values[key], (user, ""))
+    for which in (client_id, None):
+        values = limits.get(((CLIENT_ID, which),))
+        if values is not None and key in values:
+            return Limit(values[key], ("", client_id))
+    return None
 
 
 class RateWindow:
@@ -75,25 +98,8 @@ class ClientQuotas:
 
     def limit(self, key: str, user: str, client_id: str) -> float | None:
         """None: nothing limits it."""
-        found = self._find(key, user, client_id)
-        return None if found is None else found[0]
-
-    def _find(self, key: str, user: str, client_id: str) -> tuple[float, tuple[str, str]] | None:
-        """(limit, who shares it), by the first entity that limits this key, in Kafka's order. A quota of a user is for
-        all clients of that user together, one of a client id for all its users together."""
-        for whose in (user, None):
-            for which in (client_id, None):
-                values = self._limits.get(((CLIENT_ID, which), (USER, whose)))
-                if values is not None and key in values:
-                    return values[key], (user, client_id)
-            values = self._limits.get(((USER, whose),))
-            if values is not None and key in values:
-                return values[key], (user, "")
-        for which in (client_id, None):
-            values = self._limits.get(((CLIENT_ID, which),))
-            if values is not None and key in values:
-                return values[key], ("", client_id)
-        return None
+        found = limit_of(self._limits, key, user, client_id)
+        return None if found is None else found.per_second
 
     def produced(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Milliseconds to wait."""
@@ -123,11 +129,10 @@ class ClientQuotas:
         return max(1, int(min(limit * (self._count - 1) * self._size_ms / 1000, WIRE_INT_MAX)))
 
     def _record(self, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
-        found = self._find(key, user, client_id)
+        found = limit_of(self._limits, key, user, client_id)
         if found is None:
             return 0
-        limit, sharing = found
-        return self._wait_ms((key, *sharing), limit, amount, now_ms)
+        return self._wait_ms((key, *found.sharing), found.per_second, amount, now_ms)
 
     def _wait_ms(self, name: tuple[str, str, str], limit: float, amount: float, now_ms: int) -> int:
         window = self._windows.get(name)

@@ -54,8 +54,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "controller.quorum.bootstrap.servers": "controller.quorum.voters counts",
     "controller.quorum.election.backoff.max.ms": _OWN_PACE,
     "controller.quorum.retry.backoff.ms": _OWN_PACE,
-    "controller.quota.window.num": "there is no quota on changes of metadata",
-    "controller.quota.window.size.seconds": "there is no quota on changes of metadata",
     "controller.socket.timeout.ms": "controller.quorum.request.timeout.ms limits each request",
     "delete.records.purgatory.purge.interval.requests": _NO_PURGATORY,
     "early.start.listeners": "all listeners start together",

@@ -227,6 +227,8 @@ class NodeConfig:
     connections_max_idle_ms: int = 600_000
     quota_window_num: int = 11
     quota_window_size_seconds: int = 1
+    controller_quota_window_num: int = 11
+    controller_quota_window_size_seconds: int = 1
     max_incremental_fetch_session_cache_slots: int = 1_000
 
     authorizer_class_name: str = ""  # empty: everybody may do everything; else Kafka's StandardAuthorizer
