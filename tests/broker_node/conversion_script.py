@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from group_script import GroupScript
+from group_script import PATIENCE_MS, GroupScript
 
 from broker.wire.apis import ApiKey
 
@@ -330,8 +330,8 @@ def _of_t(partitions: Sequence[int]) -> bytes:
 def _join_values(group: str, **changes: Any) -> dict[str, Any]:
     values = {
         "group_id": group,
-        "session_timeout": 10_000,
-        "rebalance_timeout": 10_000,
+        "session_timeout": PATIENCE_MS,
+        "rebalance_timeout": PATIENCE_MS,
         "member_id": "",
         "group_instance_id": None,
         "protocol_type": "consumer",

@@ -22,6 +22,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
 NOWHERE = UUID(int=5)
+PATIENCE_MS = 300_000  # so that no member is put out while a busy host takes its time
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"  # of topic `t`, version 0
 _LEFT_OUT = frozenset({"throttle_time", "error_message", "authorized_operations", "client_host", "port"})
 _EPOCHS = frozenset({"member_epoch", "group_epoch", "assignment_epoch"})
@@ -158,7 +159,7 @@ class GroupScript:
         return self.do(label, ApiKey.OFFSET_DELETE, 0, group_id=group, topics=listed)
 
     def beat(self, label: str, group: str, member: str, epoch: int, version: int = 1, **changes: Any) -> Any:
-        first = {"rebalance_timeout": 5_000, "subscribed_topic_names": ["t"], "topic_partitions": []}
+        first = {"rebalance_timeout": PATIENCE_MS, "subscribed_topic_names": ["t"], "topic_partitions": []}
         none = {"instance_id": None, "rack_id": None, "server_assignor": None, "subscribed_topic_regex": None}
         other = {"rebalance_timeout": -1, "subscribed_topic_names": None, "topic_partitions": None}
         values = {**none, **(first if epoch == 0 else other), **changes}
@@ -418,8 +419,8 @@ class GroupScript:
 def _join(group: str, member: str, **changes: Any) -> dict[str, Any]:
     values = {
         "group_id": group,
-        "session_timeout": 10_000,
-        "rebalance_timeout": 10_000,
+        "session_timeout": PATIENCE_MS,
+        "rebalance_timeout": PATIENCE_MS,
         "member_id": member,
         "group_instance_id": None,
         "protocol_type": "consumer",
