@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from chaos import conditions
-from chaos.faults.base import FaultContext, FaultRun, FaultSpec, Proof
+from chaos.faults.base import Compares, FaultContext, FaultRun, FaultSpec, Proof
 from chaos.lease import Lease
 from chaos.model import Scenario
 from chaos.port import ClusterPort
@@ -222,6 +222,8 @@ class _Executor:
         run = spec.make(context, {**spec.parameters, **step.with_})
         applied = _Applied(step=step, spec=spec, run=run, target=target, resolved=resolved, heal_due_us=None)
         self._state.applied.append(applied)  # noted before it acts, so that a failure half-way is healed too
+        if isinstance(run, Compares):
+            run.observe()
         started_us = self._clock.now_us()
         run.inject()
         if step.for_ is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from chaos.lease import Lease
 from chaos.port import ClusterPort
@@ -53,6 +53,14 @@ class FaultRun(Protocol):
     def heal(self) -> None: ...
 
     def prove(self) -> Proof: ...
+
+
+@runtime_checkable
+class Compares(Protocol):
+    """A fault whose proof is a difference: without what was before, a busy host would be taken for its effect."""
+
+    def observe(self) -> None:
+        """Called before `inject`: measure what `prove` compares with. Changes nothing."""
 
 
 def _any_host(engine: str) -> str:

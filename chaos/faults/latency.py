@@ -1,4 +1,5 @@
-"""latency: each chunk on a link comes later. Proved by the round trip measured over the link."""
+"""latency: each chunk on a link comes later. Proved by the round trip over the link: it is longer by the delay than it
+was before."""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
-from chaos.faults.probes import door_of, probe_link, quickest
+from chaos.faults.probes import Before, door_of, probe_link, quickest
 from chaos.faults.toxics import LinkToxics, streams_of
 from chaos.link_probe import LinkProbe
 
 SHARE_EXPECTED = 0.8  # of the asked delay: timers round
+OBSERVE_MS = 1_000
 
 
 class Latency:
@@ -19,6 +21,11 @@ class Latency:
         self._streams = streams_of(parameters["stream"])
         self._latency_ms, self._jitter_ms = int(parameters["latency_ms"]), int(parameters["jitter_ms"])
         self._toxics = LinkToxics(door=context.port.plain, lease=context.lease, name=context.toxic_name, type="latency")
+
+        self._before = Before()
+
+    def observe(self) -> None:
+        self._before.take(self._context.links, partial(self._probe, timeout_ms=OBSERVE_MS))
 
     def inject(self) -> None:
         self._toxics.add(self._context.links, self._streams, {"latency": self._latency_ms, "jitter": self._jitter_ms})
@@ -30,16 +37,24 @@ class Latency:
         expected_us = max(0, self._latency_ms - self._jitter_ms) * len(self._streams) * 1000
         timeout_ms = (self._latency_ms + self._jitter_ms) * len(self._streams) + 1000
 
-        def is_late(probe: LinkProbe) -> bool:
-            return probe.outcome == "answered" and probe.elapsed_us >= SHARE_EXPECTED * expected_us
+        def is_late(link: str, probe: LinkProbe) -> bool:
+            enough_us = self._before[link] + SHARE_EXPECTED * expected_us
+            return probe.outcome == "answered" and probe.elapsed_us >= enough_us
 
         round_trips: dict[str, object] = {}
         is_effective = True
         for link in self._context.links:
-            probe = quickest(partial(probe_link, door_of(self._context.port, link), timeout_ms=timeout_ms), is_late)
+            probe = quickest(partial(self._probe, link, timeout_ms=timeout_ms), partial(is_late, link))
             round_trips[link] = probe.elapsed_us
-            is_effective &= is_late(probe)
-        return Proof(is_effective=is_effective, detail={"round_trip_us": round_trips, "expected_us_min": expected_us})
+            is_effective &= is_late(link, probe)
+        before = {link: self._before[link] for link in self._context.links}
+        detail: dict[str, object] = {
+            "round_trip_us": round_trips, "before_us": before, "expected_us_min": expected_us
+        }  # fmt: skip
+        return Proof(is_effective=is_effective, detail=detail)
+
+    def _probe(self, link: str, *, timeout_ms: int) -> LinkProbe:
+        return probe_link(door_of(self._context.port, link), timeout_ms=timeout_ms)
 
 
 SPEC = FaultSpec(

@@ -6,26 +6,35 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos.faults.base import FaultContext, Proof
-from chaos.faults.probes import door_of, probe_load, quickest
+from chaos.faults.probes import Before, door_of, probe_load, quickest
 from chaos.link_probe import LoadProbe
 
 TIMEOUT_MS = 5_000
 
 
 def prove_by_load(
-    context: FaultContext, stream: str, *, size_bytes: int, expected_us: Callable[[int], int], share: float
+    context: FaultContext,
+    stream: str,
+    *,
+    size_bytes: int,
+    expected_us: Callable[[int], int],
+    share: float,
+    before: Before | None = None,
 ) -> Proof:
-    """About `size_bytes` over each link. `expected_us`: how long so many bytes should take. `share` of it is enough."""
+    """About `size_bytes` over each link. `expected_us`: how long so many bytes should take, or with `before` how much
+    longer than before. `share` of it is enough."""
 
-    def is_late(load: LoadProbe) -> bool:
-        return load.is_answered and load.elapsed_us >= share * expected_us(load.size_bytes)
+    def is_late(link: str, load: LoadProbe) -> bool:
+        enough_us = share * expected_us(load.size_bytes) + (before[link] if before is not None else 0)
+        return load.is_answered and load.elapsed_us >= enough_us
 
     detail: dict[str, object] = {}
     is_effective = True
     for link in context.links:
         door = door_of(context.port, link)
-        load = quickest(partial(probe_load, door, stream=stream, size_bytes=size_bytes, timeout_ms=TIMEOUT_MS), is_late)
-        expected = expected_us(load.size_bytes)
-        detail[link] = {"bytes": load.size_bytes, "took_us": load.elapsed_us, "expected_us": expected}
-        is_effective &= is_late(load)
+        probe = partial(probe_load, door, stream=stream, size_bytes=size_bytes, timeout_ms=TIMEOUT_MS)
+        load = quickest(probe, partial(is_late, link))
+        found = {"bytes": load.size_bytes, "took_us": load.elapsed_us, "expected_us": expected_us(load.size_bytes)}
+        detail[link] = found if before is None else {**found, "before_us": before[link]}
+        is_effective &= is_late(link, load)
     return Proof(is_effective=is_effective, detail=detail)

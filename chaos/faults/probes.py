@@ -7,7 +7,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -157,6 +157,25 @@ def _read_answer(connection: socket.socket) -> int:
 
 
 AProbe = TypeVar("AProbe", LinkProbe, LoadProbe)
+
+
+class Before:
+    """What the probes of a fault took over each link before it was injected: the quickest of three."""
+
+    def __init__(self) -> None:
+        self._us: dict[str, int] = {}
+
+    def take(self, links: Iterable[str], probe: Callable[[str], LinkProbe | LoadProbe]) -> None:
+        for link in links:
+            for _ in range(_TRIES):
+                found = probe(link)
+                if found.outcome != "answered":  # broken already: nothing to compare with, and no time to lose
+                    break
+                self._us[link] = min(found.elapsed_us, self._us.get(link, found.elapsed_us))
+
+    def __getitem__(self, link: str) -> int:
+        """0 if nothing is known."""
+        return self._us.get(link, 0)
 
 
 def quickest(probe: Callable[[], AProbe], is_slow: Callable[[AProbe], bool]) -> AProbe:

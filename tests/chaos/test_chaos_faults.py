@@ -111,9 +111,9 @@ def cluster(request, upstream_factory):
     client.close()
 
 
-def make(name, cluster, lease=None, target=None, **parameters):
+def make(name, cluster, lease=None, target=None, toxic="test", **parameters):
     spec = FAULTS[name]
-    context = spec.context(target or spec.default_target, cluster, OF, lease, f"test-{name}")
+    context = spec.context(target or spec.default_target, cluster, OF, lease, f"{toxic}-{name}")
     return spec.make(context, {**spec.parameters, **parameters})
 
 
@@ -176,6 +176,7 @@ def test_connections_between_brokers_hang_at_any_server_until_the_proxy_has_its_
         ("byte_limit", {"bytes": 1_000, "stream": "downstream", "target": "followers->leader"}),
         ("latency", {"latency_ms": 80}),
         ("latency", {"latency_ms": 60, "stream": "both"}),
+        ("slicing", {"target": "followers->leader"}),
     ],
 )
 def test_link_faults_take_effect_on_their_links_alone_and_heal(cluster, name, parameters, tmp_path):
@@ -194,6 +195,27 @@ def test_link_faults_take_effect_on_their_links_alone_and_heal(cluster, name, pa
     assert states(cluster) == before
     assert not fault.prove().is_effective
     assert "internal-1-2" not in next(tmp_path.glob("*.json")).read_text()
+    lease.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [("latency", {"latency_ms": 200, "stream": "downstream"}), ("slicing", {"delay_us": 2_000})]
+)
+def test_a_link_that_was_slow_before_does_not_prove_a_fault(cluster, name, parameters, tmp_path):
+    """As on a host that is busy with other things: the proof is what the fault has added."""
+    lease = Lease(tmp_path)
+    slow = make("latency", cluster, lease, target="followers->leader", toxic="slow", latency_ms=200, stream="both")
+    slow.inject()
+    fault = make(name, cluster, lease, target="followers->leader", **parameters)
+    assert fault.prove().is_effective, "without what was before, it would be taken for the effect"
+    fault.observe()
+    assert not fault.prove().is_effective
+    fault.inject()
+    proof = fault.prove()
+    assert proof.is_effective, proof
+    fault.heal()
+    assert not fault.prove().is_effective
+    slow.heal()
     lease.close()
 
 

@@ -171,6 +171,20 @@ def phases(lines):
     return [(line.id, line.phase) for line in lines]
 
 
+def test_what_a_proof_is_compared_with_is_measured_before_the_fault_and_is_not_its_time(faults, monkeypatch):
+    clock = FakeClock()
+
+    def observe(self):
+        self._do("observe")
+        clock.wait_ms(40)
+
+    monkeypatch.setattr(_Run, "observe", observe, raising=False)
+    _, lines = play([{"id": "a", "at": "2s", "fault": "one"}], clock=clock)
+    assert [what for what, *_ in faults.done][:3] == ["observe", "inject", "prove"]
+    applied = next(line for line in lines if line.phase == "applied")
+    assert applied.detail["took_us"] < 40_000
+
+
 def test_steps_run_at_their_time_and_everything_is_healed_in_reverse_order(faults):
     steps = [{"id": "a", "at": "2s", "fault": "one"}, {"id": "b", "after": "a", "delay": "500ms", "fault": "two"}]
     result, lines = play(steps)

@@ -18,7 +18,7 @@ import pytest
 import chaos
 from broker.client import Producer
 from chaos.faults import FAULTS
-from chaos.faults.base import FaultRun
+from chaos.faults.base import Compares, FaultRun
 from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.calls import ToxiproxyError
 from harness.clusters.admin import Admin
@@ -162,6 +162,8 @@ def test_a_follower_that_a_fault_host_cuts_off_leaves_the_isr(run: Run) -> None:
 )  # fmt: skip
 def test_each_fault_of_a_link_is_proved_where_its_proxy_is(run: Run, name: str, parameters: dict[str, Any]) -> None:
     fault = run.fault(name, "follower:1->leader", **parameters)
+    if isinstance(fault, Compares):
+        fault.observe()
     fault.inject()
     proof = fault.prove()
     assert proof.is_effective, proof
