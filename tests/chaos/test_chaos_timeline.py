@@ -108,11 +108,11 @@ class RecordingFault:
     """Stands in the table of faults; writes down what is done to it."""
 
     def __init__(self, done, *, proof=True, fails=()):
-        self.done, self.proof, self.fails = done, proof, fails
+        self.done, self.proof, self.fails, self.run_type = done, proof, fails, _Run
 
     def spec(self, name):
         def make(context, parameters):
-            return _Run(self, name, context, parameters)
+            return self.run_type(self, name, context, parameters)
 
         return FaultSpec(name=name, label=name, colour="#000000", target_kind="broker", default_target="leader",
                          make=make, parameters={"size": 1}, is_proved_at_heal=name == "late")  # fmt: skip
@@ -174,11 +174,12 @@ def phases(lines):
 def test_what_a_proof_is_compared_with_is_measured_before_the_fault_and_is_not_its_time(faults, monkeypatch):
     clock = FakeClock()
 
-    def observe(self):
-        self._do("observe")
-        clock.wait_ms(40)
+    class Comparing(_Run):
+        def observe(self):
+            self._do("observe")
+            clock.wait_ms(40)
 
-    monkeypatch.setattr(_Run, "observe", observe, raising=False)
+    monkeypatch.setattr(faults, "run_type", Comparing)
     _, lines = play([{"id": "a", "at": "2s", "fault": "one"}], clock=clock)
     assert [what for what, *_ in faults.done][:3] == ["observe", "inject", "prove"]
     applied = next(line for line in lines if line.phase == "applied")
