@@ -24,7 +24,7 @@ PACKAGES: Final = ("harness", "broker", "workloads", "chaos", "reports", "runlog
 ABSENT: Final = frozenset({"go", "gofmt", "mvn", "mvnDebug", "docker", "dockerd", "toxiproxy-server", "harness"})
 # PySpark alone is 430 MB to fetch and unpack.
 INSTALL_TIMEOUT_S: Final = 900
-RUN_TIMEOUT_S: Final = 480
+RUN_TIMEOUT_S: Final = 1_200  # three minutes on an idle host
 FEWER_CELLS: Final = 'sweep.vary={"batch.size": [131072], "compression.type": ["zstd"]}'  # all seven faults stay
 
 pytestmark = [
