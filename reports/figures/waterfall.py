@@ -23,7 +23,7 @@ from reports.judge.judged import Judged
 from reports.read.model import CORRECTED, END_TO_END, SCHEDULE_LAG, UNCORRECTED, Latency
 from runlog.quality.steadiness import CLOSED
 from runlog.records.cell import CellKind
-from runlog.records.hosts import clock_error_between_us
+from runlog.records.hosts import clock_error_between_us, known_error_us
 from runlog.records.load import StageFigures, Stages
 
 
@@ -292,7 +292,7 @@ def _is_closed_loop(item: Judged) -> bool:
 def _stage_row(name: str, words: str, figures: StageFigures, error_us: float) -> StageRow:
     return StageRow(
         stage=name, words=words, n=figures.n, us=(*(level.us(figures) for level in LEVELS), figures.max_us),
-        negative=figures.negative, clock_error_us=error_us or None,
+        negative=figures.negative, clock_error_us=known_error_us(error_us),
     )  # fmt: skip
 
 
