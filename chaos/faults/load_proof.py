@@ -15,7 +15,7 @@ TIMEOUT_MS = 5_000
 def prove_by_load(
     context: FaultContext, stream: str, *, size_bytes: int, expected_us: Callable[[int], int], share: float
 ) -> Proof:
-    """About `size_bytes` over each link. `expected_us`: how long so many bytes should take. `share` of it is enough."""
+    """Send about `size_bytes` over each link. They should take `expected_us`. A `share` of that time is enough."""
 
     def is_late(load: LoadProbe) -> bool:
         return load.is_answered and load.elapsed_us >= share * expected_us(load.size_bytes)
