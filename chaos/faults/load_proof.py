@@ -21,8 +21,8 @@ def prove_by_load(
     share: float,
     before: Before | None = None,
 ) -> Proof:
-    """About `size_bytes` over each link. `expected_us`: how long so many bytes should take, or with `before` how much
-    longer than before. `share` of it is enough."""
+    """Send about `size_bytes` over each link. They should take `expected_us`, or with `before` that much longer than
+    before. A `share` of that time is enough."""
 
     def is_late(link: str, load: LoadProbe) -> bool:
         enough_us = share * expected_us(load.size_bytes) + (before[link] if before is not None else 0)

@@ -154,7 +154,8 @@ def start_server(
     lease: Lease | None = None,
     log_path: Path | None = None,
 ) -> RunningServer:
-    """The server for plain toxics: `url`, else `binary` (see `find_binary`), else the embedded one."""
+    """The server for plain toxics: the one at `url`. Without a URL it is `binary` (see `find_binary`), and without
+    a binary the embedded server."""
     if url:
         return use_server(url)
     if binary:
@@ -226,7 +227,7 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], log_path: Pat
 
 
 def _wait_ready(server: RunningServer, label: str) -> str:
-    """Empty once it answers, else why not. Sets the version."""
+    """Waits for an answer, and sets the version. Returns an empty text, or why there was no answer."""
     assert server.process is not None
     client = server.client()
     deadline = time.monotonic() + READY_TIMEOUT_MS / 1000

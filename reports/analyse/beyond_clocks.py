@@ -23,6 +23,7 @@ def latency_beyond(latency: Latency, error_us: float) -> Latency:
     def shown(us: float | None) -> bool:
         return us is not None and us > error_us
 
+    figures = {**latency.quantiles, "max": latency.max_us, "mean": latency.mean_us}
     return replace(
         latency,
         quantiles={name: us if shown(us) else None for name, us in latency.quantiles.items()},
@@ -30,6 +31,7 @@ def latency_beyond(latency: Latency, error_us: float) -> Latency:
         mean_us=latency.mean_us if shown(latency.mean_us) else None,
         p99_interval_us=latency.p99_interval_us if shown(latency.p99_us) else None,
         curve=tuple(point for point in latency.curve if shown(point[1])),
+        beyond_clocks=frozenset(name for name, us in figures.items() if us is not None and not shown(us)),
     )
 
 

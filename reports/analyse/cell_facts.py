@@ -41,7 +41,7 @@ from reports.read.model import (
 )
 from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS, steady_ratio
-from runlog.records.hosts import clock_error_between_us
+from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us
 from runlog.streams.inventory import CellFiles
 
 UNTIL_ACKNOWLEDGED: Final = (CORRECTED, UNCORRECTED)
@@ -96,6 +96,9 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
     speed, log, gap = _speed(cell, counts, slots, found.slot_us), _log(frames.batches), _gap(cell, counts, frames.gaps)
     sets, unseen = _told_apart(cell, found.sets)
     clock_error_us = clock_error_between_us(cell.record.outcome.load_hosts)
+    gap_error_us = clock_error_of_gap_us(cell.record.outcome.load_hosts)
+    is_gap_hidden = gap is not None and gap_error_us > 0 and gap.us <= gap_error_us
+    shown_gap = None if is_gap_hidden else gap
     latency = _latencies(cell, counts, frames, criteria)
     return CellFacts(
         cell=cell,
@@ -109,8 +112,9 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         unseen=unseen,
         predictions={kind: _with_how(sets.get(kind), found.prediction.how[kind]) for kind in PREDICTED_KINDS},
         dup_extra_copies=extra_copies,
-        gap_us=gap.us if gap is not None else None,
-        gap_start_us=gap.start_us if gap is not None else None,
+        gap_us=shown_gap.us if shown_gap is not None else None,
+        gap_start_us=shown_gap.start_us if shown_gap is not None else None,
+        gap_beyond_clocks=is_gap_hidden,
         records_per_batch=log.records_per_batch,
         batches=log.batches,
         compression_ratio=log.compression_ratio,

@@ -2,7 +2,7 @@
 
 Pure: takes events of journal or probe, and the rate of acknowledgements in time buckets. Times count from the moment
 when the first fault began to act. If a fault ended a process, detection and election count from that end, because until
-then no broker had to be replaced. `criteria_checks` in `verdict.py` compares them with a scenario's limits.
+then no broker had to be replaced. `figure_checks.py` compares them with a scenario's limits.
 Shown by tests/reports/test_reports_recovery.py.
 """
 
@@ -65,7 +65,11 @@ def recovery(cell: Cell, slots: pd.DataFrame, slot_us: int) -> Recovery | None:
         area_record_seconds=_area(after, per_slot, slot_us, recover_us),
         service_level_records_per_s=round(SERVICE_LEVEL * per_slot * 1e6 / slot_us, 1),
         clock_error_us=error_us,
-        beyond_clocks=any(us is not None and _beyond(us, error_us) is None for us in (first_ack_us, back_us)),
+        beyond_clocks=frozenset(
+            name
+            for name, us in (("first_ack_us", first_ack_us), ("recover_us", back_us))
+            if us is not None and _beyond(us, error_us) is None
+        ),
     )
 
 

@@ -27,7 +27,7 @@ from reports.judge.noise import disturbance
 from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, Basis, CellFacts, Counts, IdentitySet, Latency, Recovery
 from runlog.records.cell import CellKind, CellRecord, Expectation
-from runlog.records.hosts import clock_error_between_us
+from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us, known_error_us
 
 SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
 _CATALOGUE: Final = re.compile(r"S\d+")
@@ -125,6 +125,7 @@ class CellFigures:
     gap_ms: float | None
     gap_s: float | None
     gap_at_s: float | None
+    gap_clock_error_us: float | None  # acknowledgements on load hosts; None: all of one clock
     records_per_batch: float | None
     batches: int
     compression_ratio: float | None
@@ -173,7 +174,7 @@ class CellFigures:
 def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> CellFigures:
     """`capacity_records_per_s`: the capacity of its configuration, if it was measured."""
     facts, cell = item.facts, item.facts.cell
-    configuration = configuration_of(cell)
+    configuration, hosts = configuration_of(cell), cell.record.outcome.load_hosts
     damage = kinds_of_damage(facts, configuration)
     steps = timeline_steps(cell)
     is_chaos = cell.kind is CellKind.CHAOS
@@ -195,7 +196,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         capacity_records_per_s=capacity_records_per_s,
         steady_ratio=facts.steady_ratio,
         latency=facts.latency,
-        end_to_end_clock_error_us=clock_error_between_us(facts.cell.record.outcome.load_hosts) or None,
+        end_to_end_clock_error_us=known_error_us(clock_error_between_us(hosts)),
         lost=facts.lost,
         observed=facts.observed,
         anomalies={name: facts.anomaly_count(name) for name in BY_NAME if facts.anomaly_count(name)},
@@ -203,6 +204,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         gap_ms=None if facts.gap_us is None else round(facts.gap_us / 1000, 1),
         gap_s=None if facts.gap_us is None else facts.gap_us / 1e6,
         gap_at_s=None if facts.gap_start_us is None else (facts.gap_start_us - cell.span_us()[0]) / 1e6,
+        gap_clock_error_us=known_error_us(clock_error_of_gap_us(hosts)),
         records_per_batch=facts.records_per_batch,
         batches=facts.batches,
         compression_ratio=facts.compression_ratio,

@@ -1,7 +1,6 @@
-"""Where the names of the points of the price of safety stand, so that none lies on another. Pure.
+"""Where the names of the points of the price of safety stand, by the rule of `point_names.py`. Pure.
 
-How wide the chart is only the browser knows, so names keep apart in height alone: then they do at every width. A name
-stays as near to its point as the others let it. Shown by tests/reports/test_reports_price_names.py.
+Shown by tests/reports/test_reports_price_names.py.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.figures.point_names import LINE_PX, heights_apart, short_name
 from reports.figures.price import PricePoint
 
-# A line of names is 13 of the 268 pixels between the first and the last tick (`reports.render.charts`).
-_GAP_SHARE: Final = 13 / 268
+# A line of names is so much of the 268 pixels between the first and the last tick (`reports.render.charts`).
+_GAP_SHARE: Final = LINE_PX / 268
 NAMES_MAX: Final = 1 + math.floor(1 / _GAP_SHARE)
 # Where all p99 are the same, an axis of this ratio has the names above each other.
 _RATIO_MIN: Final = 1.25
@@ -36,11 +36,11 @@ def price_names(points: Sequence[PricePoint]) -> tuple[PriceName, ...]:
     """Of more points than there are lines, those on the front have names first; the table below has all."""
     chosen = sorted(points, key=lambda point: not point.front)[:NAMES_MAX]
     in_order = sorted(chosen, key=lambda point: (point.p99, point.rate, point.title))
-    heights = _heights([_log(point.p99) for point in in_order], *_axis(points)) if in_order else []
+    heights = _heights([_log(point.p99) for point in in_order], points) if in_order else []
     middle = (min(point.rate for point in points) + max(point.rate for point in points)) / 2 if points else 0.0
     return tuple(
         PriceName(
-            name=point.title.split(" (")[0],
+            name=short_name(point.title),
             rate=point.rate,
             p99=point.p99,
             p99_at=math.exp(height),
@@ -48,6 +48,11 @@ def price_names(points: Sequence[PricePoint]) -> tuple[PriceName, ...]:
         )
         for point, height in zip(in_order, heights, strict=True)
     )
+
+
+def _heights(wanted: Sequence[float], points: Sequence[PricePoint]) -> list[float]:
+    low, high = _axis(points)
+    return heights_apart(wanted, (high - low) * _GAP_SHARE, low=low, high=high)
 
 
 def _axis(points: Sequence[PricePoint]) -> tuple[float, float]:
@@ -60,19 +65,3 @@ def _axis(points: Sequence[PricePoint]) -> tuple[float, float]:
 
 def _log(p99: float) -> float:
     return math.log(max(p99, _P99_MIN))
-
-
-def _heights(wanted: Sequence[float], low: float, high: float) -> list[float]:
-    """Ascending like `wanted`, a gap apart, within the axis, and with the least sum of squared distances: neighbours
-    that want the same place share it around their mean (isotonic regression by pooling)."""
-    gap = (high - low) * _GAP_SHARE
-    pools: list[tuple[float, int]] = []  # mean of where its names would begin, how many they are
-    for index, height in enumerate(wanted):
-        mean, count = height - index * gap, 1
-        while pools and pools[-1][0] > mean:
-            other, number = pools.pop()
-            mean, count = (mean * count + other * number) / (count + number), count + number
-        pools.append((mean, count))
-    begins = [mean for mean, count in pools for _ in range(count)]
-    last = high - (len(wanted) - 1) * gap
-    return [min(max(begin, low), last) + index * gap for index, begin in enumerate(begins)]

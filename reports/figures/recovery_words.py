@@ -5,6 +5,8 @@ Shown by tests/reports/test_reports_recovery.py.
 
 from __future__ import annotations
 
+import math
+
 from reports.evidence.recovery import SERVICE_LEVEL
 from reports.read.cell import Cell
 from reports.read.model import Recovery
@@ -28,6 +30,11 @@ def recovery_sentences(cell: Cell, found: Recovery | None) -> tuple[str, ...]:
 def _clocks(found: Recovery) -> tuple[str, ...]:
     if not found.clock_error_us:
         return ()
+    if not math.isfinite(found.clock_error_us):
+        return (
+            "Times from a fault to an acknowledgement are not shown: the fault has the harness's clock, and no bound "
+            "of the load hosts' clocks is known.",
+        )
     error = f"{found.clock_error_us / 1e3:,.3f} ms"
     hidden = " One that is not above that is not shown." if found.beyond_clocks else ""
     return (

@@ -22,8 +22,8 @@ from reports.figures.sweep.behaviour import mean_record_queue_us
 from reports.judge.judged import Judged
 from reports.read.model import CORRECTED, END_TO_END, SCHEDULE_LAG, UNCORRECTED, Latency
 from runlog.quality.steadiness import CLOSED
-from runlog.records.cell import CellKind
-from runlog.records.hosts import clock_error_between_us
+from runlog.records.cell import EXTERNAL, CellKind
+from runlog.records.hosts import clock_error_between_us, known_error_us
 from runlog.records.load import StageFigures, Stages
 
 
@@ -58,6 +58,7 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     "intended_to_ack": "due to acknowledged: the corrected latency",
     "intended_to_poll": "due to polled: end to end",
 }
+AROUND_THE_APPEND: Final = ("send_to_append", "append_to_ack", "append_to_poll")  # the broker's wall clock is in them
 BETWEEN_HOSTS: Final = frozenset({"intended_to_poll"})  # begins with a producer and ends with a reader
 ACKED, POLLED = "to the acknowledgement", "to the reader"
 UNDER_FAULTS: Final = "under faults"
@@ -65,6 +66,7 @@ CLOSED_LOOP: Final = "in a closed loop"
 _FROM: Final = {True: "From the hand-over", False: "From the intended time"}  # by whether there is no schedule
 _LABEL_WIDTH: Final = 40  # characters in a line of a label beside the bars
 _UNSPLIT_SHARE_MAX: Final = 0.9
+_NAMED_MAX: Final = 3  # cells in a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,7 @@ class StageRow:
 class CellStages:
     rows: tuple[StageRow, ...]
     bars: Bars  # all levels on both ways
+    not_shown: str  # a sentence: which stages nobody can know, and why; empty if none
     has_percentiles: bool  # among the bars
     is_closed_loop: bool
     failed: int | None  # sends without an end: they are in no percentile
@@ -132,6 +135,7 @@ class MeanRow:
     parts: tuple[float | None, ...]
     whole_us: float
     n: int
+    clock_error_us: float | None = None  # of the whole, if it begins on one load host and ends on another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +151,7 @@ class WayChart:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallFigures:
     charts: tuple[WayChart, ...]
-    without: tuple[str, ...]  # a sentence for each way that has no chart
+    without: tuple[str, ...]  # a sentence for each way that has no chart, and for stages that are not shown
     rows: tuple[MeanRow, ...]
     more: int  # how many bars of the longest chart are only in the table
 
@@ -161,10 +165,32 @@ class Waterfall:
     parts: tuple[Part, ...]
     whole_us: float
     n: int
+    clock_error_us: float = 0.0
+
+
+def _why_no_append(item: Judged) -> str:
+    """Why the time of the broker's append says nothing beside those of the load. Empty if both are of one clock."""
+    record = item.facts.cell.record
+    if record.engine == EXTERNAL:
+        return "the brokers may be on other hosts than the load"
+    return "the load ran on load hosts, and the brokers did not" if record.outcome.load_hosts else ""
+
+
+def _not_shown(item: Judged) -> str:
+    measured = (item.facts.cell.record.outcome.health.stages or Stages()).by_name()
+    why = _why_no_append(item) if any(name in measured for name in AROUND_THE_APPEND) else ""
+    return why and (
+        "the stages that begin or end with the broker's append are not shown, because "
+        f"{why}: nobody has measured how far the brokers' clocks are off"
+    )
 
 
 def _stages_of(item: Judged) -> Stages:
+    """The stages that can be shown. A time of appending is of the broker's wall clock. On another host it may be off by
+    more than a stage takes, and no bound of that is known."""
     counted, latency = item.facts.cell.record.outcome.health.stages or Stages(), item.facts.latency
+    if _why_no_append(item):
+        counted = replace(counted, send_to_append=None, append_to_ack=None, append_to_poll=None)
     return replace(
         counted,
         schedule_lag=_as_in_the_log(counted.schedule_lag, latency[SCHEDULE_LAG]),
@@ -207,7 +233,11 @@ def waterfalls(item: Judged) -> list[Waterfall]:
                 continue
             rest = _rest(stages, path, level, queue_us, whole_us - lag_us)
             parts = (Part(series=LAG, us=lag_us), *(part for part in rest if part.us > 0))
-            found.append(Waterfall(path=path, level=level.name, parts=parts, whole_us=whole_us, n=whole.n))
+            error_us = _clock_error_us(item) if path == POLLED else 0.0
+            fall = Waterfall(
+                path=path, level=level.name, parts=parts, whole_us=whole_us, n=whole.n, clock_error_us=error_us
+            )
+            found.append(fall)
     return found
 
 
@@ -277,6 +307,7 @@ def cell_stages(item: Judged) -> CellStages:
     return CellStages(
         rows=rows,
         bars=bars,
+        not_shown=_not_shown(item),
         has_percentiles=any(not one.title.startswith(MEAN.name) for one in bars.wholes),
         is_closed_loop=_is_closed_loop(item),
         failed=stages.censored.failed,
@@ -292,7 +323,7 @@ def _is_closed_loop(item: Judged) -> bool:
 def _stage_row(name: str, words: str, figures: StageFigures, error_us: float) -> StageRow:
     return StageRow(
         stage=name, words=words, n=figures.n, us=(*(level.us(figures) for level in LEVELS), figures.max_us),
-        negative=figures.negative, clock_error_us=error_us or None,
+        negative=figures.negative, clock_error_us=known_error_us(error_us),
     )  # fmt: skip
 
 
@@ -310,13 +341,30 @@ def waterfall_figures(judged: Sequence[Judged]) -> WaterfallFigures:
             )
             for way in drawn
         ),
-        without=tuple(f"{way.heading}: not drawn, because {_WHY_UNSPLIT}." for way in ways if not way.is_drawn),
+        without=(
+            *(f"{way.heading}: not drawn, because {_WHY_UNSPLIT}." for way in ways if not way.is_drawn),
+            *_without_append(judged),
+        ),
         rows=tuple(_mean_row(way.path, label, fall) for way in ways for label, fall in way.falls),
         more=max(0, *(len(way.falls) - LABELS_MAX for way in ways)) if ways else 0,
     )
 
 
 _WHY_UNSPLIT: Final = "of most cells nearly the whole time is in one stage that could not be split"
+
+
+def _without_append(judged: Sequence[Judged]) -> list[str]:
+    """One sentence for each reason, with the cells that have it."""
+    titles: dict[str, list[str]] = {}
+    for item in judged:
+        if sentence := _not_shown(item):
+            own = titles.setdefault(sentence, [])
+            own += [] if item.facts.cell.title in own else [item.facts.cell.title]
+    return [
+        f"{', '.join(names[:_NAMED_MAX])}{f' and {len(names) - _NAMED_MAX} more' if len(names) > _NAMED_MAX else ''}: "
+        f"{sentence}"
+        for sentence, names in titles.items()
+    ]
 
 
 def _undrawn(titles: Sequence[str]) -> str:
@@ -330,6 +378,7 @@ def _mean_row(heading: str, label: str, fall: Waterfall) -> MeanRow:
         parts=tuple(sum(part.us for part in fall.parts if part.series == name) or None for name in SERIES),
         whole_us=fall.whole_us,
         n=fall.n,
+        clock_error_us=known_error_us(fall.clock_error_us),
     )
 
 
@@ -401,4 +450,5 @@ def _joined(falls: Sequence[Waterfall]) -> Waterfall:
         parts=tuple(Part(series=name, us=us) for name, us in sums.items() if us),
         whole_us=sum(fall.whole_us * fall.n for fall in falls) / total,
         n=total,
+        clock_error_us=max(fall.clock_error_us for fall in falls),
     )

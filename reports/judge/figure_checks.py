@@ -5,14 +5,24 @@ Thresholds are in runlog/quality/criteria.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from reports.evidence.asked import achieved_ratio, schedule_kind
 from reports.evidence.configuration import is_idempotent
+from reports.judge.cell_values import GAP, is_certain, span_of
 from reports.judge.checks import FAIL, INCONCLUSIVE, PASS, Check, check
 from reports.judge.noise import backlog
 from reports.read.model import CellFacts
 from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS
-from runlog.records.cell import CellKind
+from runlog.records.cell import CellKind, CriterionRecord
+
+AREA: Final = "area_record_seconds"
+_LIMIT_FIGURES: Final[Mapping[str, str]] = {  # a scenario's word for a figure -> that of a suite's limit
+    "gap": GAP, "detect": "detect_ms", "elect": "elect_ms", "first ack": "first_ack_ms", "recover": "recover_ms",
+    "area": AREA,
+}  # fmt: skip
 
 
 def figure_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
@@ -37,46 +47,27 @@ def ceiling_share(facts: CellFacts) -> float | None:
 
 
 def _criteria(facts: CellFacts) -> list[Check]:
-    """A scenario's limits on recovery, and on silence."""
-    checks: list[Check] = []
-    for item in facts.cell.record.criteria:
-        value = _figure(facts, item.figure)
-        if value is None:
-            checks.append(Check(name=item.text, result=INCONCLUSIVE, reason=f"{item.text}: the run does not show it"))
-            continue
-        told = f"{item.text}: {value:.2f} {'record-seconds' if item.figure == 'area' else 's'}"
-        error = _clock_error_s(facts, item.figure)
-        if error and abs(value - item.limit) <= error:
-            reason = f"{told}, which the clocks of the load hosts leave open: it can be wrong by {error * 1e3:.3f} ms"
-            checks.append(Check(name=item.text, result=INCONCLUSIVE, reason=reason))
-            continue
-        checks.append(check(item.text, value <= item.limit, told, told, FAIL))
-    return checks
+    return [_criterion(facts, item) for item in facts.cell.record.criteria]
 
 
-def _clock_error_s(facts: CellFacts, figure: str) -> float:
-    """Of times from a fault, which has the harness's clock, to an acknowledgement, which has that of a load host."""
-    found = facts.recovery
-    return found.clock_error_us / 1e6 if found is not None and figure in ("first ack", "recover") else 0.0
-
-
-def _figure(facts: CellFacts, figure: str) -> float | None:
-    """The figure in seconds or record-seconds. An outage that never began has length 0."""
-    if figure == "gap":
-        return None if facts.gap_us is None else facts.gap_us / 1e6
-    found = facts.recovery
-    if found is None:
-        return None
-    values = {
-        "detect": found.detect_us,
-        "elect": found.elect_us,
-        "first ack": found.first_ack_us,
-        "recover": found.recover_us,
-    }
-    if figure == "area":
-        return found.area_record_seconds
-    value = values.get(figure)
-    return None if value is None else value / 1e6
+def _criterion(facts: CellFacts, item: CriterionRecord) -> Check:
+    """One of a scenario's limits on recovery, or on silence. An outage that never began has length 0."""
+    name = _LIMIT_FIGURES.get(item.figure)
+    span = None if name is None else span_of(facts, name)
+    if span is None:
+        return Check(name=item.text, result=INCONCLUSIVE, reason=f"{item.text}: the run does not show it")
+    is_area = name == AREA
+    limit = item.limit if is_area else item.limit * 1000
+    is_held = is_certain("<=", span.low, span.high, limit, limit)
+    if span.value is None:
+        told = f"{item.text}: {span.describe_hidden()}"
+    elif is_area:
+        told = f"{item.text}: {span.value:.2f} record-seconds"
+    else:
+        told = f"{item.text}: {span.value / 1000:.2f} s"
+    if is_held is None:
+        return Check(name=item.text, result=INCONCLUSIVE, reason=f"{told}; {span.why_open()}")
+    return check(item.text, is_held, told, told, FAIL)
 
 
 def _generator(facts: CellFacts, criteria: Criteria) -> Check:

@@ -10,9 +10,7 @@ tests/reports/test_reports_limits.py.
 from __future__ import annotations
 
 import math
-import operator
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -20,9 +18,6 @@ from typing import Final
 from reports.judge.limit_figures import COUNTED, FIGURES, RUN_FIGURES, SYNONYMS, LimitFigure
 from runlog.files.nearest import nearest_name
 
-COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    "<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
 FORM: Final = (
     "FIGURE <= NUMBER, as in p99_ms <= 50, FIGURE >= NUMBER * baseline, as in throughput >= 0.9 * baseline, or one of "
     "several cells, as in median(p99_ms) <= 50 and total(lost) == 0"
@@ -71,11 +66,6 @@ class Limit:
     def is_of_configuration(self) -> bool:
         """Whether the repetitions of each configuration are judged together."""
         return self.aggregate not in (None, Aggregate.TOTAL)
-
-    def holds(self, value: float, baseline: float | None = None) -> bool:
-        """Whether the value keeps the limit. For a relative limit, `baseline` is the figure of the baseline's cell."""
-        assert (baseline is None) != self.is_relative, "a baseline belongs to a relative limit"
-        return COMPARISONS[self.comparison](value, self.bound if baseline is None else self.bound * baseline)
 
 
 def parse_limit(text: str) -> Limit:

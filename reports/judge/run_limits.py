@@ -2,7 +2,8 @@
 
 A cell that is inconclusive, disturbed, or does not show the figure leaves a range in which its figure may lie. The
 limit is broken if no value in that range could hold it. It is held only if every cell shows its figure, and if every
-value that a quiet host might have given holds it. Shown by tests/reports/test_reports_run_limits.py.
+value that a quiet host might have given holds it. A figure that spans the clocks of two hosts is a range too, as wide
+as these clocks are not known. Shown by tests/reports/test_reports_run_limits.py.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reports.judge.cell_values import is_certain, span_of
 from reports.judge.checks import Check
 from reports.judge.judged import Judged
 from reports.judge.limit_figures import FOUND_RATE, Better, LimitFigure
 from reports.judge.limit_grammar import Aggregate, Limit, LimitError, parse_limit
 from reports.judge.limit_scope import OF_SWEEP, is_about, is_ceiling
-from reports.judge.limits import CHECK_PREFIX, RESULTS, doubt, figures_of_cell, finite, shown, why_inconclusive
+from reports.judge.limits import CHECK_PREFIX, RESULTS, doubt, finite, shown, why_inconclusive
 from runlog.records.run import RunLimitRecord
 from runlog.records.search import Clause, SearchEnd, SearchRecord
 from runlog.records.verdicts import LimitOutcome, LimitRecord
 
 RUN: Final = "run"  # what a limit of the whole run is about
 _TOLD_MAX: Final = 8  # figures of repetitions
-_ENDLESS: Final = (0.0, math.inf)
 _AGGREGATES: Final[Mapping[Aggregate, Callable[[Sequence[float]], float]]] = {
     Aggregate.MEDIAN: statistics.median, Aggregate.MEAN: statistics.fmean, Aggregate.MIN: min, Aggregate.MAX: max,
     Aggregate.TOTAL: math.fsum,
@@ -51,7 +52,22 @@ class _Figure:
     value: float | None
     told: str  # from what it was made
     is_known: bool = True
+    is_of_quiet_hosts: bool = True  # no other program made it worse
+    error: float = 0.0  # of the clocks of two hosts, in its unit
     why: str = ""  # it is not known, or is a range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Range:
+    """Where the figure of one cell may lie. `value` is None if it is not known, or not shown."""
+
+    low: float = 0.0
+    high: float = math.inf
+    value: float | None = None
+    error: float = 0.0
+    is_known: bool = False
+    noise: str = ""
+    why: str = ""  # it is not certain
 
 
 def run_limits(
@@ -115,35 +131,45 @@ def _figure_of(limit: Limit, cells: Sequence[Judged]) -> _Figure:
         return _Figure(low=0, high=math.inf, value=None, told="no cell", is_known=False, why="no cell shows it")
     ranges = [_range(item, limit.figure) for item in cells]
     combine = _AGGREGATES[limit.aggregate]
-    known = [value for _, _, value, _ in ranges if value is not None]
-    why = next((f"{item.facts.cell.cell_id}: {one[3]}" for item, one in zip(cells, ranges, strict=True) if one[3]), "")
-    unknown = len(cells) - len(known)
+    values = [one.value for one in ranges if one.value is not None]
+    why = next(
+        (f"{item.facts.cell.cell_id}: {one.why}" for item, one in zip(cells, ranges, strict=True) if one.why), ""
+    )
+    unknown = sum(not one.is_known for one in ranges)
+    error = max(one.error for one in ranges)
     told = f"over {len(cells)} cell{'s' if len(cells) != 1 else ''}"
-    if limit.aggregate is not Aggregate.TOTAL and 1 < len(known) <= _TOLD_MAX:
-        told += f" ({', '.join(shown(value) for value in known)})"
+    if limit.aggregate is not Aggregate.TOTAL and 1 < len(values) <= _TOLD_MAX:
+        told += f" ({', '.join(shown(value) for value in values)})"
     if unknown:
         told += f", not known in {unknown}"
+    if hidden := sum(one.is_known and one.value is None for one in ranges):
+        told += f", not shown in {hidden}"
     return _Figure(
-        low=combine([low for low, _, _, _ in ranges]),
-        high=combine([high for _, high, _, _ in ranges]),
-        value=None if unknown else combine(known),
+        low=combine([one.low for one in ranges]),
+        high=combine([one.high for one in ranges]),
+        value=combine(values) if len(values) == len(cells) else None,
         told=told,
         is_known=not unknown,
+        is_of_quiet_hosts=not any(one.noise for one in ranges),
+        error=error,
         why=why,
     )
 
 
-def _range(item: Judged, figure: LimitFigure) -> tuple[float, float, float | None, str]:
-    """The range in which the figure of this cell may lie, the figure, and why it is not certain."""
+def _range(item: Judged, figure: LimitFigure) -> _Range:
     if why := why_inconclusive(item):
-        return *_ENDLESS, None, f"the cell is inconclusive: {why}"
-    value = figures_of_cell(item.facts).get(figure.name)
-    if value is None:
-        return *_ENDLESS, None, "the cell does not show this figure"
+        return _Range(why=f"the cell is inconclusive: {why}")
+    span = span_of(item.facts, figure.name)
+    if span is None:
+        return _Range(why="the cell does not show this figure")
+    low, high = span.low, span.high
     noise = "" if figure.better is Better.NEITHER else doubt(item.facts, figure)
-    if not noise:
-        return value, value, value, ""
-    return (0.0, value, value, noise) if figure.better is Better.LOW else (value, math.inf, value, noise)
+    if noise:
+        low, high = (0.0, high) if figure.better is Better.LOW else (low, math.inf)
+    return _Range(
+        low=low, high=high, value=span.value, error=span.error, is_known=True, noise=noise,
+        why=noise or span.why_open(),
+    )  # fmt: skip
 
 
 def _found_rate(search: SearchRecord | None) -> _Figure:
@@ -163,47 +189,49 @@ def _found_rate(search: SearchRecord | None) -> _Figure:
 def _judged(limit: Limit, subject: str, figure: _Figure, baseline: _Figure | None) -> RunLimit:
     outcome, bound, why = _outcome(limit, figure, baseline)
     unit = f" {limit.figure.unit}" if limit.figure.unit and limit.figure.unit != "records or cases" else ""
-    value = "" if figure.value is None else f"{shown(figure.value)}{unit if math.isfinite(figure.value) else ''} "
+    of_clocks = f" ± {figure.error:.3f}" if finite(figure.error) else ""
+    value = ""
+    if figure.value is not None:
+        value = f"{shown(figure.value)}{of_clocks}{unit if math.isfinite(figure.value) else ''} "
     against = f", bound {shown(bound)}{unit}" if limit.is_relative and bound is not None else ""
     text = f"{value}{figure.told}{against}" + (f"; {why}" if why else "")
-    return _told(limit.text, limit.figure.name, subject, outcome, figure.value, bound, text)
+    return _told(
+        limit.text, limit.figure.name, subject, outcome, figure.value, bound, text, finite(figure.error) or None
+    )
 
 
 def _outcome(limit: Limit, figure: _Figure, baseline: _Figure | None) -> tuple[LimitOutcome, float | None, str]:
-    bound = limit.bound
+    bound: float | None = limit.bound
+    low = high = limit.bound
     if baseline is not None:
-        if baseline.value is None or baseline.low != baseline.high or not math.isfinite(baseline.value):
+        if not baseline.is_known or not baseline.is_of_quiet_hosts or not math.isfinite(baseline.high):
             return LimitOutcome.UNDECIDED, None, f"the baseline: {baseline.why or 'it does not show this figure'}"
-        bound = limit.bound * baseline.value
-    certain = _certain(limit.comparison, figure.low, figure.high, bound)
+        bound = None if baseline.value is None else limit.bound * baseline.value
+        low, high = sorted((limit.bound * baseline.low, limit.bound * baseline.high))
+    certain = is_certain(limit.comparison, figure.low, figure.high, low, high)
     if certain is False:
         return LimitOutcome.BROKEN, bound, ""
     if certain and figure.is_known:
         return LimitOutcome.HELD, bound, ""
-    return LimitOutcome.UNDECIDED, bound, figure.why
-
-
-def _certain(comparison: str, low: float, high: float, bound: float) -> bool | None:
-    """Whether the limit holds for every value between low and high. None if it holds for some of them only."""
-    held, broken = {
-        "<=": (high <= bound, low > bound),
-        "<": (high < bound, low >= bound),
-        ">=": (low >= bound, high < bound),
-        ">": (low > bound, high <= bound),
-        "==": (low == high == bound, not low <= bound <= high),
-        "!=": (not low <= bound <= high, low == high == bound),
-    }[comparison]
-    return True if held else False if broken else None
+    of_baseline = f"the baseline: {baseline.why}" if baseline is not None and baseline.why else ""
+    return LimitOutcome.UNDECIDED, bound, "; ".join(filter(None, [figure.why, of_baseline]))
 
 
 def _told(
-    limit: str, figure: str, subject: str, outcome: LimitOutcome, value: float | None, bound: float | None, why: str
-) -> RunLimit:
+    limit: str, figure: str, subject: str, outcome: LimitOutcome, value: float | None, bound: float | None, why: str,
+    clock_error: float | None = None,
+) -> RunLimit:  # fmt: skip
     reason = f"{CHECK_PREFIX}{limit}: {outcome}, {why}"
     return RunLimit(
         subject=subject,
         held=LimitRecord(
-            limit=limit, figure=figure, value=finite(value), bound=finite(bound), outcome=outcome, reason=reason
+            limit=limit,
+            figure=figure,
+            value=finite(value),
+            bound=finite(bound),
+            outcome=outcome,
+            reason=reason,
+            clock_error=clock_error,
         ),
         check=Check(name=f"{CHECK_PREFIX}{limit}", result=RESULTS[outcome], reason=reason),
     )

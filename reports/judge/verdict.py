@@ -5,6 +5,8 @@ The checks are in `evidence_checks`, `damage_checks` and `figure_checks`. There 
 
 from __future__ import annotations
 
+import math
+
 from reports.evidence.configuration import configuration_of
 from reports.judge.broker_cpu import still_warming
 from reports.judge.checks import Verdict, worst
@@ -14,7 +16,7 @@ from reports.judge.figure_checks import figure_checks
 from reports.judge.noise import disturbance
 from reports.read.model import SCHEDULE_LAG, CellFacts
 from runlog.quality.criteria import Criteria
-from runlog.records.hosts import clock_error_between_us
+from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us, known_error_us
 
 
 def judge(facts: CellFacts, criteria: Criteria | None = None) -> Verdict:
@@ -71,15 +73,19 @@ def _of_load_hosts(facts: CellFacts) -> list[str]:
         readers = f", readers {', '.join(str(number) for number in host.consumers)}" if host.consumers else ""
         off = (
             f"; clock {host.clock.offset_us / 1e3:+.3f} ms, within {host.clock.error_us / 1e3:.3f} ms"
-            if host.clock
+            if host.clock and not host.clock.problem
             else ""
         )
         lines.append(f"load host {host.name}: producers {numbers}{readers}{off}")
-    error_us = clock_error_between_us(hosts)
-    if error_us:
+    error_us, gap_us = clock_error_between_us(hosts), clock_error_of_gap_us(hosts)
+    if math.isinf(error_us):
+        lines.append("end-to-end latencies between two load hosts are not shown: no bound of their clocks is known")
+    elif error_us:
         lines.append(
             f"end-to-end latencies between two load hosts can be wrong by up to {error_us / 1e3:.3f} ms: so far "
             "their clocks may disagree. Those that are not above that are not shown. Latencies to the acknowledgement "
             "are of one clock each"
         )
+    if known_error_us(gap_us):
+        lines.append(f"the longest time without an acknowledgement can be wrong by up to {gap_us / 1e3:.3f} ms")
     return lines

@@ -173,6 +173,7 @@ class Latency:
     p99_interval_us: tuple[float, float] | None = None  # 95 % block bootstrap
     curve: tuple[tuple[float, float], ...] = ()  # (quantile, us) up to the highest quantile that the sample allows
     negative: int = 0  # latencies below zero: the clocks disagree
+    beyond_clocks: frozenset[str] = frozenset()  # names of figures that are None because two clocks do not allow them
 
     @property
     def p50_us(self) -> float | None:
@@ -324,7 +325,7 @@ class Recovery:
     area_record_seconds: float | None = None  # missing acknowledgements, times how long they were missing
     service_level_records_per_s: float | None = None  # at this rate the service counts as recovered
     clock_error_us: float = 0.0  # how far acknowledgements on load hosts may be off beside the fault's time
-    beyond_clocks: bool = False  # a time to an acknowledgement is not above this error: it is None
+    beyond_clocks: frozenset[str] = frozenset()  # fields that are None because they are not above this error
 
 
 def _no_rows() -> pd.DataFrame:
@@ -349,6 +350,7 @@ class CellFacts:
     dup_extra_copies: int = 0
     gap_us: int | None = None
     gap_start_us: int | None = None
+    gap_beyond_clocks: bool = False  # it is None because the clocks of two hosts do not allow it
     records_per_batch: float | None = None
     batches: int = 0
     compression_ratio: float | None = None

@@ -11,6 +11,7 @@ from reports.figures.figures import Figures
 from reports.figures.over_time import LATENCIES
 from reports.figures.search import SearchFigures
 from reports.figures.sweep.figures import SweepFigures
+from reports.figures.sweep.surface_names import lines_in_a_lane
 from reports.figures.waterfall import Bars
 from reports.read.cell import Json
 from reports.render import charts, section_charts, sweep_charts
@@ -36,7 +37,11 @@ def payload(figures: Figures, drawn: Mapping[str, Chart]) -> Json:
                 records_per_batch_max=limits.records_per_batch,
             ),
             **section_charts.specifications(with_search=figures.search is not None),
-            **sweep_charts.specifications(ratio_low=effects.low, ratio_high=effects.high),
+            **sweep_charts.specifications(
+                ratio_low=effects.low,
+                ratio_high=effects.high,
+                lines_in_a_lane=lines_in_a_lane(figures.sweep.surface_names.values()) if figures.sweep else 1,
+            ),
         },
         "charts": {name: {"spec": chart.specification, "data": chart.data} for name, chart in drawn.items()},
     }
@@ -116,5 +121,6 @@ def _of_sweep(sweep: SweepFigures) -> dict[str, Chart]:
     if sweep.interactions:
         found["interactions"] = Chart(specification="interactions", data={"interactions": columns(sweep.interactions)})
     for name, points in sweep.surface.items():
-        found[f"surface-{name}"] = Chart(specification=f"surface_{name}", data={"surface": columns(points)})
+        drawn = {"surface": columns(points), "names": columns(sweep.surface_names[name])}
+        found[f"surface-{name}"] = Chart(specification=f"surface_{name}", data=drawn)
     return found

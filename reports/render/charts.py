@@ -13,13 +13,13 @@ import altair as alt
 
 from reports.figures.over_time import LATENCIES, LATENCIES_UNACKNOWLEDGED
 from reports.read.cell import Json
+from reports.render.point_names import point_names
 
 _SERIES = ["asked", "sent", "acked", "received"]
 _CURVES = ["corrected", "uncorrected", "end to end"]
 # Light enough for dark words on them, in both themes.
 _LANE_COLORS = ["#56B4E9", "#E69F00", "#2DB88F", "#E39AC4", "#F0E442", "#FF8B4D"]
 _STATES = ["up", "paused", "down"]
-_NAME_ASIDE, _NAME_ABOVE = 9, 7  # pixels
 # Altair's chart classes share no useful base type; the charts here are built and turned into JSON at once.
 Chart = Any
 
@@ -239,21 +239,9 @@ def _price(rate: str, *, from_nought: bool) -> Chart:
         .mark_rule(style="interval")
         .encode(x="rate_low:Q", x2="rate_high:Q", y="p99:Q")
     )
-    return alt.layer(front, bars, across, *_price_names(), points).properties(height=300, width=600)
-
-
-def _price_names() -> tuple[Chart, Chart]:
-    """Where `reports.figures.price_names` puts them: a thin line leads from each point to its name, which stands a
-    little above the height that it has, because the bar of the rate lies there."""
-    aside, above = alt.expr(f"datum.is_right ? {-_NAME_ASIDE} : {_NAME_ASIDE}"), -_NAME_ABOVE
-    base = alt.Chart(alt.NamedData("names"))
-    words = base.mark_text(
-        style="point-name", align=alt.expr("datum.is_right ? 'right' : 'left'"), dx=aside, dy=above
-    ).encode(x="rate:Q", y="p99_at:Q", text="name:N")
-    lines = base.mark_rule(style="name-line", x2Offset=aside, y2Offset=above).encode(
-        x="rate:Q", x2="rate:Q", y="p99:Q", y2="p99_at:Q"
+    return alt.layer(front, bars, across, *point_names("rate:Q", "p99:Q", "p99_at:Q", down="-7"), points).properties(
+        height=300, width=600
     )
-    return lines, words
 
 
 def _sweep(field: str, title: str, limit: float) -> Chart:

@@ -128,6 +128,8 @@ COMMON: Final[Mapping[str, str]] = {
     "end_to_end_clock_error_us": "how much an end-to-end latency between two load hosts can be wrong, microseconds: "
     "by their clocks; empty if no record went from one to another",
     "gap_ms": "longest time without an acknowledgement",
+    "gap_clock_error_ms": "with load hosts: how much gap_ms can be wrong by their clocks; gap_ms is left out if it is "
+    "not above that",
     "records_per_batch": "records divided by batches of the final log",
     "records_per_batch_low": _LOW,
     "records_per_batch_high": _HIGH,

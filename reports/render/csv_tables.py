@@ -31,7 +31,8 @@ _CELLS: Final = (
     *(f"uncorrected_{name}_us" for name, _ in QUANTILES),
     *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
     "end_to_end_clock_error_us",
-    *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "records_per_batch", "compression_ratio"),
+    *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "gap_clock_error_ms"),
+    *("records_per_batch", "compression_ratio"),
 )
 _CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "n")
 _SETS: Final = ("cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq")
@@ -100,7 +101,9 @@ def _cell_row(cell: CellFigures) -> list[object]:
     row += [cell.latency[END_TO_END].quantiles.get(name) for name, _ in QUANTILES]
     row.append(cell.end_to_end_clock_error_us)
     row += [cell.lost, *(cell.set_count(kind) for kind in ("duplicated", "reordered", "recovered"))]
-    return [*row, cell.counts.unknown_total, cell.gap_ms, cell.records_per_batch, cell.compression_ratio]
+    gap_error_ms = None if cell.gap_clock_error_us is None else cell.gap_clock_error_us / 1000
+    row += [cell.counts.unknown_total, cell.gap_ms, gap_error_ms]
+    return [*row, cell.records_per_batch, cell.compression_ratio]
 
 
 def _write_slots(path: Path, slots: pd.DataFrame) -> None:

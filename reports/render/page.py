@@ -24,6 +24,7 @@ from reports.render.files import replace_text
 from reports.render.publication import PAGE
 from reports.render.words import SIGNS, in_rules, json_text, ms, number, percent, script_safe, seconds, three_digits
 from runlog.quality.criteria import Criteria
+from runlog.records.hosts import known_error_us
 
 # Only the embedder is called from the page.
 VEGA_GLOBALS: Final = "window.vegaEmbed = vegaEmbed;"
@@ -49,6 +50,7 @@ def environment() -> Environment:
         number=number,
         ms=ms,
         percent=percent,
+        known_error=known_error_us,
         in_rules=in_rules,
         seconds=seconds,
         json_text=json_text,

@@ -1,36 +1,26 @@
-"""Names of points in a chart, beside their points. Vega-Lite cannot place labels by itself, so neighbours take turns
-above and below, and a name on the right half ends at its point: beyond the plot stand other words."""
+"""Names of points in a chart, and the thin lines that lead to them. `reports.figures.point_names` says where they
+stand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 Chart = Any  # Altair's chart classes share no useful base type
+_ASIDE = 9  # pixels
+_IS_RIGHT = "datum.is_right"
 
 
-def point_names(
-    base: Chart, x: Chart, y: Chart, *, across: str, order: str, lane: Sequence[str] = (), turns: Sequence[int], dx: int
-) -> Chart:
-    """A layer. `across` is the field of x, `order` that of neighbours, `lane` the field that has points side by
-    side, `turns` are pixels down, `dx` pixels away.
-
-    One layer with expressions, and not a filtered one for each turn: Vega warns of a layer without data.
-    """
-    turn = f"[{', '.join(map(str, turns))}][datum.rank % {len(turns)}]"
-    return (
-        base.transform_window(rank="row_number()", groupby=list(lane), sort=[alt.SortField(order)], frame=[None, None])
-        .transform_joinaggregate(least=f"min({across})", most=f"max({across})")
-        .transform_calculate(
-            name="split(datum.title, ' (')[0]", is_right=f"2 * datum.{across} > datum.least + datum.most"
-        )
-        .mark_text(
-            style="point-name",
-            dy=alt.expr(turn),
-            align=alt.expr("datum.is_right ? 'right' : 'left'"),
-            dx=alt.expr(f"datum.is_right ? {-dx} : {dx}"),
-        )
-        .encode(x=x, y=y, text="name:N")
+def point_names(x: str, y: Any, at: Any, *, down: str) -> tuple[Chart, Chart]:
+    """Two layers over the data set `names`. `y` is the height of the point and `at` that of its name. `down`: pixels
+    from there to the name, as an expression."""
+    aside, below = alt.expr(f"{_IS_RIGHT} ? {-_ASIDE} : {_ASIDE}"), alt.expr(down)
+    base = alt.Chart(alt.NamedData("names"))
+    words = base.mark_text(
+        style="point-name", align=alt.expr(f"{_IS_RIGHT} ? 'right' : 'left'"), dx=aside, dy=below
+    ).encode(x=x, y=at, text="name:N")
+    lines = base.mark_rule(style="name-line", x2Offset=aside, y2Offset=below).encode(
+        x=x, x2=x, y=y, y2=at if isinstance(at, str) else alt.Y2(at.shorthand)
     )
+    return lines, words

@@ -89,7 +89,8 @@ def _cell() -> Schema:
                     "end_to_end_clock_error": _about(
                         _NUMBER_OR_NULL,
                         "how far end-to-end latencies between two load hosts can be wrong; those that are not above it "
-                        "are null; null: no record went from one host to another",
+                        "are null; null: no record went from one host to another, or no bound is known, and then no "
+                        "latency is shown",
                     ),
                 }
             ),
@@ -109,12 +110,16 @@ def _cell() -> Schema:
             "recovery": {"anyOf": [{"type": "null"}, _recovery()]},
             "observed_sets": _closed({kind: {"$ref": "#/$defs/set"} for kind in SET_KINDS}),
             "gap_ms": _about(_NUMBER_OR_NULL, "longest time without an acknowledgement"),
+            "gap_clock_error_ms": _about(
+                {"type": "number"}, "with load hosts: gap_ms can be wrong by so much, and is null if not above it"
+            ),
             "predicted": _closed({kind: {"$ref": "#/$defs/comparison"} for kind in PREDICTED_KINDS}),
             "records_per_batch": _NUMBER_OR_NULL,
             "compression_ratio": _NUMBER_OR_NULL,
             "batches": _COUNT,
             "log_bytes": _COUNT,
-        }
+        },
+        optional=("gap_clock_error_ms",),
     )  # fmt: skip
 
 
@@ -136,7 +141,10 @@ def _run_limit() -> Schema:
     """A limit for several cells, or for the run itself."""
     about = "the configuration (the id of its cells without the repetition), or run"
     allowed = _about(_TEXT, "by which allowance a broken limit is a pass for now; empty: by none")
-    return _closed({"subject": _about(_TEXT, about), **_limit()["properties"], "result": _RESULT, "allowed": allowed})
+    return _closed(
+        {"subject": _about(_TEXT, about), **_limit()["properties"], "result": _RESULT, "allowed": allowed},
+        optional=("clock_error",),
+    )
 
 
 def _limit() -> Schema:
@@ -149,7 +157,12 @@ def _limit() -> Schema:
             "bound": _about(_NUMBER_OR_NULL, "in the figure's unit; null: the baseline's cell does not show it"),
             "outcome": {"enum": [outcome.value for outcome in LimitOutcome]},
             "reason": _TEXT,
-        }
+            "clock_error": _about(
+                {"type": "number"},
+                "in the figure's unit: value can be wrong by so much, because it spans the clocks of two hosts",
+            ),
+        },
+        optional=("clock_error",),
     )
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import altair as alt
 
+from reports.figures.point_names import LINE_PX
+from reports.figures.sweep.observations import BROKER_CPU, CAPACITY, P99, THROUGHPUT, WIRE_BYTES
+from reports.figures.sweep.surface_names import ON_LOG_AXIS
 from reports.read.cell import Json
 from reports.render.point_names import point_names
 
@@ -21,25 +24,29 @@ _LABELS = {
     "interactions": {"data": "interactions", "field": "pair", "limit": 260},
     "surface": {"data": "surface", "field": "lane", "limit": 250},
 }
-_BESIDE = (-10, 12, -21, 23)  # pixels
+_SURFACES = {
+    CAPACITY: "capacity, records/s",
+    THROUGHPUT: "throughput, records/s",
+    P99: "p99, ms (log)",
+    BROKER_CPU: "broker CPU, µs a record (log)",
+    WIRE_BYTES: "bytes on the wire a record (log)",
+}
+_LANE_PX = 62  # at least: its words have some lines
 _FRONT = ["on the front", "beaten by another"]
 
 
-def specifications(*, ratio_low: float, ratio_high: float) -> dict[str, Json]:
-    """Name -> specification. The limits give all effect charts one scale."""
-    return _with_labels({"effects": _effects(ratio_low, ratio_high)}) | _same_for_all_runs()
+def specifications(*, ratio_low: float, ratio_high: float, lines_in_a_lane: int = 1) -> dict[str, Json]:
+    """Name -> specification. The limits give all effect charts one scale. A surface needs room for the names of its
+    fullest lane."""
+    lane_px = max(_LANE_PX, lines_in_a_lane * LINE_PX)
+    return _with_labels({"effects": _effects(ratio_low, ratio_high)}) | _of_lanes(lane_px)
 
 
 @cache
-def _same_for_all_runs() -> dict[str, Json]:
-    """Made once in a process: Altair is slow."""
-    charts = {
-        "interactions": _interactions(),
-        "surface_capacity": _surface("capacity, records/s", log=False),
-        "surface_throughput": _surface("throughput, records/s", log=False),
-        "surface_p99": _surface("p99, ms (log)", log=True),
-        "surface_broker_cpu": _surface("broker CPU, µs a record (log)", log=True),
-        "surface_wire_bytes": _surface("bytes on the wire a record (log)", log=True),
+def _of_lanes(lane_px: int) -> dict[str, Json]:
+    """Made once in a process for each height of a lane: Altair is slow."""
+    charts = {"interactions": _interactions()} | {
+        f"surface_{name}": _surface(title, lane_px, log=name in ON_LOG_AXIS) for name, title in _SURFACES.items()
     }
     return _with_labels(charts)
 
@@ -101,7 +108,7 @@ def _interactions() -> Chart:
     return alt.layer(cells, words).properties(height=alt.Step(22), width=400)
 
 
-def _surface(title: str, *, log: bool) -> Chart:
+def _surface(title: str, lane_px: int, *, log: bool) -> Chart:
     """Cost to the right, what may be lost downwards: one point a configuration."""
     base = alt.Chart(alt.NamedData("surface"))
     scale = alt.Scale(type="log", nice=False, padding=20) if log else alt.Scale(zero=False, padding=20)
@@ -120,5 +127,5 @@ def _surface(title: str, *, log: bool) -> Chart:
         color=alt.Color("front:N", scale=alt.Scale(domain=_FRONT), title=None),
         tooltip=["title:N", "settings:N", "figure:N", "damage:N", alt.Tooltip("share:Q", title="on the front, share")],
     )
-    names = point_names(base, x, y, across="x", order="x", lane=["lane"], turns=_BESIDE, dx=-5)
-    return alt.layer(bars, points, names).properties(height=alt.Step(62), width=220)
+    names = point_names("x:Q", alt.Y("lane:N", sort=None), alt.Y("lane:N", sort=None), down="datum.down")
+    return alt.layer(bars, *names, points).properties(height=alt.Step(lane_px), width=220)

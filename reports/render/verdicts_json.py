@@ -18,6 +18,7 @@ from reports.read.model import (
     Latency,
     Recovery,
 )
+from runlog.records.hosts import known_error_us
 from runlog.records.verdicts import (
     VERDICTS_VERSION,
     AnalysisRecord,
@@ -73,6 +74,7 @@ def _run_limit(one: RunLimit) -> RunLimitVerdict:
         reason=held.reason,
         result=one.check.result,
         allowed=one.check.allowed,
+        clock_error=held.clock_error,
     )
 
 
@@ -120,6 +122,7 @@ def cell_record(cell: CellFigures) -> CellVerdict:
         recovery=_recovery(cell.recovery),
         observed_sets={kind: _set(identities) for kind, identities in cell.observed.items()},
         gap_ms=cell.gap_ms,
+        gap_clock_error_ms=None if cell.gap_clock_error_us is None else cell.gap_clock_error_us / 1000,
         predicted=PredictedDamage(
             lost=_damage(cell.damage["lost"]),
             duplicated=_damage(cell.damage["duplicated"]),
@@ -191,5 +194,5 @@ def _recovery(found: Recovery | None) -> RecoveryRecord | None:
         recover_us=found.recover_us,
         area_record_seconds=found.area_record_seconds,
         service_level_records_per_s=found.service_level_records_per_s,
-        clock_error_us=found.clock_error_us or None,
+        clock_error_us=known_error_us(found.clock_error_us),
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from runlog.records.codec import Rest
 from runlog.records.hosts import LoadHostRecord
 from runlog.records.load import Health, ProducerEnd
 from runlog.records.workload import WorkloadRecord
+
+EXTERNAL: Final = "external"  # the engine of a cluster that the harness did not start: its hosts may be anywhere
 
 
 class CellKind(StrEnum):

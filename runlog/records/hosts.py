@@ -5,6 +5,7 @@ A *load host* is a machine on which `harness worker` sends and reads for a run t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -63,18 +64,36 @@ class LoadHostRecord:
 
 def clock_error_between_us(hosts: Sequence[LoadHostRecord]) -> float:
     """How much a latency can be wrong that begins on one load host and ends on another: what both clocks may be off.
-    0 if no record can be read on another host than the one that sent it."""
-    worst = 0.0
-    for sender in hosts:
-        for reader in hosts:
-            if sender.name != reader.name and sender.producers and reader.consumers:
-                errors = [host.clock.error_us for host in (sender, reader) if host.clock is not None]
-                worst = max(worst, sum(errors))
-    return worst
+    0 if no record can be read on another host than the one that sent it; infinite if no bound is known."""
+    return max(
+        (
+            _error_us(sender) + _error_us(reader)
+            for sender in hosts
+            for reader in hosts
+            if sender.name != reader.name and sender.producers and reader.consumers
+        ),
+        default=0.0,
+    )
 
 
 def clock_error_of_sends_us(hosts: Sequence[LoadHostRecord]) -> float:
     """How much the time of a send or of its acknowledgement can be wrong beside one of the harness, such as that of a
-    fault. 0 if all producers ran with the harness."""
-    errors = [host.clock.error_us for host in hosts if host.producers and host.clock is not None]
-    return max(errors, default=0.0)
+    fault. 0 if all producers ran with the harness; infinite if no bound is known."""
+    return max((_error_us(host) for host in hosts if host.producers), default=0.0)
+
+
+def clock_error_of_gap_us(hosts: Sequence[LoadHostRecord]) -> float:
+    """How much the time between two acknowledgements can be wrong. They may be of two load hosts, or the first or the
+    last is the end of the measured window, which is the harness's."""
+    return sum(sorted((_error_us(host) for host in hosts if host.producers), reverse=True)[:2])
+
+
+def known_error_us(error_us: float) -> float | None:
+    """An error of clocks as a document and a table have it. None: there is one clock only, or no bound is known. In the
+    second case no figure is shown either."""
+    return error_us if error_us and math.isfinite(error_us) else None
+
+
+def _error_us(host: LoadHostRecord) -> float:
+    """Infinite: nobody knows a bound of its clock."""
+    return math.inf if host.clock is None or host.clock.problem else host.clock.error_us

@@ -75,6 +75,9 @@ class Censored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
+    """Stages from or to the append need `message.timestamp.type: LogAppendTime`. They have the broker's wall clock in
+    them. So they say nothing if the broker is on another host than the load."""
+
     censored: Censored = Censored()
     schedule_lag: StageFigures | None = None
     send_to_append: StageFigures | None = None

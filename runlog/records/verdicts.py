@@ -90,6 +90,7 @@ class LimitRecord:
     bound: float | None
     outcome: LimitOutcome
     reason: str
+    clock_error: float | None = None  # how much value can be wrong; missing: it is of one clock, or no bound is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,7 @@ class RunLimitVerdict:
     reason: str
     result: Result
     allowed: str  # the allowance by which a broken limit passes for now; empty: none
+    clock_error: float | None = None  # as in a cell's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,9 @@ class LatenciesRecord:
     uncorrected: LatencyRecord  # from the hand-over to the client
     end_to_end: LatencyRecord  # from the intended time to the poll
     schedule_lag: LatencyRecord  # from the intended time to the hand-over
-    end_to_end_clock_error: float | None  # of two load hosts; a latency not above it is null; null: one clock
+    # How much a latency between two load hosts can be wrong. A latency that is not above it is null. Null: all are of
+    # one clock, or no bound is known, and then there is no latency.
+    end_to_end_clock_error: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +204,9 @@ class RecoveryRecord:
     recover_us: int | None  # until the rate of acknowledgements was back, for good
     area_record_seconds: float | None  # missing acknowledgements, times how long they were missing
     service_level_records_per_s: float | None  # at this rate the service counts as recovered
-    clock_error_us: float | None = None  # of first_ack_us and recover_us, with load hosts; times not above it are null
+    # With load hosts: how much first_ack_us and recover_us can be wrong. They are null if not above it. Missing: they
+    # are of one clock, or no bound is known, and then they are null.
+    clock_error_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +248,7 @@ class CellVerdict:
     recovery: RecoveryRecord | None
     observed_sets: Mapping[str, SetRecord]
     gap_ms: float | None  # longest time without an acknowledgement
+    gap_clock_error_ms: float | None = None  # with load hosts: how much it can be wrong; it is null if not above it
     predicted: PredictedDamage
     records_per_batch: float | None
     compression_ratio: float | None

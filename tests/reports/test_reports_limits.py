@@ -12,11 +12,12 @@ from xml.etree import ElementTree
 import pytest
 
 from reports.figures.figures import Figures, figures_of
+from reports.judge.cell_values import figures_of_cell
 from reports.judge.judged import Judged, exit_code
 from reports.judge.limit_figures import FIGURES
 from reports.judge.limit_grammar import LimitError, parse_limit
 from reports.judge.limit_page import page
-from reports.judge.limits import figures_of_cell, with_limits
+from reports.judge.limits import with_limits
 from reports.judge.verdict import judge
 from reports.read.model import CellFacts, Latency, Recovery
 from reports.render.junit import junit

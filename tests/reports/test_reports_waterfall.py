@@ -213,17 +213,57 @@ def test_the_table_has_every_stage_and_what_has_no_end_beside_it() -> None:
     }  # fmt: skip
 
 
-def test_a_stage_between_two_load_hosts_has_the_bound_of_their_clocks() -> None:
-    def host(name: str, producers: list[int], consumers: list[int]) -> dict[str, Any]:
-        clock = {"offset_us": 0.0, "error_us": 1_200.0, "samples": 9, "round_trip_us_min": 1.0}
-        return {"name": name, "state": "done", "producers": producers, "consumers": consumers, "clock": clock}
+def host(name: str, producers: list[int], consumers: list[int]) -> dict[str, Any]:
+    clock = {"offset_us": 0.0, "error_us": 1_200.0, "samples": 9, "round_trip_us_min": 1.0}
+    return {"name": name, "state": "done", "producers": producers, "consumers": consumers, "clock": clock}
 
-    far = item(STAGES)
-    hosts = [host("a", [0], []), host("b", [], [0])]
-    record = replace(far.facts.cell.record, outcome=replace(
-        far.facts.cell.record.outcome, load_hosts=tuple(from_document(LoadHostRecord, each) for each in hosts)
+
+def placed(own: Judged, *hosts: dict[str, Any], engine: str = "reference") -> Judged:
+    """The load ran on these hosts (none: on the harness's), against this cluster."""
+    record = replace(own.facts.cell.record, engine=engine, outcome=replace(
+        own.facts.cell.record.outcome, load_hosts=tuple(from_document(LoadHostRecord, each) for each in hosts)
     ))  # fmt: skip
-    far = replace(far, facts=replace(far.facts, cell=replace(far.facts.cell, record=record)))
+    return replace(own, facts=replace(own.facts, cell=replace(own.facts.cell, record=record)))
+
+
+AROUND_THE_APPEND = {"send_to_append", "append_to_ack", "append_to_poll"}
+
+
+@pytest.mark.parametrize(
+    ("far", "why"),
+    [
+        (placed(item(STAGES), engine="external"), "the brokers may be on other hosts"),
+        (placed(item(STAGES), host("a", [0], [0]), engine="external"), "the brokers may be on other hosts"),
+        (placed(item(STAGES), host("a", [0], [0]), engine="kafka"), "the load ran on load hosts"),
+    ],
+    ids=["external cluster", "external cluster and load hosts", "load hosts"],
+)
+def test_stages_around_the_append_are_not_shown_where_nobody_knows_the_brokers_clock(far: Judged, why: str) -> None:
+    own, here = cell_stages(far), cell_stages(placed(item(STAGES), engine="kafka"))
+    assert {row.stage for row in here.rows} - {row.stage for row in own.rows} == AROUND_THE_APPEND
+    assert not here.not_shown
+    assert why in own.not_shown
+    assert {row[1] for row in stage_rows([cell_figures(far)])}.isdisjoint(AROUND_THE_APPEND)
+    assert {part.series for fall in waterfalls(far) for part in fall.parts} == {LAG, UNSPLIT}
+    sentences = waterfall_figures([item(STAGES), far]).without
+    assert [sentence for sentence in sentences if "broker's append" in sentence] == [f"one title: {own.not_shown}"]
+    assert not any("broker's append" in sentence for sentence in waterfall_figures([item(STAGES)]).without)
+
+
+def test_a_way_between_two_load_hosts_has_the_bound_in_the_chart_and_table_over_all_cells() -> None:
+    figures = waterfall_figures([placed(item(STAGES, queue_ms=0.5), host("a", [0], []), host("b", [], [0]))])
+    assert {row.path: row.clock_error_us for row in figures.rows} == {ACKED: None}, "the mean to the reader is hidden"
+    slow = {**STAGES, "intended_to_poll": stage(90_000)}
+    near = placed(item(slow, queue_ms=0.5), host("a", [0], []), host("b", [], [0]))
+    rows = waterfall_figures([near, item(STAGES, cell_id="d", title="of one host")]).rows
+    assert [(row.label, row.path, row.clock_error_us) for row in rows] == [
+        ("one title", ACKED, None), ("of one host", ACKED, None), ("one title", POLLED, 2_400.0),
+        ("of one host", POLLED, None),
+    ]  # fmt: skip
+
+
+def test_a_stage_between_two_load_hosts_has_the_bound_of_their_clocks() -> None:
+    far = placed(item(STAGES), host("a", [0], []), host("b", [], [0]))
     rows = {row.stage: row for row in cell_stages(far).rows}
     assert {row.stage for row in rows.values() if row.clock_error_us} == {"intended_to_poll"}
     here = {row.stage: row for row in cell_stages(item(STAGES)).rows}["intended_to_poll"]
@@ -232,7 +272,9 @@ def test_a_stage_between_two_load_hosts_has_the_bound_of_their_clocks() -> None:
     assert found.us == tuple(us if us is not None and us > 2_400 else None for us in here.us)
     assert None in found.us[:2]
     assert {name: row.us for name, row in rows.items() if name != "intended_to_poll"} == {
-        row.stage: row.us for row in cell_stages(item(STAGES)).rows if row.stage != "intended_to_poll"
+        row.stage: row.us
+        for row in cell_stages(item(STAGES)).rows
+        if row.stage != "intended_to_poll" and row.stage not in AROUND_THE_APPEND
     }
 
 

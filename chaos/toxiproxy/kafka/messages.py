@@ -132,7 +132,7 @@ def _named(message: Any, names: Mapping[bytes, str], topic: str | None = None) -
 
 
 def _bare_partitions(entry: Any, topic: str) -> list[tuple[str, int]]:
-    """Partitions that are listed as plain numbers, else the topic alone."""
+    """Partitions that are listed as plain numbers. If there are none, the topic alone."""
     numbers = getattr(entry, "partitions", None) or getattr(entry, "partition_indexes", None) or ()
     return [(topic, int(number)) for number in numbers if isinstance(number, int)] or [(topic, -1)]
 

@@ -13,6 +13,7 @@ from reports.figures.sweep.front import Damage, Point
 from reports.figures.sweep.levels import level_of, predicted_levels
 from reports.figures.sweep.number_words import change, effect_size, figure, significant
 from reports.figures.sweep.observations import BY_NAME, MEASURES, P99, Measure, configuration_text, is_on_jvm
+from reports.figures.sweep.surface_names import ON_FRONT, ON_LOG_AXIS, SurfaceName, surface_names
 from reports.figures.sweep.sweep_analysis import SweepAnalysis
 from reports.figures.sweep.tables import Table, effect_records, interaction_records, tables
 from reports.figures.sweep.why import explain
@@ -144,6 +145,7 @@ class SweepFigures:
     interactions: tuple[InteractionRow, ...]
     why_no_interactions: str
     surface: Mapping[str, tuple[SurfacePoint, ...]]  # by measure; one point alone is no surface
+    surface_names: Mapping[str, tuple[SurfaceName, ...]]  # by measure, as `surface`
     surface_rows: tuple[SurfaceRow, ...]
     why: tuple[str, ...]
     behaviour: tuple[BehaviourRow, ...]
@@ -163,6 +165,7 @@ def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
     reasons = [one.why_no_interactions for one in analysis.effects.values() if one.why_no_interactions]
     combination = analysis.recommendation.combination
     behaviour = _behaviour(analysis)
+    surfaces = {m.name: points for m in MEASURES if len(points := _surface(analysis, m)) > 1}
     return SweepFigures(
         analysis=analysis,
         clusters=how_many_clusters(analysis.means, on_jvm=is_on_jvm(analysis.observations)),
@@ -171,7 +174,8 @@ def sweep_figures(analysis: SweepAnalysis) -> SweepFigures:
         effects=_effects(analysis),
         interactions=_interactions(analysis),
         why_no_interactions="; ".join(dict.fromkeys(reasons)),
-        surface={m.name: points for m in MEASURES if len(points := _surface(analysis, m)) > 1},
+        surface=surfaces,
+        surface_names={name: surface_names(points, is_log=name in ON_LOG_AXIS) for name, points in surfaces.items()},
         surface_rows=tuple(_surface_row(point) for point in analysis.points),
         why=tuple(explain(analysis.observations, analysis.baseline)),
         behaviour=behaviour,
@@ -261,7 +265,7 @@ def _surface(analysis: SweepAnalysis, measure: Measure) -> tuple[SurfacePoint, .
                 x=value,
                 low=low,
                 high=high,
-                front="on the front" if point.on_front else "beaten by another",
+                front=ON_FRONT if point.on_front else "beaten by another",
                 share=round(point.share_on_front, 2),
                 figure=figure(level, measure),
             )

@@ -1,4 +1,5 @@
-"""In a real browser no name of the price of safety lies on another, wide and narrow, light and dark."""
+"""In a real browser no name of the price of safety, or of the durability surface, lies on another, wide and narrow,
+light and dark."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ import pytest
 from reports.figures.figures import Figures, figures_of
 from reports.figures.price import PricePoint
 from reports.figures.price_names import price_names
+from reports.figures.sweep.figures import SurfacePoint
+from reports.figures.sweep.surface_names import ON_FRONT, surface_names
 from reports.render.page import render
 from tests.reports.cells import make_run
 from tests.reports.test_reports_capacity import analysed, two_windows
@@ -24,7 +27,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 # Where the names are, as soon as the chart is there. Chromium's virtual time ends the wait, not a clock.
 PROBE = """<script>
 const look = () => {
-  const names = [...document.querySelectorAll('[data-chart="price"] svg text')]
+  const names = [...document.querySelectorAll('[data-chart="CHART"] svg text')]
     .filter(text => text.closest('[class*="mark-text"][class*="layer"]'));
   if (!names.length) { setTimeout(look, 100); return; }
   const out = document.createElement("output");
@@ -42,7 +45,8 @@ look();
 
 
 def figures() -> Figures:
-    """Eighteen configurations: most of them hardly differ, as those of a real sweep do."""
+    """Eighteen configurations: most of them hardly differ, as those of a real sweep do. On the surface they have two
+    lanes."""
     _, items = analysed(two_windows())
     made = figures_of(make_run("r", manifest={}, cells=tuple(item.facts.cell for item in items)), items)
     points: list[PricePoint] = []
@@ -51,19 +55,31 @@ def figures() -> Figures:
         bounds = {"rate_low": rate * 0.9, "rate_high": rate * 1.1, "p99_low": p99 * 0.9, "p99_high": p99 * 1.1}
         own = replace(made.price.points[0], rate=rate, p99=p99, front=index in (0, 17), **bounds)
         points.append(replace(own, title=f"setting.number={index} (with others)"))
-    return replace(made, price_drawn=tuple(points), price_names=price_names(points))
+    assert made.sweep is not None
+    drawn = [
+        SurfacePoint(
+            title=point.title, settings="", lane=f"loses none|{'nothing damaged' if index < 12 else 'lost some'}",
+            damage="", x=point.p99, low=point.p99 * 0.9, high=point.p99 * 1.1,
+            front=ON_FRONT if point.front else "beaten by another", share=0.5, figure="",
+        )
+        for index, point in enumerate(points)
+    ]  # fmt: skip
+    names = surface_names(drawn, is_log=True)
+    sweep = replace(made.sweep, surface={"p99": tuple(drawn)}, surface_names={"p99": names})
+    return replace(made, price_drawn=tuple(points), price_names=price_names(points), sweep=sweep)
 
 
 @pytest.mark.chromium
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 500])
-def test_no_drawn_name_lies_on_another(tmp_path: Path, width: int, dark: bool) -> None:
+@pytest.mark.parametrize("chart", ["price", "surface-p99"])
+def test_no_drawn_name_lies_on_another(tmp_path: Path, chart: str, width: int, dark: bool) -> None:
     if CHROMIUM is None:
         pytest.skip("no chromium on PATH")
     head, _, tail = render(figures()).rpartition("</body>")
     path = tmp_path / "report.html"
-    path.write_text(head + PROBE + tail, encoding="utf-8")
+    path.write_text(head + PROBE.replace("CHART", chart) + tail, encoding="utf-8")
     done = subprocess.run(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          f"--window-size={width},1200", f"--blink-settings=preferredColorScheme={0 if dark else 1}",
