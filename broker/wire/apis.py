@@ -137,7 +137,7 @@ APIS: dict[ApiKey, Api] = {
     for api in (
         _api(ApiKey.PRODUCE, 3, 13, _CLIENT, advertised_low=0),
         _api(ApiKey.FETCH, 4, 17, _EVERYWHERE),
-        _api(ApiKey.LIST_OFFSETS, 1, 10, _CLIENT),
+        _api(ApiKey.LIST_OFFSETS, 1, 11, _CLIENT),
         _api(ApiKey.METADATA, 0, 13, _CLIENT),
         _api(ApiKey.OFFSET_COMMIT, 2, 10, _CLIENT),
         _api(ApiKey.OFFSET_FETCH, 1, 10, _CLIENT),

@@ -71,7 +71,7 @@ def _has_coordinator(node: Node, key_type: int, key: str) -> bool:
 
 def _has_loaded(node: Node) -> bool:
     """All partitions of the internal topic, as far as these groups are concerned."""
-    groups = ["g", "life", "none", "kinds", "simple", "fetch", "offsets"]
+    groups = ["g", "life", "none", "kinds", "simple", "fetch", "zero", "offsets"]
     answer = node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=groups, include_authorized_operations=False)
     return all(group.error_code is ErrorCode.group_id_not_found for group in answer.groups)
 
@@ -263,6 +263,19 @@ def test_sessions_and_acknowledgements_are_answered_alike(nodes: tuple[Node, Nod
     (group,) = same(nodes, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, **described).groups
     (partition,) = group.topics[0].partitions
     assert (partition.start_offset, partition.lag) in ((10, 0), (4, 0)), partition
+
+
+def test_a_fetch_of_no_bytes_is_answered_at_once_alike(nodes: tuple[Node, Node]) -> None:
+    for node in nodes:
+        prepare(f"127.0.0.1:{node.port}", TOPIC, "zero")
+        _joined(node, "zero")
+    for epoch in (0, 1):  # the first would load the share partition
+        values = fetch(epoch, group_id="zero", max_bytes=0, max_wait=20_000, topics=epoch == 0)
+        answer = same(nodes, ApiKey.SHARE_FETCH, 2, **values)
+        assert (answer.error_code, answer.responses) == (ErrorCode.none, ())
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(-1, group_id="zero", topics=False))
+    for node in nodes:
+        node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("zero", epoch=-1))
 
 
 def test_offsets_are_changed_and_deleted_alike(nodes: tuple[Node, Node]) -> None:

@@ -18,7 +18,7 @@ from tests.compatibility.features import SECTIONS
 from tests.compatibility.suites import SUITES, Suite
 from tests.compatibility.tools import TOOLS, run
 from tests.compatibility.trial import Trial, try_client
-from tests.compatibility.world import World
+from tests.compatibility.world import AUTHORIZED, World
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def _try_all(chosen: _Chosen, parent: Path) -> int:
     for kind in (kind for kind in CLIENTS if chosen.has_client(kind.name)):
         features = [each for section in SECTIONS.values() for each in section if chosen.has(kind.name, each.name)]
         if features:
-            with World(_directory(parent, kind.name)) as world:
+            with World(_directory(parent, kind.name), settings=AUTHORIZED) as world:
                 failed += _save(try_client(kind, world, features, _tell))
     tools = [tool.name for tool in TOOLS if chosen.has_client(run.NAME) and chosen.has(run.NAME, tool.name)]
     if tools:

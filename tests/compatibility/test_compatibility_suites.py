@@ -66,14 +66,12 @@ Test assertion failed: "10 == 100":
 |\x1b[32m 0001_multiobj                            |     PASSED |   4.206s \x1b[0m|
 |\x1b[32m 0089_interval                            |     PASSED |   0.000s \x1b[0m|
 |\x1b[36m 0097_ssl                                 |    SKIPPED |   0.000s \x1b[0m|\x1b[36m wants SSL\x1b[0m
-|\x1b[36m 0170_share | SKIPPED | 0.000s \x1b[0m|\x1b[36m not applicable for broker version 4.1.0.0\x1b[0m
 |\x1b[31m 0100_wrong                               |     FAILED |   1.000s \x1b[0m|\x1b[31m it broke\x1b[0m
 """
     assert {name: (each.state, each.reason) for name, each in outcomes_of(printed).items()} == {
         "0001_multiobj": ("passed", ""),
         "0089_interval": ("skipped", "none of its parts ran"),
         "0097_ssl": ("skipped", "wants SSL"),
-        "0170_share": ("broker", "share groups are not implemented: not run"),
         "0100_wrong": ("failed", "it broke"),
         "0011_batch": ("failed", '0011-batch.c:718: Test assertion failed: "10 == 100":'),
     }

@@ -32,6 +32,12 @@ SETTINGS: Mapping[str, object] = {
     "broker.session.timeout.ms": 20_000,
     "replica.lag.time.max.ms": 60_000,
 }
+# An authorizer that lets everybody here do everything, for clients that ask for lists. Kafka's tools are run without one.
+AUTHORIZED: Mapping[str, object] = {
+    **SETTINGS,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 WAIT_S = 180.0  # the table is also made on a machine that does much else
 _names = count(1)
 
@@ -39,20 +45,26 @@ _names = count(1)
 class World:
     """`with World(directory) as world`. Topics have replication factor 3."""
 
-    def __init__(self, directory: Path, *, cluster: Cluster | None = None) -> None:
-        """`cluster`: another than the three brokers with `SETTINGS`; it is started here."""
+    def __init__(
+        self, directory: Path, *, settings: Mapping[str, object] = SETTINGS, cluster: Cluster | None = None
+    ) -> None:
+        """`cluster`: another than the three brokers with `settings`; it is started here."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.cluster = cluster or Cluster(directory, settings=SETTINGS)
+        self.cluster = cluster or Cluster(directory, settings=settings)
 
     def __enter__(self) -> World:
         self.cluster.start_all()
         self._admin = Admin(
             {"bootstrap.servers": self.bootstrap, "request.timeout.ms": 120_000, "default.api.timeout.ms": 180_000}
         )
-        wait_until(self._all_there, "all brokers", WAIT_S)
-        wait_until(lambda: self.coordinator("warm") is not None, "a coordinator of groups", WAIT_S)
-        wait_until(lambda: self.coordinator("warm", 1) is not None, "a coordinator of transactions", WAIT_S)
+        try:
+            wait_until(self._all_there, "all brokers", WAIT_S)
+            wait_until(lambda: self.coordinator("warm") is not None, "a coordinator of groups", WAIT_S)
+            wait_until(lambda: self.coordinator("warm", 1) is not None, "a coordinator of transactions", WAIT_S)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,6 +93,16 @@ class World:
         self._admin.create_topics([NewTopic(name, partitions, 3, settings)])
         wait_until(lambda: all(self.leader(name, each) for each in range(partitions)), f"leaders of {name}", WAIT_S)
         return name
+
+    def allow_reading(self, topic: str) -> None:
+        """By an access control list, for somebody who never comes."""
+        allow, literal, read, of_topic = 3, 3, 3, 2
+        wanted = {
+            "resource_type": of_topic, "resource_name": topic, "resource_pattern_type": literal,
+            "principal": "User:somebody", "host": "*", "operation": read, "permission_type": allow,
+        }  # fmt: skip
+        (result,) = ask(self.port(), ApiKey.CREATE_ACLS, 3, creations=[wanted]).results
+        assert result.error_code is ErrorCode.none, result
 
     def port(self, broker: int | None = None) -> int:
         alive = [each for each in self.cluster.ids if each in self.cluster.processes]

@@ -90,7 +90,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "last_fetched_epoch": (-1,),
         "log_start_offset": (-1, 0),
         "rack_id": ("", "r1"),
-        "timestamp": (-1, -1, -2, -2, -3, -4, -5, 0, BASE_MS, BASE_MS + 2, BASE_MS + 3, BASE_MS + 99, -77),
+        "timestamp": (-1, -1, -2, -2, -3, -4, -5, -6, 0, BASE_MS, BASE_MS + 2, BASE_MS + 3, BASE_MS + 99, -77),
         "max_num_offsets": (1,),
         "allow_auto_topic_creation": (False,),
         "group_id": group,

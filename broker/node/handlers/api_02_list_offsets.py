@@ -1,8 +1,8 @@
-"""ListOffsets (key 2), versions 1-10: earliest, latest, by timestamp, largest timestamp.
+"""ListOffsets (key 2), versions 1-11: earliest, latest, by timestamp, largest timestamp.
 
 A negative timestamp that means nothing, or nothing yet in that version, is UNSUPPORTED_VERSION; a partition named twice
 INVALID_REQUEST. With isolation_level 1 (version 2+) the last stable offset takes the place of the high watermark. Not
-done: tiered storage (-4 is the earliest, -5 nothing).
+done: tiered storage (-4 is the earliest; -5, and -6 of version 11, are nothing, as without it on Apache Kafka).
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from broker.wire.messages import field_or, response
 if TYPE_CHECKING:
     from broker.wire.shapes import list_offsets as shapes
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 NOT_AVAILABLE_SINCE_VERSION = 5
 READ_COMMITTED = 1  # isolation_level
-SPECIAL_SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+SPECIAL_SINCE_VERSION = {
+    LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11,
+}  # fmt: skip
 
 
 def handle(services: Services, request: AnyRequest[shapes.ListOffsetsRequest]) -> None:
@@ -94,7 +96,7 @@ def _find(hosted: HostedPartition, timestamp: int, limit: int) -> tuple[int, int
         return -1, limit
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, hosted.log.log_start_offset
-    if timestamp == LATEST_TIERED:
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1
     found = hosted.log.max_timestamp() if timestamp == MAX_TIMESTAMP else hosted.log.offset_for_timestamp(timestamp)
     if found is None or found[1] >= limit:

@@ -1,7 +1,8 @@
 """ShareGroupHeartbeat (key 76), version 1: joining, living and leaving in a share group (KIP-932).
 
 Before new partitions are assigned, the share coordinators make a state for each. The answer waits for that and has the
-assignment already; Apache Kafka tells it with the next heartbeat.
+assignment already; Apache Kafka tells it with the next heartbeat. A state that cannot be made is no error of the
+member: its next heartbeat tries again.
 """
 
 from __future__ import annotations
@@ -72,15 +73,18 @@ async def _initialize(
     """Have the states made, tell the group so, and ask it again for this member."""
     group_id, member_epoch = request.message.group_id, result.member_epoch
     states = await services.shares.persister.initialize(group_id, result.state_epoch, result.to_initialize)
-    failed = [each for each in states.values() if each.error_code is not ErrorCode.none]
+    failed = {place: each for place, each in states.items() if each.error_code is not ErrorCode.none}
+    if failed:
+        places = [f"{topic_id}-{index}" for topic_id, index in failed]
+        causes = sorted({each.error_code.name for each in failed.values()})
+        services.logger.warning("share_states_not_made", group=repr(str(group_id)), places=places, causes=causes)
     partitions = {topic_id: frozenset(offsets) for topic_id, offsets in result.to_initialize.items()}
 
     def told(error: ErrorCode) -> None:
-        if error is not ErrorCode.none or failed:
-            error_code = failed[0].error_code if failed else error
-            text = failed[0].message if failed else None
-            _respond(services, request, ShareHeartbeatResult(error_code=error_code, error_message=text))
+        if error is not ErrorCode.none:
+            _respond(services, request, ShareHeartbeatResult(error_code=error))
         else:
+            # Also without the states: a client ends at an error, and the topic may have been deleted meanwhile.
             _beat(services, request, member_epoch, is_first=False)
 
     def event(token: int) -> SharesInitialized:

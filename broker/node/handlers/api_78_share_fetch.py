@@ -2,7 +2,8 @@
 
 The request goes with a share session (broker/sharing/sessions.py) and waits as a Fetch does: for records, for locks
 that end, for share partitions that are still loading. Record batches are sent whole; `acquired_records` says which
-offsets the member got. Version 2 renews locks (KIP-1222) and knows a strict limit of records (KIP-1206).
+offsets the member got. With `max_bytes` 0 nothing is read and nothing is waited for. Version 2 renews locks (KIP-1222)
+and knows a strict limit of records (KIP-1206).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def handle(services: Services, request: Request[shapes.ShareFetchRequest]) -> No
     )
     is_renewing = request.version >= RENEW_SINCE_VERSION and field_or(message, "is_renew_ack", False)
     acknowledge(services, request, asked, is_renewing=is_renewing, done=fetch.acknowledged)
-    if message.share_session_epoch == FINAL_EPOCH or is_renewing:
+    if message.share_session_epoch == FINAL_EPOCH or is_renewing or message.max_bytes == 0:
         fetch.finish([])
     else:
         fetch.start()

@@ -1,4 +1,4 @@
-"""ListOffsetsRequest (key 2) and its answer, versions 1-10.
+"""ListOffsetsRequest (key 2) and its answer, versions 1-11.
 
 Written by `python -m broker.wire.shape_writer`.
 """

@@ -192,7 +192,8 @@ def _reassign(client: Client, world: World) -> None:
 
 
 def _acls(client: Client, world: World) -> None:
-    client.call("acls")
+    world.allow_reading(world.topic())
+    until(lambda: client.call("acls") == 1, "the one list that there is")
 
 
 FEATURES = (

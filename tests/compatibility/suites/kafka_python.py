@@ -27,7 +27,11 @@ VERSION = "3.0.12"
 SHA256 = "4ccda3616b9aa5c353d74a97f2770d6cd1b950890d77ab0e8890e09a48eeed65"
 KAFKA_VERSION = "4.2.0"  # the newest that it knows
 TEST_TIMEOUT_S, FILE_TIMEOUT_S = 120, 1_800
-BROKER_SETTINGS = {**SETTINGS, "auto.create.topics.enable": "true", "num.partitions": 4}  # as they start one
+BROKER_SETTINGS = {  # as they start one
+    **SETTINGS, "auto.create.topics.enable": "true", "num.partitions": 4,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}  # fmt: skip
 _PLUGIN = "kafka_python_service"
 _ID = re.compile(r"^test/integration/(\S+::\S+)$", re.MULTILINE)
 _RESULT = re.compile(r"^test/integration/(\S+::\S+) (PASSED|FAILED|SKIPPED|ERROR)(?: \((.*)\))? *\[", re.MULTILINE)
@@ -39,19 +43,15 @@ class KafkaPython(Suite):
     name = "kafka-python's own tests"
     language = "Python"
     known: ClassVar[Mapping[str, Known]] = {
-        test: Known(state="broker", reason=reason)
-        for test, reason in {
-            "test_admin_integration.py::test_create_describe_delete_acls": "access control lists are not implemented",
-            "test_admin_integration.py::test_alter_replica_log_dirs": "a broker has one log directory",
-            "test_admin_integration.py::test_alter_partition_reassignments": "partitions are not reassigned",
-            "test_admin_integration.py::test_list_partition_reassignments": "partitions are not reassigned",
-            "test_admin_integration.py::test_list_config_resources": "ListConfigResources is not implemented",
-            "test_ssl_integration.py::TestSSLConnection::test_legacy_kafka_client_ssl": "there is no TLS",
-            "test_ssl_integration.py::TestSSLConnection::test_ssl_handshake": "there is no TLS",
-            "test_consumer_integration.py::test_kafka_version_infer": (
-                "told by ListOffsets 11 (KIP-1023, tiered storage), which is not implemented"
-            ),
-        }.items()
+        "test_admin_integration.py::test_alter_replica_log_dirs": Known(
+            state="broker", reason="a broker has one log directory"
+        ),
+        **{
+            f"test_ssl_integration.py::TestSSLConnection::{test}": Known(
+                state="client", reason="it starts a broker of its own with stores that it has made, and takes no other"
+            )
+            for test in ("test_legacy_kafka_client_ssl", "test_ssl_handshake")
+        },
     }
     source = f"the source distribution of kafka-python {VERSION}, test/integration"
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import ClassVar
 
 from chaos.toxiproxy.lookup import find_binary, start_real
 from chaos.toxiproxy.states import ProxySpec
@@ -22,7 +21,7 @@ from tests.broker_node.cluster_helper import Cluster
 from tests.compatibility.clients import CannotPrepare
 from tests.compatibility.suites.docker_stand_in import BrokerCommands
 from tests.compatibility.suites.go import SOURCE, build_tests, module_version, run_go_test
-from tests.compatibility.suites.suite import Attempt, Known, Outcome, Suite
+from tests.compatibility.suites.suite import Attempt, Outcome, Suite
 from tests.compatibility.world import SETTINGS, World
 
 MODULE = "github.com/IBM/sarama"
@@ -52,11 +51,6 @@ class _Advertised(Cluster):
 class Sarama(Suite):
     name = "sarama's own tests"
     language = "Go"
-    known: ClassVar[Mapping[str, Known]] = {
-        "TestFuncAdminQuotas": Known(state="broker", reason="quotas are kept for client ids only, not for users"),
-        "TestFuncAdminAlterPartitionReassignments": Known(state="broker", reason="partitions are not reassigned"),
-        "TestFuncAdminUpdateFeatures": Known(state="broker", reason="UpdateFeatures is not implemented"),
-    }  # fmt: skip
     source = "the Go module github.com/IBM/sarama, build tag functional"
 
     def prepare(self) -> str:

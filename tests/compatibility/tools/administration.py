@@ -219,9 +219,36 @@ def _delegation_tokens(box: Toolbox) -> None:
 
 
 def _share_groups(box: Toolbox) -> None:
-    topic, group = box.topic_of(1), box.world.name("share")
-    given = ("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
-    box.run("consumer.group.ShareGroupCommand", *given)
+    topic, group, tool = box.topic_of(20), box.world.name("share"), "consumer.group.ShareGroupCommand"
+    of_group = ("--entity-type", "groups", "--entity-name", group)
+    box.run(CONFIGS, *of_group, "--alter", "--add-config", "share.auto.offset.reset=earliest")
+
+    def read(count: int) -> list[int]:
+        given = ("--topic", topic, "--group", group, "--max-messages", count)
+        lines = box.run("consumer.ConsoleShareConsumer", *given).splitlines()
+        return sorted(int(line) for line in lines if line.isdigit())  # it ends with a sentence
+
+    def start_and_lag() -> tuple[str, str]:
+        described = box.run(tool, "--describe", "--group", group, "--offsets")
+        found = re.search(rf"{group}\s+{topic}\s+0\s+(\d+)\s+(\d+)", described)
+        assert found, described
+        return found[1], found[2]
+
+    def reset(to: str) -> None:
+        box.run(tool, "--reset-offsets", "--group", group, "--topic", topic, to, "--execute")
+
+    assert read(20) == list(range(20))
+    assert re.search(rf"{group}\s+Empty", box.run(tool, "--list", "--state")), "the group, without members"
+    # What is kept is the start offset of before the last write. The lag counts what is done behind it.
+    wait_until(lambda: start_and_lag()[1] == "0", "no lag", WAIT_S)
+    reset("--to-latest")
+    assert start_and_lag() == ("20", "0")
+    reset("--to-earliest")
+    assert start_and_lag() == ("0", "20")
+    assert read(20) == list(range(20)), "all records once more"
+    assert "Successful" in box.run(tool, "--delete-offsets", "--group", group, "--topic", topic)
+    box.run(tool, "--delete", "--group", group)
+    assert group not in box.run(tool, "--list").split()
 
 
 def _streams_groups(box: Toolbox) -> None:
@@ -264,6 +291,9 @@ TOOLS = (
     Tool(name="kafka-acls", asked="list, without an authorizer", attempt=_acls),
     Tool(name="kafka-client-metrics", asked="list", attempt=_client_metrics),
     Tool(name="kafka-delegation-tokens", asked="describe, without being known", attempt=_delegation_tokens),
-    Tool(name="kafka-share-groups", asked="reset offsets", attempt=_share_groups),
+    Tool(
+        name="kafka-share-groups", asked="list, describe, reset offsets and read anew, delete offsets and groups",
+        attempt=_share_groups,
+    ),
     Tool(name="kafka-streams-groups", asked="describe", attempt=_streams_groups),
 )  # fmt: skip

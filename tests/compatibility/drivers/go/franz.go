@@ -477,9 +477,13 @@ func franzAdmin(handlers map[string]handler, base *kgo.Client, admin *kadm.Clien
 	handlers["acls"] = func(call) (any, error) {
 		every := kadm.NewACLs().AnyResource().Allow().Deny().AllowHosts().DenyHosts().Operations().ResourcePatternType(kadm.ACLPatternAny)
 		found, err := admin.DescribeACLs(background, every)
-		if err == nil && len(found) > 0 {
-			err = found[0].Err
+		lists := 0
+		for _, each := range found {
+			lists += len(each.Described)
+			if err == nil {
+				err = each.Err
+			}
 		}
-		return len(found), err
+		return lists, err
 	}
 }
