@@ -77,6 +77,7 @@ def test_a_wrong_setting_is_named_and_nothing_stays(tmp_path: Path, setting: str
     assert not clusters.exists() or list(clusters.iterdir()) == []
 
 
+@pytest.mark.long
 def test_ctrl_c_and_sigkill_while_it_starts_leave_no_broker(tmp_path: Path) -> None:
     for number in (signal.SIGINT, signal.SIGKILL):
         process = HarnessProcess(tmp_path, "cluster", "up")

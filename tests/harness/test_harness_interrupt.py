@@ -55,7 +55,13 @@ def assert_nothing_left(process: HarnessProcess, listeners: set[str]) -> None:
 MOMENTS: Final = {"cluster": "terminal", "connect": "process", "measure": "process", "final read": "terminal"}
 
 
-@pytest.mark.parametrize(("moment", "how"), MOMENTS.items())
+@pytest.mark.parametrize(
+    ("moment", "how"),
+    [
+        pytest.param(*each, marks=pytest.mark.long if each[0] in ("cluster", "connect") else ())
+        for each in MOMENTS.items()
+    ],
+)
 def test_ctrl_c_leaves_nothing_and_exits_130(start: Start, tmp_path: Path, moment: str, how: str) -> None:
     process = run_short(start, tmp_path)
     process.await_text(f"· {moment}")

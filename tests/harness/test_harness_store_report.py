@@ -74,6 +74,7 @@ def without_parquet(run_dir: Path) -> None:
         shutil.rmtree(place)
 
 
+@pytest.mark.long
 def test_what_spark_reads_in_the_store_has_the_same_verdicts(tmp_path: Path, url: str, spark: SparkSession) -> None:
     run_dir = stored_run(tmp_path, url)
     here = verdicts(spark, run_dir)

@@ -191,8 +191,15 @@ def open_page(path: Path, *, width: int, dark: bool) -> tuple[dict[str, str], li
 @pytest.mark.spark
 @pytest.mark.chromium
 @pytest.mark.slow
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1300, 360])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        pytest.param(1300, True, id="1300-dark"),
+        pytest.param(360, False, id="360-light"),
+        pytest.param(1300, False, id="1300-light", marks=pytest.mark.long),
+        pytest.param(360, True, id="360-dark", marks=pytest.mark.long),
+    ],
+)
 def test_chromium_draws_every_chart_without_a_console_message(
     page: str, tmp_path: Path, width: int, dark: bool
 ) -> None:

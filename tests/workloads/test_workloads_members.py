@@ -36,6 +36,9 @@ from workloads.model import ReaderGroup, Workload
 TOPIC = "t"
 RECORDS = 120
 
+# They take as long, and differ from the others in what tests of their own show.
+OF_TEST_ALL = [pytest.param(name, marks=pytest.mark.long) for name in ("aiokafka", "kafka_python")]
+
 
 def value(seq: int) -> bytes:
     return make(producer=1, incarnation=0, seq=seq, intended_ns=2_000_000, body=b"x" * 40)
@@ -231,7 +234,7 @@ def produce(broker: ReferenceBroker, topic: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["reference", "confluent", "aiokafka", "kafka_python"])
+@pytest.mark.parametrize("client", ["reference", "confluent", *OF_TEST_ALL])
 def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
     topic = f"read-{client.replace('_', '-')}"
     broker.create_topics(topic)
@@ -299,7 +302,7 @@ def test_a_kafka_python_member_whose_polls_end_in_the_middle_of_a_join_is_assign
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["reference", "confluent", "aiokafka", "kafka_python"])
+@pytest.mark.parametrize("client", ["reference", "confluent", *OF_TEST_ALL])
 def test_a_member_that_stops_in_the_middle_of_its_work_commits_only_what_it_has_done(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:

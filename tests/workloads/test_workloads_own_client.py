@@ -15,7 +15,7 @@ from runlog.streams.schema import RECV, SEND, SendStatus
 from tests.workloads.load_process import Load
 from tests.workloads.reference_broker import ReferenceBroker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "clients.md"
 
 
