@@ -32,7 +32,7 @@ SETTINGS: Mapping[str, object] = {
     "broker.session.timeout.ms": 20_000,
     "replica.lag.time.max.ms": 60_000,
 }
-# An authorizer that lets everybody here do everything, for clients that ask for lists. Kafka's tools are run without one.
+# An authorizer that lets everybody here do everything, for clients that ask for lists. Kafka's tools run without one.
 AUTHORIZED: Mapping[str, object] = {
     **SETTINGS,
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
