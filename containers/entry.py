@@ -107,14 +107,20 @@ def require_runs() -> None:
 
 
 def wait_for(bootstrap: str, *, brokers: int, timeout_s: float) -> bool:
-    """Until one of them names that many brokers. False: nobody did in that time; the program that follows says why."""
+    """Until one of them names that many brokers. False: nobody did in that time, or these are no addresses. The program
+    that follows says what is wrong."""
     # Not at the top: brokers start without them.
     from harness.clusters.external import parse_bootstrap
     from harness.clusters.probe import BrokerProbe
+    from harness.errors import UsageError
 
+    try:
+        addresses = parse_bootstrap(bootstrap)
+    except UsageError:
+        return False
     deadline = time.monotonic() + timeout_s
     while True:
-        for address in parse_bootstrap(bootstrap):
+        for address in addresses:
             with BrokerProbe(address, timeout_s=min(timeout_s, ANSWER_TIMEOUT_S)) as probe:
                 if len(probe.broker_addresses() or ()) >= brokers:
                     return True

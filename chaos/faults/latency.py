@@ -21,7 +21,6 @@ class Latency:
         self._streams = streams_of(parameters["stream"])
         self._latency_ms, self._jitter_ms = int(parameters["latency_ms"]), int(parameters["jitter_ms"])
         self._toxics = LinkToxics(door=context.port.plain, lease=context.lease, name=context.toxic_name, type="latency")
-
         self._before = Before()
 
     def observe(self) -> None:

@@ -25,7 +25,6 @@ class Slicing:
         self._variation = int(parameters["variation_bytes"])
         self._delay_us = int(parameters["delay_us"])
         self._toxics = LinkToxics(door=context.port.plain, lease=context.lease, name=context.toxic_name, type="slicer")
-
         self._before = Before()
 
     def observe(self) -> None:

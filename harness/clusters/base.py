@@ -88,9 +88,7 @@ class ClusterLayout:
     links: tuple[Link, ...]
     start_timeout_s: float
     client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # security settings of clients
-    ports: PortAllocator | None = field(
-        default=None, repr=False, compare=False
-    )  # they stay claimed as long as this lives
+    ports: PortAllocator | None = field(default=None, repr=False, compare=False)  # holds the claims of its ports
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:

@@ -3,10 +3,10 @@
 A broker that is killed and restarted must find its port free. A port of the ephemeral range may have become the source
 port of somebody's connection in between. So ports are taken below that range.
 
-Between the look at a port and the start of its broker another run on this host may look at the same port, and likewise
-while a broker is down. So whoever takes a port also claims it: by an abstract Unix socket with the port in its name,
-which the kernel gives to one process of a network namespace, as it does with ports, and takes back when the process
-ends. Nothing stays behind. Shown by tests/harness/test_harness_ports.py.
+A port that was free may be taken by another run before our broker listens on it, or while our broker is down. So
+whoever takes a port also claims it. The claim is an abstract Unix socket with the port in its name. The kernel gives
+such a name to one process of a network namespace, as it does with ports, and takes it back when the process ends.
+Nothing stays behind. Shown by tests/harness/test_harness_ports.py.
 """
 
 from __future__ import annotations

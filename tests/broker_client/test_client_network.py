@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -73,9 +75,14 @@ def silent(_broker: HostileBroker, _header: RequestHeader, _message: Any) -> Ans
     return iter(())
 
 
-def network_of(*bootstrap: HostileBroker, seed: int = 1) -> Network:
+@contextmanager
+def network_of(*bootstrap: HostileBroker, seed: int = 1) -> Iterator[Network]:
     servers = ",".join(broker.address for broker in bootstrap)
-    return Network(parse_consumer({"bootstrap.servers": servers}), random.Random(seed), now_ms)
+    network = Network(parse_consumer({"bootstrap.servers": servers}), random.Random(seed), now_ms)
+    try:
+        yield network
+    finally:
+        network.close()
 
 
 def tell_of(network: Network, *ports: int) -> None:
@@ -102,45 +109,43 @@ def connected(network: Network, node: int) -> None:
         network.poll(20)
 
 
+def leave_unanswered(network: Network, node: int) -> None:
+    """A request that gets no answer, until the connection is given up for it."""
+    message = metadata_request(VERSION, ["t"], auto_create=False)
+    network.send(node, ApiKey.METADATA, VERSION, message, "unanswered", timeout_ms=50)
+    deadline_s = time.monotonic() + WAIT_S
+    while not any(isinstance(event, Lost) for event in network.poll(20)):
+        assert time.monotonic() < deadline_s
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_broker_that_left_a_request_unanswered_is_asked_last(seed: int) -> None:
     """It may be cut off from the others, and tell for ever that it leads. A leader of Apache Kafka does so that has
     lost the controller."""
-    with HostileBroker(silent, polite=GREETS) as cut_off, HostileBroker(silent, polite=GREETS) as well:
-        network = network_of(cut_off, well, seed=seed)
-        try:
-            asked(network)  # at an address of the bootstrap list
-            tell_of(network, cut_off.port, well.port)
-            connected(network, 1)
-            message = metadata_request(VERSION, ["t"], auto_create=False)
-            network.send(1, ApiKey.METADATA, VERSION, message, "unanswered", timeout_ms=50)
-            while not any(isinstance(event, Lost) for event in network.poll(20)):
-                pass
-            connected(network, 1)
-            assert asked(network) == 2
-            connected(network, 1)
-            assert asked(network) == 2
-        finally:
-            network.close()
+    with (
+        HostileBroker(silent, polite=GREETS) as cut_off,
+        HostileBroker(silent, polite=GREETS) as well,
+        network_of(cut_off, well, seed=seed) as network,
+    ):
+        asked(network)  # at an address of the bootstrap list
+        tell_of(network, cut_off.port, well.port)
+        connected(network, 1)
+        leave_unanswered(network, 1)
+        connected(network, 1)
+        assert asked(network) == 2
+        connected(network, 1)
+        assert asked(network) == 2
 
 
 def test_once_the_brokers_are_known_none_is_asked_at_an_address_of_the_bootstrap_list() -> None:
-    with HostileBroker(silent, polite=GREETS) as broker:
-        network = network_of(broker)
-        try:
-            assert asked(network) < 0
-            tell_of(network, broker.port)
-            assert asked(network) == 1
-        finally:
-            network.close()
+    with HostileBroker(silent, polite=GREETS) as broker, network_of(broker) as network:
+        assert asked(network) < 0
+        tell_of(network, broker.port)
+        assert asked(network) == 1
 
 
 def test_the_bootstrap_list_is_asked_again_when_no_known_broker_can_be_reached() -> None:
-    with HostileBroker(silent, polite=GREETS) as broker:
-        network = network_of(broker)
-        try:
-            asked(network)
-            tell_of(network, free_port())
-            assert asked(network) < 0
-        finally:
-            network.close()
+    with HostileBroker(silent, polite=GREETS) as broker, network_of(broker) as network:
+        asked(network)
+        tell_of(network, free_port())
+        assert asked(network) < 0

@@ -17,11 +17,6 @@ from harness.clusters.kafka.jars import has_jars, jar_directory
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 TOPICS_BEFORE_STRICT, DELETE_BEFORE_STRICT, PARTITIONS_BEFORE_STRICT = 5, 4, 2
-needs_kafka = [
-    pytest.mark.kafka,
-    pytest.mark.long,
-    pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
-]
 
 
 def set_rate(port: int, rate: float | None) -> None:
@@ -108,7 +103,9 @@ def test_a_client_over_its_rate_is_refused_or_told_to_wait_by_its_version(
                 delete(cluster.ports[broker]["DIRECT"], 6, name)
 
 
-@pytest.mark.parametrize("kind", [pytest.param("kafka", marks=needs_kafka)])
-def test_apache_kafka_says_the_same(kind: str, tmp_path: Path) -> None:
+@pytest.mark.kafka
+@pytest.mark.long
+@pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
+def test_apache_kafka_says_the_same(tmp_path: Path) -> None:
     with kafka_node(tmp_path, {}) as port:
         assert outcomes(port) == EXPECTED

@@ -39,6 +39,7 @@ def test_the_load_waits_for_brokers_that_start_with_it_and_not_for_ever(tmp_path
     wait_for = runpy.run_path(str(ROOT / "containers" / "entry.py"))["wait_for"]
     nobody = f"127.0.0.1:{free_port()}"
     assert not wait_for(nobody, brokers=1, timeout_s=0.3)
+    assert not wait_for("no address", brokers=1, timeout_s=60.0)
     broker = ReferenceBroker(tmp_path)
     try:
         assert wait_for(f"{nobody},{broker.address}", brokers=1, timeout_s=60.0)
