@@ -36,18 +36,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def send(cluster: Cluster, topic: str, batch: bytes) -> tuple[ErrorCode, int]:
-    """(error, throttle time in ms) of one produced batch. As any client does, it asks a leader again that has not heard
-    of its topic yet: CreateTopics is answered when the controller has it."""
+    """(error, throttle time in ms) of one produced batch. As any client does, it asks again if the leader has moved, or
+    has not heard of its topic yet: CreateTopics is answered when the controller has it."""
     topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
     message = request(ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout=5000, topic_data=topics)
-    with RawClient(cluster.ports[leader(cluster, topic)]["DIRECT"]) as client:
-        deadline_s = time.monotonic() + 60
-        while True:
+    elsewhere = (ErrorCode.unknown_topic_or_partition, ErrorCode.not_leader_or_follower)
+    deadline_s = time.monotonic() + 60
+    while True:
+        with RawClient(cluster.ports[leader(cluster, topic)]["DIRECT"]) as client:
             answer = client.call(ApiKey.PRODUCE, 9, message)
-            error = answer.responses[0].partition_responses[0].error_code
-            if error is not ErrorCode.unknown_topic_or_partition or time.monotonic() > deadline_s:
-                return error, to_ms(answer.throttle_time)
-            time.sleep(0.05)
+        error = answer.responses[0].partition_responses[0].error_code
+        if error not in elsewhere or time.monotonic() > deadline_s:
+            return error, to_ms(answer.throttle_time)
+        time.sleep(0.05)
 
 
 def log_size(log: Path) -> int:
