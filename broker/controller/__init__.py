@@ -9,7 +9,7 @@ DeleteTopics, AlterPartition, AllocateProducerIds, AlterConfigs, each with a tok
 NOT_CONTROLLER (41); the node process forwards client requests to quorum.leader_id itself.
 
 Actions, performed in order:
-    WriteMetadata(epoch, payload)     quorum.handle(Propose(epoch=epoch, payload=payload), now_ms)
+    WriteMetadata(epoch, values)      quorum.handle(Propose(epoch=epoch, values=values), now_ms)
     Respond(token, response)          comes after the commit of what the request wrote
     ImagePublished(old, new)          on every node for every commit; diff(old, new, broker_id=me) says what to lead,
                                       follow and remove; answers Metadata, DescribeCluster, DescribeConfigs from `new`

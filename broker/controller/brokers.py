@@ -19,6 +19,8 @@ from broker.controller.image import BrokerRegistration, MetadataImage
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.reassignment_types import UnregisterBroker, UnregisterBrokerResponse
 from broker.controller.records import (
+    FENCE,
+    UNFENCE,
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     ProducerIdsRecord,
@@ -179,8 +181,8 @@ def _registration_change(
     return BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id,
         broker_epoch=broker.broker_epoch,
-        fenced=fenced,
-        in_controlled_shutdown=in_controlled_shutdown,
+        fenced=FENCE if fenced else UNFENCE,
+        in_controlled_shutdown=int(in_controlled_shutdown),
         offline_directories=tuple(sorted(broker.offline_directories)),
     )
 

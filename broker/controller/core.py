@@ -76,8 +76,8 @@ PENDING_WRITES_MAX = 4096  # written, not committed; a leader that cannot commit
 
 @dataclass(slots=True, kw_only=True)
 class _PendingWrite:
-    offset: int
-    payload: bytes
+    offset: int  # of its first record
+    values: tuple[bytes, ...]
     waiting: list[tuple[ControllerRequest, ControllerResponse]] = field(default_factory=list)
 
 
@@ -148,9 +148,11 @@ class Controller:
         assert self._active or not self._pending
         assert not self._active or self._leading_epoch is not None
         assert len(self._pending) <= PENDING_WRITES_MAX
-        assert [write.offset for write in self._pending] == list(
-            range(self._next_offset - len(self._pending), self._next_offset)
-        )
+        offset = self._pending[0].offset if self._pending else self._next_offset
+        for write in self._pending:
+            assert write.offset == offset
+            offset += len(write.values)
+        assert offset == self._next_offset
         assert self._pending or self._latest == self._committed
         may_lead = leaders_allowed(self._latest)
         for topic in self._latest.topics.values():
@@ -167,8 +169,8 @@ class Controller:
         old = self._committed
         activate_at: int | None = None
         for entry in entries:
-            records = () if entry.is_control else decode_records(entry.payload)
-            self._committed = replay(self._committed, records, offset=entry.offset, epoch=entry.epoch)
+            records = () if entry.is_control else decode_records(entry.values)
+            self._committed = replay(self._committed, records, offset=entry.end_offset - 1, epoch=entry.epoch)
             if entry.is_control and entry.epoch == self._leading_epoch:
                 activate_at = entry.offset
         if not self._active:
@@ -193,7 +195,7 @@ class Controller:
         for entry in entries:
             write = self._pending.popleft()
             assert write.offset == entry.offset
-            assert write.payload == entry.payload
+            assert write.values == entry.values
             self._actions += [Respond(token=request.token, response=response) for request, response in write.waiting]
         if not self._pending:
             self._latest = self._committed
@@ -303,16 +305,17 @@ class Controller:
 
     def _write(self, records: tuple[MetadataRecord, ...]) -> None:
         assert self._leading_epoch is not None
-        payload = encode_records(records)
+        values = encode_records(records)
         # Decoded again before it is written. A record that cannot be replayed would end every broker, again at each
         # start.
-        written = decode_records(payload)
+        written = decode_records(values)
         if written != records:
-            raise ValueError(f"metadata records do not survive their encoding: {payload[:200]!r}")
-        self._latest = replay(self._latest, written, offset=self._next_offset, epoch=self._leading_epoch)
-        self._pending.append(_PendingWrite(offset=self._next_offset, payload=payload))
-        self._next_offset += 1
-        self._actions.append(WriteMetadata(epoch=self._leading_epoch, payload=payload))
+            raise ValueError(f"metadata records do not survive their encoding: {records!r:.300}")
+        offset, next_offset = self._next_offset, self._next_offset + len(values)
+        self._latest = replay(self._latest, written, offset=next_offset - 1, epoch=self._leading_epoch)
+        self._pending.append(_PendingWrite(offset=offset, values=values))
+        self._next_offset = next_offset
+        self._actions.append(WriteMetadata(epoch=self._leading_epoch, values=values))
 
     def _fence_silent_brokers(self) -> None:
         if not self._active:

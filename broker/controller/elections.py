@@ -28,7 +28,7 @@ from broker.controller.eligible import Elected, elect_eligible, min_isr_of
 from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
 from broker.controller.outcome import Outcome
 from broker.controller.reassignment import Assignment, assignment_of, completed
-from broker.controller.records import PartitionChangeRecord, replica_directory
+from broker.controller.records import LEADER_STAYS, PartitionChangeRecord, replica_directory
 from broker.controller.types import ElectionOutcome, ElectLeaders, ElectLeadersResponse
 from broker.wire.errors import ErrorCode
 
@@ -89,8 +89,7 @@ def change_partition(
         topic_id=topic_id,
         partition=partition,
         isr=new.isr,
-        leader=new.leader,
-        new_leader_epoch=new.leader != state.leader or is_removed,
+        leader=new.leader if new.leader != state.leader or is_removed else LEADER_STAYS,
         replicas=None if after.replicas == before.replicas else after.replicas,
         adding=None if after.adding == before.adding else after.adding,
         removing=None if after.removing == before.removing else after.removing,
@@ -203,9 +202,7 @@ def preferred_change(
     preferred = state.replicas[0]
     if state.leader == preferred or preferred not in state.isr or preferred not in may_lead:
         return None
-    return PartitionChangeRecord(
-        topic_id=topic_id, partition=partition, isr=state.isr, leader=preferred, new_leader_epoch=True
-    )
+    return PartitionChangeRecord(topic_id=topic_id, partition=partition, isr=state.isr, leader=preferred)
 
 
 def elect_leaders(image: MetadataImage, request: ElectLeaders) -> Outcome:
@@ -249,7 +246,7 @@ def _elect_one(
             unclean=True,
             min_isr=min_isr_of(image, topic),
         )
-        if record is None or record.leader == NO_LEADER:
+        if record is None or record.leader in (NO_LEADER, LEADER_STAYS):
             return ErrorCode.eligible_leaders_not_available, "An eligible leader was not available.", None
         return ErrorCode.none, None, record
     if state.leader == state.replicas[0]:

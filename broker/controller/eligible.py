@@ -144,7 +144,7 @@ def clearing_records(image: MetadataImage, records: list[MetadataRecord]) -> lis
         if not isinstance(each, ConfigRecord) or each.name != MIN_INSYNC_REPLICAS:
             continue
         if each.resource_type != TOPIC_RESOURCE:
-            clearing.append(ClearElrRecord(topic=None))
+            clearing.append(ClearElrRecord(topic=""))
         elif image.topic_configs.get(each.resource_name, {}).get(MIN_INSYNC_REPLICAS) != each.value:
             clearing.append(ClearElrRecord(topic=each.resource_name))
     return clearing

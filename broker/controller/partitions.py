@@ -9,7 +9,7 @@ from broker.controller.brokers import check_epoch
 from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
 from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.outcome import Outcome, refusal
-from broker.controller.records import PartitionChangeRecord
+from broker.controller.records import LEADER_STAYS, PartitionChangeRecord
 from broker.controller.replay import apply_change
 from broker.controller.types import AlteredPartition, AlterPartition, AlterPartitionResponse, IsrChange
 from broker.wire.errors import ErrorCode
@@ -67,7 +67,7 @@ def _alter_one(
             unclean=is_unclean_allowed(image, topic.name, unclean),
             min_isr=eligible.min_isr_of(image, topic.name),
         )
-        if record is not None and record.leader != broker_id:
+        if record is not None and record.leader not in (LEADER_STAYS, broker_id):
             # It completed a reassignment that the leader has no part in. The leader waits for the image.
             return _refused(change, ErrorCode.new_leader_elected), record
     after = state if record is None else apply_change(state, record)

@@ -9,9 +9,9 @@ import ipaddress
 import math
 from collections.abc import Mapping
 
-from broker.controller.image import MetadataImage
+from broker.controller.image import MetadataImage, QuotaEntity
 from broker.controller.outcome import Outcome
-from broker.controller.records import ClientQuotaRecord, MetadataRecord
+from broker.controller.records import ClientQuotaRecord, EntityPart, MetadataRecord
 from broker.controller.setting_types import AlterClientQuotas, AlterClientQuotasResponse, QuotaChange, QuotaOutcome
 from broker.wire.errors import ErrorCode
 
@@ -43,13 +43,18 @@ def alter_client_quotas(image: MetadataImage, request: AlterClientQuotas) -> Out
         if error == ErrorCode.none:
             present = image.client_quotas.get(entity, {})
             records += [
-                ClientQuotaRecord(entity=entity, key=key, value=value)
+                quota_record(entity, key, value)
                 for key, value in change.values.items()
                 if value is not None or key in present
             ]
         answers.append(QuotaOutcome(entity=change.entity, error_code=error, error_message=message))
     response = AlterClientQuotasResponse(error_code=ErrorCode.none, entries=tuple(answers))
     return Outcome(response=response, records=() if request.validate_only else tuple(records))
+
+
+def quota_record(entity: QuotaEntity, key: str, value: float | None) -> ClientQuotaRecord:
+    parts = tuple(EntityPart(kind=kind, name=name) for kind, name in entity)
+    return ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
 
 
 def _problem(change: QuotaChange) -> tuple[int, str | None]:

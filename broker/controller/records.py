@@ -1,12 +1,34 @@
-"""Metadata records: what is written to `__cluster_metadata`. Named after Kafka's records; encoded as compact JSON.
+"""Metadata records: what is written to `__cluster_metadata`, in Kafka's own record schemas.
 
-kio has no types for Kafka's metadata records, so the encoding is ours: docs/decisions/0002-metadata-records.md.
+Each class is one of Kafka's records (`common/metadata/*.json` in Apache Kafka 4.3.1) in the one version that we write.
+It describes its fields as kio's message types do, so that broker/wire makes its encoder and decoder. Fields stand in
+Kafka's order. `API_KEYS` in record_codec.py has the numbers of the records.
+
+A field that Kafka has and we do not (`_not_known`) is written with Kafka's default, and a record with another value is
+refused. Empty `directories` of a partition mean to Kafka that nobody has assigned them yet.
+
+A field that we have and Kafka does not is tagged, from `OWN_TAGS` on. Kafka's decoder skips the tags that it does not
+know. There is one, because Kafka tells which log directories of a broker are online, and we tell which are not: each
+partition has a directory of its own here (`replica_directory`), and a list of all of them would be long.
+
+One field means more than in Kafka: a change of a registration always says whether the broker is in controlled shutdown.
+To Kafka 0 means that this stays as it was. Both differ only for a broker that comes back from a controlled shutdown
+without a new registration. None of ours does.
+
+See docs/decisions/0002-metadata-records.md.
 """
 
-from __future__ import annotations
+# No postponed annotations here: the code generation of broker/wire reads the types of the fields.
 
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 from uuid import UUID, uuid5
+
+OWN_TAGS: Final = 10_000  # Kafka counts its tags from 0, one by one: its highest of a metadata record is 8
+OFFLINE_DIRECTORIES_TAG: Final = OWN_TAGS
+NOT_KNOWN: Final = "not_known"  # in the description of a field
+LEADER_STAYS: Final = -2  # of a PartitionChangeRecord
+FENCE, UNFENCE = 1, -1  # of a BrokerRegistrationChangeRecord
 
 
 def replica_directory(topic_id: UUID, partition: int) -> UUID:
@@ -19,170 +41,244 @@ def replica_directory(topic_id: UUID, partition: int) -> UUID:
     return uuid5(topic_id, str(partition))
 
 
+def _of(kafka_type: str, *, tag: int | None = None) -> dict[str, Any]:
+    """What the code generation asks of a field."""
+    return {"kafka_type": kafka_type} if tag is None else {"kafka_type": kafka_type, "tag": tag}
+
+
+def _not_known(kafka_type: str, *, tag: int | None = None) -> dict[str, Any]:
+    """Of a field that has no meaning here: it is written with its default, and refused with another value."""
+    return {**_of(kafka_type, tag=tag), NOT_KNOWN: True}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    listener: str  # listener name: EXTERNAL, DIRECT, INTERNAL, CONTROLLER
-    host: str
-    port: int
+    listener: str = field(metadata=_of("string"))  # listener name: EXTERNAL, DIRECT, INTERNAL, CONTROLLER
+    host: str = field(metadata=_of("string"))
+    port: int = field(metadata=_of("uint16"))
+    security_protocol: int = field(metadata=_of("int16"), default=0)  # 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFeature:
+    name: str = field(metadata=_of("string"))
+    min_supported_version: int = field(metadata=_of("int16"))
+    max_supported_version: int = field(metadata=_of("int16"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord:
-    name: str
-    level: int
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_of("string"))
+    level: int = field(metadata=_of("int16"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    broker_id: int
-    incarnation_id: UUID | None  # None: the zero id
-    broker_epoch: int  # offset of this record's entry
+    __version__: ClassVar[int] = 3
+    __flexible__: ClassVar[bool] = True
+    broker_id: int = field(metadata=_of("int32"))
+    is_migrating_zk_broker: bool = field(metadata=_not_known("bool"), default=False)
+    incarnation_id: UUID | None = field(metadata=_of("uuid"))  # None: the zero id
+    broker_epoch: int = field(metadata=_of("int64"))  # offset of this record
     endpoints: tuple[Endpoint, ...]
-    rack: str | None
-    fenced: bool
-    in_controlled_shutdown: bool
-    offline_directories: tuple[UUID, ...] = ()  # of a snapshot; a new registration has none
+    features: tuple[BrokerFeature, ...] = field(metadata={NOT_KNOWN: True}, default=())
+    rack: str | None = field(metadata=_of("string"))
+    fenced: bool = field(metadata=_of("bool"))
+    in_controlled_shutdown: bool = field(metadata=_of("bool"))
+    log_directories: tuple[UUID, ...] = field(metadata=_not_known("uuid", tag=0), default=())
+    # Of a snapshot; a new registration has none.
+    offline_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=OFFLINE_DIRECTORIES_TAG), default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord:
-    broker_id: int
-    broker_epoch: int
-    fenced: bool
-    in_controlled_shutdown: bool
-    offline_directories: tuple[UUID, ...] = ()  # all of them, sorted
+    __version__: ClassVar[int] = 2
+    __flexible__: ClassVar[bool] = True
+    broker_id: int = field(metadata=_of("int32"))
+    broker_epoch: int = field(metadata=_of("int64"))
+    fenced: int = field(metadata=_of("int8", tag=0), default=0)  # FENCE or UNFENCE
+    in_controlled_shutdown: int = field(metadata=_of("int8", tag=1), default=0)  # 1 or 0
+    log_directories: tuple[UUID, ...] = field(metadata=_not_known("uuid", tag=2), default=())
+    # All of them, sorted.
+    offline_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=OFFLINE_DIRECTORIES_TAG), default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRecord:
-    broker_id: int
-    broker_epoch: int
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    broker_id: int = field(metadata=_of("int32"))
+    broker_epoch: int = field(metadata=_of("int64"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord:
-    name: str
-    topic_id: UUID
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_of("string"))
+    topic_id: UUID = field(metadata=_of("uuid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord:
-    topic_id: UUID
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    topic_id: UUID = field(metadata=_of("uuid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecord:
-    topic_id: UUID
-    partition: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int  # -1: offline
-    leader_epoch: int
-    partition_epoch: int
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
+    __version__: ClassVar[int] = 2
+    __flexible__: ClassVar[bool] = True
+    partition: int = field(metadata=_of("int32"))
+    topic_id: UUID = field(metadata=_of("uuid"))
+    replicas: tuple[int, ...] = field(metadata=_of("int32"))
+    isr: tuple[int, ...] = field(metadata=_of("int32"))
+    removing: tuple[int, ...] = field(metadata=_of("int32"), default=())
+    adding: tuple[int, ...] = field(metadata=_of("int32"), default=())
+    leader: int = field(metadata=_of("int32"))  # -1: offline
+    leader_epoch: int = field(metadata=_of("int32"))
+    partition_epoch: int = field(metadata=_of("int32"))
+    directories: tuple[UUID, ...] = field(metadata=_not_known("uuid"), default=())
+    leader_recovery_state: int = field(metadata=_not_known("int8", tag=0), default=0)  # 0: recovered
+    elr: tuple[int, ...] = field(metadata=_of("int32", tag=1), default=())
+    last_known_elr: tuple[int, ...] = field(metadata=_of("int32", tag=2), default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """isr and leader after the change. If `new_leader_epoch`, the leader epoch grows by one. The partition epoch always
-    does. None: the replicas, those that a reassignment adds or removes, or the eligible leader replicas stay as they
-    are."""
+    """What changes in a partition. Its partition epoch always grows by one. None: the replicas, those that a
+    reassignment adds or removes, or the eligible leader replicas stay as they are.
 
-    topic_id: UUID
-    partition: int
-    isr: tuple[int, ...]
-    leader: int
-    new_leader_epoch: bool
-    replicas: tuple[int, ...] | None = None
-    adding: tuple[int, ...] | None = None
-    removing: tuple[int, ...] | None = None
-    elr: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
+    A leader, also if it is the one before, makes the leader epoch grow by one. LEADER_STAYS: neither changes.
+    """
+
+    __version__: ClassVar[int] = 2
+    __flexible__: ClassVar[bool] = True
+    partition: int = field(metadata=_of("int32"))
+    topic_id: UUID = field(metadata=_of("uuid"))
+    isr: tuple[int, ...] | None = field(metadata=_of("int32", tag=0), default=None)
+    leader: int = field(metadata=_of("int32", tag=1), default=LEADER_STAYS)  # -1: offline
+    replicas: tuple[int, ...] | None = field(metadata=_of("int32", tag=2), default=None)
+    removing: tuple[int, ...] | None = field(metadata=_of("int32", tag=3), default=None)
+    adding: tuple[int, ...] | None = field(metadata=_of("int32", tag=4), default=None)
+    leader_recovery_state: int = field(metadata=_not_known("int8", tag=5), default=-1)  # -1: it stays
+    elr: tuple[int, ...] | None = field(metadata=_of("int32", tag=6), default=None)
+    last_known_elr: tuple[int, ...] | None = field(metadata=_of("int32", tag=7), default=None)
+    directories: tuple[UUID, ...] | None = field(metadata=_not_known("uuid", tag=8), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearElrRecord:
     """Partitions forget their eligible leader replicas and their last known leaders (KIP-966)."""
 
-    topic: str | None  # by name; None: of every topic
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    topic: str = field(metadata=_of("string"))  # by name; "": of every topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord:
-    resource_type: int  # 2 topic, 4 broker, 16 client metrics, 32 group
-    resource_name: str  # of a broker its id; "" for the cluster-wide broker default
-    name: str
-    value: str | None  # None removes it
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    resource_type: int = field(metadata=_of("int8"))  # 2 topic, 4 broker, 16 client metrics, 32 group
+    resource_name: str = field(metadata=_of("string"))  # of a broker its id; "" for the cluster-wide broker default
+    name: str = field(metadata=_of("string"))
+    value: str | None = field(metadata=_of("string"))  # None removes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord:
-    broker_id: int
-    broker_epoch: int
-    next_producer_id: int
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    broker_id: int = field(metadata=_of("int32"))
+    broker_epoch: int = field(metadata=_of("int64"))
+    next_producer_id: int = field(metadata=_of("int64"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityPart:
+    """Of what a quota limits, as in user alice."""
+
+    kind: str = field(metadata=_of("string"))
+    name: str | None = field(metadata=_of("string"))  # None: the default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotaRecord:
-    entity: tuple[tuple[str, str | None], ...]  # ((entity type, name or None for the default), ..), sorted by type
-    key: str
-    value: float | None  # None removes it
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    entity: tuple[EntityPart, ...]  # sorted by kind
+    key: str = field(metadata=_of("string"))
+    value: float = field(metadata=_of("float64"))  # 0 if it is removed
+    remove: bool = field(metadata=_of("bool"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlEntryRecord:
     """The numbers are those of `broker.security.acls`."""
 
-    acl_id: UUID
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    acl_id: UUID = field(metadata=_of("uuid"))
+    resource_type: int = field(metadata=_of("int8"))
+    resource_name: str = field(metadata=_of("string"))
+    pattern_type: int = field(metadata=_of("int8"))
+    principal: str = field(metadata=_of("string"))
+    host: str = field(metadata=_of("string"))
+    operation: int = field(metadata=_of("int8"))
+    permission_type: int = field(metadata=_of("int8"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveAccessControlEntryRecord:
-    acl_id: UUID
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    acl_id: UUID = field(metadata=_of("uuid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserScramCredentialRecord:
-    name: str
-    mechanism: int  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
-    salt: bytes = field(repr=False)
-    stored_key: bytes = field(repr=False)
-    server_key: bytes = field(repr=False)
-    iterations: int
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_of("string"))
+    mechanism: int = field(metadata=_of("int8"))  # 1 SCRAM-SHA-256, 2 SCRAM-SHA-512
+    salt: bytes = field(repr=False, metadata=_of("bytes"))
+    stored_key: bytes = field(repr=False, metadata=_of("bytes"))
+    server_key: bytes = field(repr=False, metadata=_of("bytes"))
+    iterations: int = field(metadata=_of("int32"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveUserScramCredentialRecord:
-    name: str
-    mechanism: int
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    name: str = field(metadata=_of("string"))
+    mechanism: int = field(metadata=_of("int8"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationTokenRecord:
     """A new token, or one whose time of expiry has changed. Its secret is not in it."""
 
-    token_id: str
-    owner: str  # as in User:alice
-    requester: str
-    renewers: tuple[str, ...]
-    issued_ms: int  # wall clock
-    expires_ms: int
-    ends_ms: int
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    owner: str = field(metadata=_of("string"))  # as in User:alice
+    requester: str = field(metadata=_of("string"))
+    renewers: tuple[str, ...] = field(metadata=_of("string"))
+    issued_ms: int = field(metadata=_of("int64"))  # wall clock
+    ends_ms: int = field(metadata=_of("int64"))
+    expires_ms: int = field(metadata=_of("int64"))
+    token_id: str = field(metadata=_of("string"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDelegationTokenRecord:
-    token_id: str
+    __version__: ClassVar[int] = 0
+    __flexible__: ClassVar[bool] = True
+    token_id: str = field(metadata=_of("string"))
 
 
 MetadataRecord = (

@@ -21,6 +21,9 @@ from broker.controller.image import (
     TopicState,
 )
 from broker.controller.records import (
+    FENCE,
+    LEADER_STAYS,
+    UNFENCE,
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -151,10 +154,12 @@ class _Draft:
         broker = self._brokers.get(record.broker_id)
         if broker is None or broker.broker_epoch != record.broker_epoch:
             raise ValueError(f"no broker {record.broker_id} with epoch {record.broker_epoch}: has {broker}")
+        if record.fenced not in (FENCE, UNFENCE) or record.in_controlled_shutdown not in (0, 1):
+            raise ValueError(f"not a change of a registration: {record}")
         self._brokers[record.broker_id] = replace(
             broker,
-            fenced=record.fenced,
-            in_controlled_shutdown=record.in_controlled_shutdown,
+            fenced=record.fenced == FENCE,
+            in_controlled_shutdown=record.in_controlled_shutdown == 1,
             offline_directories=frozenset(record.offline_directories),
         )
 
@@ -217,9 +222,9 @@ class _Draft:
             self._features.pop(record.name, None)
 
     def _clear_elr(self, record: ClearElrRecord) -> None:
-        if record.topic is not None and record.topic not in self._topics:
+        if record.topic and record.topic not in self._topics:
             raise ValueError(f"no topic {record.topic}")
-        names = tuple(self._topics) if record.topic is None else (record.topic,)
+        names = (record.topic,) if record.topic else tuple(self._topics)
         for name in names:
             for index, state in enumerate(self._partitions.get(name) or self._topics[name].partitions):
                 if state.elr or state.last_known_elr:
@@ -232,7 +237,9 @@ class _Draft:
             BROKER_RESOURCE: self._broker_configs,
             CLIENT_METRICS_RESOURCE: self._client_metrics_configs,
             GROUP_RESOURCE: self._group_configs,
-        }[record.resource_type]
+        }.get(record.resource_type)
+        if configs is None:
+            raise ValueError(f"a setting of a resource of type {record.resource_type}")
         values = dict(configs.get(record.resource_name, {}))
         if record.value is None:
             values.pop(record.name, None)
@@ -244,15 +251,16 @@ class _Draft:
             configs.pop(record.resource_name, None)
 
     def _set_quota(self, record: ClientQuotaRecord) -> None:
-        values = dict(self._client_quotas.get(record.entity, {}))
-        if record.value is None:
+        entity = tuple((part.kind, part.name) for part in record.entity)
+        values = dict(self._client_quotas.get(entity, {}))
+        if record.remove:
             values.pop(record.key, None)
         else:
             values[record.key] = record.value
         if values:
-            self._client_quotas[record.entity] = values
+            self._client_quotas[entity] = values
         else:
-            self._client_quotas.pop(record.entity, None)
+            self._client_quotas.pop(entity, None)
 
     def _change_acls(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
         if self._acls is None:
@@ -309,9 +317,9 @@ class _Draft:
 def apply_change(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
     return PartitionState(
         replicas=state.replicas if change.replicas is None else change.replicas,
-        isr=change.isr,
-        leader=change.leader,
-        leader_epoch=state.leader_epoch + change.new_leader_epoch,
+        isr=state.isr if change.isr is None else change.isr,
+        leader=state.leader if change.leader == LEADER_STAYS else change.leader,
+        leader_epoch=state.leader_epoch + (change.leader != LEADER_STAYS),
         partition_epoch=state.partition_epoch + 1,
         adding=state.adding if change.adding is None else change.adding,
         removing=state.removing if change.removing is None else change.removing,

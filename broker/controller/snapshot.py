@@ -17,9 +17,9 @@ from broker.controller.image import (
     TOPIC_RESOURCE,
     MetadataImage,
 )
+from broker.controller.quotas import quota_record
 from broker.controller.records import (
     AccessControlEntryRecord,
-    ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
@@ -99,7 +99,7 @@ def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
 def _quotas(image: MetadataImage) -> Iterator[MetadataRecord]:
     for entity, values in image.client_quotas.items():
         for key, value in values.items():
-            yield ClientQuotaRecord(entity=entity, key=key, value=value)
+            yield quota_record(entity, key, value)
 
 
 def _scram_credentials(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -227,10 +227,11 @@ ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | Metada
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMetadata:
-    """Hand to quorum.handle(Propose(epoch, payload)), at once and in order."""
+    """Hand to quorum.handle(Propose(epoch, values)), at once and in order. One value for each record, one entry for
+    all of them."""
 
     epoch: int
-    payload: bytes
+    values: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

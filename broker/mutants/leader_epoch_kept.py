@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from broker.controller import elections, partitions
+from broker.controller import partitions, replay
 from broker.mutants import Patch
 
 
 def apply(patch: Patch) -> None:
-    def change_partition(*values: Any, **options: Any) -> Any:
-        change = original(*values, **options)
-        return None if change is None else dataclasses.replace(change, new_leader_epoch=False)
+    def apply_change(state: Any, change: Any) -> Any:
+        return dataclasses.replace(original(state, change), leader_epoch=state.leader_epoch)
 
-    original = patch.set(elections, "change_partition", change_partition)
-    patch.set(partitions, "change_partition", change_partition)
+    original = patch.set(replay, "apply_change", apply_change)
+    patch.set(partitions, "apply_change", apply_change)

@@ -20,9 +20,9 @@ TruncateEntries are on disk before the Send or Reply that follows them):
     BecameLeader(epoch) / LostLeadership(epoch)   hand to controller.handle(LeadershipGained / LeadershipLost)
     LeaderChanged(leader_id, epoch)         route controller requests there; journal `controller_elected`
 
-One entry is one offset, on the wire and on disk one record batch with one record: `broker.quorum.entries`. Mapping of
-messages to and from kio types: `broker.quorum.messages`. A proposal is `Propose(epoch, payload)`; its commit comes back
-as a Committed entry with that epoch and payload. On a restart every entry behind the snapshot is reported as Committed
-again. Each node takes snapshots of its own (`SnapshotTaken`); a follower whose next entry its leader has dropped gets
+One entry is one record batch, on the wire and on disk, with one record and one offset for each of its values:
+`broker.quorum.entries`. It is replicated and committed as a whole. Mapping of messages to and from kio types:
+`broker.quorum.messages`. A proposal is `Propose(epoch, values)`; its commit comes back as a Committed entry with that
+epoch and these values. On a restart every entry behind the snapshot is reported as Committed again. Each node takes snapshots of its own (`SnapshotTaken`); a follower whose next entry its leader has dropped gets
 the leader's by FetchSnapshot (KIP-630). Not here yet: observers (every node is a voter), changing the voter set.
 """

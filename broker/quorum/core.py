@@ -83,9 +83,9 @@ class Quorum:
                 self._on_response(event)
             case SendFailed(peer_id=peer_id, correlation_id=correlation_id):
                 self._channels.ended(peer_id, correlation_id, voter.now_ms)
-            case Propose(epoch=epoch, payload=payload):
+            case Propose(epoch=epoch, values=values):
                 if isinstance(self._role, Leader) and epoch == voter.epoch:
-                    self._role.append(voter, payload, is_control=False)
+                    self._role.append(voter, values, is_control=False)
             case SnapshotTaken():
                 voter.take_snapshot(event)
             case Shutdown():

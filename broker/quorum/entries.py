@@ -1,4 +1,4 @@
-"""Log entries as record batches: one entry is one batch with one record. The same bytes on the wire and on disk.
+"""Log entries as record batches: one entry is one batch, each value a record. The same bytes on the wire and on disk.
 
 Epoch and offset are those of the batch header; a control entry is a control batch with Kafka's LeaderChange key. The
 timestamp is 0, so that the bytes are the same on every node. On disk the base sequence is the entry's number in the
@@ -11,7 +11,15 @@ import struct
 
 from broker.quorum.types import LogEntry
 from broker.wire.errors import CorruptBatchError
-from broker.wire.records import NO_SEQUENCE, decode_records, encode_batch, iter_batches, validate_batches
+from broker.wire.records import (
+    NO_SEQUENCE,
+    CodecId,
+    RawBatch,
+    decode_records,
+    encode_batch,
+    iter_batches,
+    validate_batches,
+)
 
 # Version 0, control record type 2 (LEADER_CHANGE).
 _LEADER_CHANGE_KEY = struct.pack(">hh", 0, 2)
@@ -26,9 +34,9 @@ def encode_entries(entries: tuple[LogEntry, ...], *, number_in_append: int | Non
 
 def _encode_entry(entry: LogEntry, base_sequence: int) -> bytes:
     return encode_batch(
-        [entry.payload],
+        entry.values,
         timestamps_ms=0,
-        keys=[_LEADER_CHANGE_KEY if entry.is_control else None],
+        keys=[_LEADER_CHANGE_KEY] * len(entry.values) if entry.is_control else None,
         base_offset=entry.offset,
         partition_leader_epoch=entry.epoch,
         control=entry.is_control,
@@ -37,21 +45,28 @@ def _encode_entry(entry: LogEntry, base_sequence: int) -> bytes:
 
 
 def decode_entries(data: bytes | memoryview) -> tuple[LogEntry, ...]:
-    """CorruptBatchError for damaged or torn batches (CRCs are checked), or batches of other than one record."""
+    """CorruptBatchError for damaged or torn batches (CRCs are checked), and for batches that no leader writes."""
     if not data:
         return ()
     validate_batches(data)
-    entries: list[LogEntry] = []
-    for batch in iter_batches(data):
-        header = batch.header
-        if header.record_count != 1:
-            raise CorruptBatchError(f"metadata batch at offset {header.base_offset}: {header.record_count} records")
-        payload = decode_records(batch)[0][3]
-        entry = LogEntry(
-            offset=header.base_offset,
-            epoch=header.partition_leader_epoch,
-            is_control=header.is_control,
-            payload=b"" if payload is None else bytes(payload),
-        )
-        entries.append(entry)
-    return tuple(entries)
+    return tuple(_decode_entry(batch) for batch in iter_batches(data))
+
+
+def _decode_entry(batch: RawBatch) -> LogEntry:
+    """Never compressed, so the work is bounded by the bytes that came. The header has a record for each offset."""
+    header = batch.header
+    if header.codec != CodecId.NONE:
+        raise CorruptBatchError(f"the metadata batch at offset {header.base_offset} is compressed")
+    if header.is_control and header.record_count != 1:
+        raise CorruptBatchError(f"the control batch at offset {header.base_offset} has {header.record_count} records")
+    values: list[bytes] = []
+    for offset, (found, _, _, value, _) in enumerate(decode_records(batch), start=header.base_offset):
+        if found != offset or value is None:
+            raise CorruptBatchError(f"the metadata batch at offset {header.base_offset} has no value at {offset}")
+        values.append(value)
+    return LogEntry(
+        offset=header.base_offset,
+        epoch=header.partition_leader_epoch,
+        is_control=header.is_control,
+        values=tuple(values),
+    )

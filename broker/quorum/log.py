@@ -6,13 +6,14 @@ It performs AppendEntries, TruncateEntries, DropPrefix and InstallSnapshot, whic
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from broker.quorum.types import NO_EPOCH, DivergingEpoch, LogEntry
 
 
 class QuorumLog:
-    """Offsets are dense from `start_offset`, epochs never fall; `_epoch_starts` lists (epoch, first offset), ascending.
+    """Entries follow each other without a gap from `start_offset` on, and epochs never fall. `_epoch_starts` lists
+    (epoch, first offset), ascending.
 
     A log that does not begin at 0 follows a snapshot. The last epoch of the snapshot is the first epoch of the log. It
     counts as beginning at `start_offset`, because its real beginning is no longer known.
@@ -22,6 +23,7 @@ class QuorumLog:
         assert (start_offset > 0) == (start_epoch != NO_EPOCH), "a log begins at 0 or behind a snapshot"
         self._start_offset = start_offset
         self._entries: list[LogEntry] = []
+        self._offsets: list[int] = []  # of the entries, to search in
         self._epoch_starts: list[tuple[int, int]] = [(start_epoch, start_offset)] if start_offset else []
         self.append(entries)
 
@@ -31,7 +33,7 @@ class QuorumLog:
 
     @property
     def end_offset(self) -> int:
-        return self._start_offset + len(self._entries)
+        return self._entries[-1].end_offset if self._entries else self._start_offset
 
     @property
     def last_entry(self) -> LogEntry | None:
@@ -42,19 +44,32 @@ class QuorumLog:
         """-1 when nothing was ever in it."""
         return self._epoch_starts[-1][0] if self._epoch_starts else NO_EPOCH
 
+    def _count_below(self, offset: int) -> int:
+        """How many entries begin below this offset."""
+        return bisect_left(self._offsets, offset)
+
+    def end_at_or_before(self, offset: int) -> int:
+        """The last offset, at most this one, where an entry ends and the next one begins."""
+        assert self._start_offset <= offset <= self.end_offset
+        count = self._count_below(offset)
+        if not count:
+            return self._start_offset
+        last = self._entries[count - 1]
+        return offset if last.end_offset == offset else last.offset
+
     def epoch_before(self, offset: int) -> int:
-        """The epoch of the entry at `offset` - 1. That entry is in the log, or is the last one of the snapshot before
-        it."""
+        """The epoch of the entry that has `offset` - 1. That entry is in the log, or is the last one of the snapshot
+        before it."""
         assert self._start_offset <= offset <= self.end_offset
         if offset > self._start_offset:
-            return self._entries[offset - 1 - self._start_offset].epoch
+            return self._entries[self._count_below(offset) - 1].epoch
         return self._epoch_starts[0][0] if self._start_offset else NO_EPOCH
 
     def drop_prefix(self, start_offset: int) -> None:
         """Forget the entries below this offset. A snapshot stands for them."""
-        assert self._start_offset < start_offset <= self.end_offset
-        epoch = self.epoch_before(start_offset)
-        del self._entries[: start_offset - self._start_offset]
+        assert self._start_offset < start_offset == self.end_at_or_before(start_offset)
+        epoch, count = self.epoch_before(start_offset), self._count_below(start_offset)
+        del self._entries[:count], self._offsets[:count]
         self._start_offset = start_offset
         later = [(each, offset) for each, offset in self._epoch_starts if each > epoch]
         self._epoch_starts = [(epoch, start_offset), *later]
@@ -71,7 +86,7 @@ class QuorumLog:
         for entry in entries:
             if entry.offset != offset or entry.epoch < epoch:
                 return False
-            offset, epoch = offset + 1, entry.epoch
+            offset, epoch = entry.end_offset, entry.epoch
         return True
 
     def append(self, entries: tuple[LogEntry, ...]) -> None:
@@ -81,26 +96,32 @@ class QuorumLog:
             if entry.epoch > self.last_epoch:
                 self._epoch_starts.append((entry.epoch, entry.offset))
             self._entries.append(entry)
+            self._offsets.append(entry.offset)
 
     def truncate(self, end_offset: int) -> None:
         assert end_offset >= self._start_offset, "what a snapshot stands for is committed"
-        del self._entries[end_offset - self._start_offset :]
+        assert end_offset == self.end_at_or_before(end_offset), "an entry is not cut in two"
+        count = self._count_below(end_offset)
+        del self._entries[count:], self._offsets[count:]
         kept = 1 if self._start_offset else 0
         while len(self._epoch_starts) > kept and self._epoch_starts[-1][1] >= end_offset:
             self._epoch_starts.pop()
 
     def read(self, from_offset: int, to_offset: int) -> tuple[LogEntry, ...]:
+        """The entries that begin at or after `from_offset` and before `to_offset`."""
         start = self._start_offset
         assert from_offset >= start, f"offset {from_offset} is below the start of the log, {start}"
-        return tuple(self._entries[from_offset - start : to_offset - start])
+        return tuple(self._entries[self._count_below(from_offset) : self._count_below(to_offset)])
 
     def read_bounded(self, from_offset: int, size_bytes_max: int) -> tuple[LogEntry, ...]:
         """From `from_offset` on, at least one entry if there is any."""
-        size_bytes, end = 0, from_offset
-        while end < self.end_offset and (end == from_offset or size_bytes < size_bytes_max):
-            size_bytes += len(self._entries[end - self._start_offset].payload)
+        assert from_offset >= self._start_offset
+        first = end = self._count_below(from_offset)
+        size_bytes = 0
+        while end < len(self._entries) and (end == first or size_bytes < size_bytes_max):
+            size_bytes += self._entries[end].size_bytes
             end += 1
-        return self.read(from_offset, end)
+        return tuple(self._entries[first:end])
 
     def end_of_epoch(self, epoch: int) -> DivergingEpoch:
         """The largest epoch <= `epoch` in this log and where it ends; (-1, 0) when there is none (that is known)."""
@@ -127,9 +148,10 @@ class QuorumLog:
         return min(diverging.end_offset, self.end_of_epoch(diverging.epoch).end_offset)
 
     def check_invariants(self) -> None:
-        previous = self.epoch_before(self._start_offset)
-        for offset, entry in enumerate(self._entries, start=self._start_offset):
+        previous, offset = self.epoch_before(self._start_offset), self._start_offset
+        for entry in self._entries:
             assert entry.offset == offset
             assert entry.epoch >= previous
-            previous = entry.epoch
+            previous, offset = entry.epoch, entry.end_offset
         assert previous == self.last_epoch
+        assert self._offsets == [entry.offset for entry in self._entries]

@@ -1,7 +1,8 @@
 """The vocabulary of the quorum core: log entries, messages, events, actions. Values only, no behaviour.
 
-A log entry is one offset of `__cluster_metadata`. Its payload is opaque here; the controller packs one atomic group of
-metadata records into one payload, so an entry is also the unit of atomicity.
+A log entry is one record batch of `__cluster_metadata`. Each of its values has an offset of its own, as in Kafka. The
+values are opaque here. The controller puts one atomic group of metadata records into one entry. An entry is written,
+sent, committed and truncated as a whole, so it is also the unit of atomicity.
 """
 
 from __future__ import annotations
@@ -30,10 +31,23 @@ class QuorumError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    offset: int
+    offset: int  # of the first value; the others follow without a gap
     epoch: int
-    is_control: bool  # a LeaderChange record; its payload is no concern of the controller
-    payload: bytes
+    is_control: bool  # one LeaderChange record; it is no concern of the controller
+    values: tuple[bytes, ...]  # at least one
+
+    def __post_init__(self) -> None:
+        assert self.values, "an entry without a value would have no offset"
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last value, where the next entry begins."""
+        return self.offset + len(self.values)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the values alone."""
+        return sum(map(len, self.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +209,11 @@ class SendFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propose:
-    """Append this payload if we lead `epoch`. Otherwise it is ignored; `LostLeadership` was reported before."""
+    """Append these values as one entry if we lead `epoch`. Otherwise they are ignored; `LostLeadership` was reported
+    before."""
 
     epoch: int
-    payload: bytes
+    values: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +266,7 @@ class AppendEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncateEntries:
-    """Remove every entry with offset >= end_offset."""
+    """Remove every entry with offset >= end_offset. An entry ends there."""
 
     end_offset: int
 

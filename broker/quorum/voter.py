@@ -111,18 +111,23 @@ class Voter:
         self.actions.append(AppendEntries(entries=entries))
 
     def commit(self, high_watermark: int) -> None:
+        """What is committed are whole entries, whatever offset a peer tells."""
+        high_watermark = self.log.end_at_or_before(high_watermark)
         if high_watermark > self.high_watermark:
             entries = self.log.read(self.high_watermark, high_watermark)
             self.high_watermark = high_watermark
             self.actions.append(Committed(high_watermark=high_watermark, entries=entries))
 
     def truncate(self, end_offset: int) -> None:
+        """An entry that begins before `end_offset` and ends after it goes too: it is not the leader's."""
         if end_offset < self.high_watermark:
             raise RuntimeError(
                 f"node {self.node_id} epoch {self.epoch}: leader {self.leader_id} asks to truncate to {end_offset}, "
                 f"below the high watermark {self.high_watermark}: committed metadata would be lost"
             )
         if end_offset < self.log.end_offset:
+            end_offset = self.log.end_at_or_before(end_offset)
+            assert end_offset >= self.high_watermark, "an entry is committed as a whole"
             self.log.truncate(end_offset)
             self.actions.append(TruncateEntries(end_offset=end_offset))
 
@@ -161,6 +166,7 @@ class Voter:
     def check_invariants(self) -> None:
         self.log.check_invariants()
         assert self.log.start_offset <= self.high_watermark <= self.log.end_offset
+        assert self.log.end_at_or_before(self.high_watermark) == self.high_watermark
         if self.log.start_offset:
             assert self.snapshot is not None, "a snapshot stands for what the log does not hold"
             assert self.log.start_offset <= self.snapshot.snapshot_id.end_offset <= self.high_watermark

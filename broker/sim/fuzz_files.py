@@ -64,7 +64,13 @@ def _write(filesystem: SimFileSystem, *, clean: bool) -> None:
     store = MetadataStore(Path(ROOT), cluster_id="c", voters=(1,), filesystem=filesystem)
     store.load()
     store.persist_state(PersistedState(leader_epoch=2, leader_id=1, voted_id=1))
-    store.append(tuple(LogEntry(offset=each, epoch=1, is_control=False, payload=b"p" * each) for each in range(5)))
+    # The first entry has one value, the second has two, and so on.
+    store.append(
+        tuple(
+            LogEntry(offset=sum(range(count)), epoch=1, is_control=False, values=(b"p" * count,) * count)
+            for count in range(1, 6)
+        )
+    )
 
 
 def _open(filesystem: SimFileSystem, boot_id: str) -> None:
@@ -72,7 +78,7 @@ def _open(filesystem: SimFileSystem, boot_id: str) -> None:
     check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
     store = MetadataStore(Path(ROOT), cluster_id="c", voters=(1,), filesystem=filesystem)
     entries = store.load().entries
-    assert [entry.offset for entry in entries] == list(range(len(entries)))
+    assert [entry.end_offset for entry in entries] == [sum(range(2 + each)) for each in range(len(entries))]
     directory = LogDirectory(ROOT, config=CONFIG, filesystem=filesystem, boot_id=boot_id)
     directory.read_high_watermarks()
     log = directory.open_log("t", 0, topic_id="id", config=CONFIG)

@@ -7,6 +7,7 @@ and ISRs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,11 @@ def committed_before(epoch: int, committed_in: Sequence[int]) -> int:
     return max((number for number, each in enumerate(committed_in, 1) if each < epoch), default=0)
 
 
+def _count_below(entries: Sequence[LogEntry], offset: int) -> int:
+    """How many entries begin below this offset."""
+    return bisect_left(entries, offset, key=lambda entry: entry.offset)
+
+
 class QuorumChecker:
     def __init__(
         self,
@@ -79,7 +85,7 @@ class QuorumChecker:
         self.image = MetadataImage()
         self._committed: list[LogEntry] = []
         self._committed_in: list[int] = []  # the epoch of the node that was first seen to count the entry as committed
-        self._images: list[MetadataImage] = []  # after each of them
+        self._images: dict[int, MetadataImage] = {}  # after each of them, by the image's offset
         self._images_seen: dict[int, MetadataImage] = {}  # by node
         self._mirrors: dict[int, list[LogEntry]] = {}
         self._seen: dict[int, tuple[int, str, int, int, int, int]] = {}  # by node, see `check`
@@ -104,8 +110,7 @@ class QuorumChecker:
         if self._images_seen.get(life.node_id) is image or image.offset < 0:
             return
         self._images_seen[life.node_id] = image
-        expected = self._images[image.offset] if image.offset < len(self._images) else None
-        self._equal_images.check(life.node_id, image, expected=expected)
+        self._equal_images.check(life.node_id, image, expected=self._images.get(image.offset))
 
     def check(self, life: Life) -> None:
         assert life.broker is not None
@@ -132,9 +137,10 @@ class QuorumChecker:
         assert life.broker is not None
         quorum = life.broker.metadata.quorum
         start = quorum.log_start_offset
-        self._snapshot.check(life.node_id, dropped=start, committed=len(self._committed))
+        committed = self._committed[-1].end_offset if self._committed else 0
+        self._snapshot.check(life.node_id, dropped=start, committed=committed)
         # A snapshot stands for what was committed. Whether its image is right is checked separately.
-        entries = (*self._committed[:start], *quorum.read_log())
+        entries = (*self._committed[: _count_below(self._committed, start)], *quorum.read_log())
         common = min(len(entries), len(mirror))
         while common and entries[common - 1] != mirror[common - 1]:
             common -= 1
@@ -159,16 +165,17 @@ class QuorumChecker:
             self._was_active = quorum.epoch
 
     def _commit(self, life: Life, high_watermark: int, mirror: list[LogEntry]) -> None:
-        self._never_changed.check(life.node_id, high_watermark=high_watermark, log=mirror, committed=self._committed)
+        known = _count_below(mirror, high_watermark)
+        self._never_changed.check(life.node_id, known=known, log=mirror, committed=self._committed)
         assert life.broker is not None
         epoch = life.broker.metadata.quorum.epoch
-        for entry in mirror[len(self._committed) : high_watermark]:
+        for entry in mirror[len(self._committed) : known]:
             self._committed.append(entry)
             self._committed_in.append(epoch)
-            records = () if entry.is_control else decode_records(entry.payload)
+            records = () if entry.is_control else decode_records(entry.values)
             old = self.image
-            self.image = replay(old, records, offset=entry.offset, epoch=entry.epoch)
-            self._images.append(self.image)
+            self.image = replay(old, records, offset=entry.end_offset - 1, epoch=entry.epoch)
+            self._images[self.image.offset] = self.image
             self._check_eligibility(old)
             self._check_partitions(old)
             self._on_image(old, self.image)

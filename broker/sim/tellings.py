@@ -77,7 +77,7 @@ def _vouched_end(told: Request | Response) -> int:
         case FetchRequest():
             return told.fetch_offset
         case FetchResponse():
-            return max(told.high_watermark, told.entries[-1].offset + 1 if told.entries else 0)
+            return max(told.high_watermark, told.entries[-1].end_offset if told.entries else 0)
         case _:
             return 0
 

@@ -329,7 +329,7 @@ class MetadataHost:
                 )
                 self._events.append((False, MetadataSnapshot(image=image_in(action.snapshot))))
             case Committed():
-                size_bytes = sum(len(entry.payload) for entry in action.entries)
+                size_bytes = sum(entry.size_bytes for entry in action.entries)
                 self._snapshots.committed(size_bytes, monotonic_ms())
                 self._events.append((False, MetadataCommitted(entries=action.entries)))
             case BecameLeader():
@@ -379,7 +379,7 @@ class MetadataHost:
     def _perform_controller(self, action: ControllerAction) -> None:
         match action:
             case WriteMetadata():
-                self._events.append((True, Propose(epoch=action.epoch, payload=action.payload)))
+                self._events.append((True, Propose(epoch=action.epoch, values=action.values)))
             case Respond():
                 answer = self._controller_answers.pop(action.token, None)
                 if answer is not None:

@@ -9,6 +9,7 @@ Shown by tests/broker_node/test_node_metadata_store.py.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +67,10 @@ class MetadataStore:
         self._state_path = f"{self._directory}/quorum-state"
         self._start_offset = max(self._log_starts(), default=0)
         self._file = filesystem.open(self._log_path(self._start_offset))
-        self._positions: list[int] = []  # byte position of the entry of each offset from `_start_offset` on
+        # Of each entry from `_start_offset` on: its offset, and its byte position in the file.
+        self._offsets: list[int] = []
+        self._positions: list[int] = []
+        self._end_offset = self._start_offset
         self._end_position = 0
         self._snapshot_bytes = 0
 
@@ -78,7 +82,7 @@ class MetadataStore:
     @property
     def end_offset(self) -> int:
         """Of what is on the disk."""
-        return self._start_offset + len(self._positions)
+        return self._end_offset
 
     def _log_path(self, start_offset: int) -> str:
         return f"{self._directory}/{start_offset:020d}{LOG_SUFFIX}"
@@ -104,7 +108,7 @@ class MetadataStore:
         entries = self._load_entries()
         if snapshot is not None and not self._continues(snapshot.snapshot_id, entries):
             # The snapshot was installed, and the crash came before the old log was removed.
-            self._begin_log(snapshot.snapshot_id.end_offset, ())
+            self._begin_empty_log(snapshot.snapshot_id.end_offset)
             entries = ()
         if self._start_offset and snapshot is None:
             raise ValueError(
@@ -119,7 +123,7 @@ class MetadataStore:
             # A log that begins earlier lacks the epoch of the entry before its first: begin where the snapshot ends.
             log_start = snapshot.snapshot_id
             if self._start_offset != log_start.end_offset:
-                entries = entries[log_start.end_offset - self._start_offset :]
+                entries = tuple(entry for entry in entries if entry.offset >= log_start.end_offset)
                 self.drop_prefix(log_start.end_offset)
         return StoredMetadata(state=state, snapshot=snapshot, log_start=log_start, entries=entries)
 
@@ -127,8 +131,11 @@ class MetadataStore:
         """Whether this log begins behind the snapshot, or holds all that is in it."""
         if self._start_offset == snapshot_id.end_offset:
             return True
-        position = snapshot_id.end_offset - 1 - self._start_offset
-        return 0 <= position < len(entries) and entries[position].epoch == snapshot_id.epoch
+        index = bisect_left(self._offsets, snapshot_id.end_offset) - 1
+        if index < 0:
+            return False
+        last = entries[index]
+        return (last.end_offset, last.epoch) == (snapshot_id.end_offset, snapshot_id.epoch)
 
     def _load_snapshot(self) -> Snapshot | None:
         """Return the latest snapshot and remove the others. A crash damages none: each is on disk before it counts."""
@@ -158,10 +165,13 @@ class MetadataStore:
         cause = "an entry of another offset"
         try:
             for batch in iter_batches(data):
-                if not batch.is_crc_valid() or batch.header.base_offset != self._start_offset + len(entries):
+                if not batch.is_crc_valid() or batch.header.base_offset != self._end_offset:
                     break
-                entries.extend(decode_entries(batch.buffer))
+                (entry,) = decode_entries(batch.buffer)
+                entries.append(entry)
+                self._offsets.append(entry.offset)
                 self._positions.append(batch.position)
+                self._end_offset = entry.end_offset
                 self._end_position = batch.position + batch.size_bytes
         except (CorruptBatchError, ValueError) as error:
             cause = str(error)
@@ -174,7 +184,7 @@ class MetadataStore:
     def _refuse_rot(self, cause: str) -> None:
         """Whether a whole entry of a later append follows. An append is written only after the one before is synced, so
         such damage is no torn write. Entries of the same append may follow the damaged one in any state."""
-        position, offset = self._end_position, self._start_offset + len(self._positions)
+        position, offset = self._end_position, self._end_offset
         search = position + 1
         while (following := next_whole_batch(self._file, search, min_offset=offset + 1)) is not None:
             search, header = following[0] + following[1].size_bytes, following[1]
@@ -196,28 +206,30 @@ class MetadataStore:
         """Memory changes after the disk, here and in all methods below: what the disk refuses has not happened."""
         pieces: list[bytes] = []
         positions: list[int] = []
-        end_position = self._end_position
+        end_offset, end_position = self._end_offset, self._end_position
         for entry in entries:
-            next_offset = self._start_offset + len(self._positions) + len(positions)
-            assert entry.offset == next_offset, "offsets of the metadata log are dense"
+            assert entry.offset == end_offset, "the metadata log has no gap"
+            end_offset = entry.end_offset
             piece = encode_entries((entry,), number_in_append=len(positions))
             positions.append(end_position)
             end_position += len(piece)
             pieces.append(piece)
         self._file.write_at(self._end_position, b"".join(pieces))
         self._file.sync()
+        self._offsets += [entry.offset for entry in entries]
         self._positions += positions
-        self._end_position = end_position
+        self._end_offset, self._end_position = end_offset, end_position
 
     def truncate(self, end_offset: int) -> None:
-        count = end_offset - self._start_offset
-        if count >= len(self._positions):
+        if end_offset >= self._end_offset:
             return
+        count = bisect_left(self._offsets, end_offset)
+        assert self._offsets[count] == end_offset, "an entry is not cut in two"
         end_position = self._positions[count]
         self._file.truncate(end_position)
         self._file.sync()
-        self._end_position = end_position
-        del self._positions[count:]
+        self._end_offset, self._end_position = end_offset, end_position
+        del self._offsets[count:], self._positions[count:]
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """The snapshot is on disk when this returns. It replaces the one before."""
@@ -231,22 +243,31 @@ class MetadataStore:
 
     def drop_prefix(self, start_offset: int) -> None:
         """Write the entries from `start_offset` on into a new log, which replaces this one."""
-        count = start_offset - self._start_offset
+        count = bisect_left(self._offsets, start_offset)
         begin = self._positions[count] if count < len(self._positions) else self._end_position
         tail = self._file.read_at(begin, self._end_position - begin)
-        self._begin_log(start_offset, tuple(position - begin for position in self._positions[count:]), tail)
+        kept, end_offset = self._offsets[count:], max(start_offset, self._end_offset)
+        assert (kept[0] if kept else end_offset) == start_offset, "an entry is not cut in two"
+        positions = [position - begin for position in self._positions[count:]]
+        self._begin_log(start_offset, tail, kept, positions, end_offset)
 
     def install_snapshot(self, snapshot: Snapshot) -> None:
         """A crash in between leaves the snapshot and the old log: `load` sees that they do not belong together."""
         self.write_snapshot(snapshot)
-        self._begin_log(snapshot.snapshot_id.end_offset, ())
+        self._begin_empty_log(snapshot.snapshot_id.end_offset)
 
-    def _begin_log(self, start_offset: int, positions: tuple[int, ...], data: bytes = b"") -> None:
+    def _begin_empty_log(self, start_offset: int) -> None:
+        self._begin_log(start_offset, b"", [], [], start_offset)
+
+    def _begin_log(
+        self, start_offset: int, data: bytes, offsets: list[int], positions: list[int], end_offset: int
+    ) -> None:
         old_file, old_path, path = self._file, self._log_path(self._start_offset), self._log_path(start_offset)
         self._filesystem.write_atomically(path, data)
         self._filesystem.sync_directory(self._directory)
         self._file = self._filesystem.open(path)
-        self._start_offset, self._positions, self._end_position = start_offset, list(positions), len(data)
+        self._start_offset, self._end_offset, self._end_position = start_offset, end_offset, len(data)
+        self._offsets, self._positions = offsets, positions
         old_file.close()
         if old_path != path:
             self._filesystem.remove(old_path)

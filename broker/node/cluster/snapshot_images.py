@@ -8,19 +8,13 @@ from broker.controller.snapshot import image_of, image_records
 from broker.quorum.checkpoint import decode_snapshot, encode_snapshot
 from broker.quorum.snapshots import Snapshot, SnapshotId
 
-RECORDS_PER_PAYLOAD = 1_000
-
 
 def snapshot_of(image: MetadataImage, *, epoch: int, last_timestamp_ms: int) -> Snapshot:
     """`epoch`: of the last entry that the image holds."""
     snapshot_id = SnapshotId(end_offset=image.offset + 1, epoch=epoch)
-    records = image_records(image)
-    pieces = [records[first : first + RECORDS_PER_PAYLOAD] for first in range(0, len(records), RECORDS_PER_PAYLOAD)]
-    return encode_snapshot(
-        snapshot_id, tuple(encode_records(piece) for piece in pieces), last_timestamp_ms=last_timestamp_ms
-    )
+    return encode_snapshot(snapshot_id, encode_records(image_records(image)), last_timestamp_ms=last_timestamp_ms)
 
 
 def image_in(snapshot: Snapshot) -> MetadataImage:
-    records = tuple(record for payload in decode_snapshot(snapshot) for record in decode_records(payload))
+    records = decode_records(decode_snapshot(snapshot))
     return image_of(records, end_offset=snapshot.snapshot_id.end_offset, epoch=snapshot.snapshot_id.epoch)

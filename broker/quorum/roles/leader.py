@@ -61,7 +61,7 @@ class Leader(Role):
     def entered(self, voter: Voter) -> None:
         voter.actions.append(BecameLeader(epoch=self.epoch))
         payload = encode_leader_change(leader_id=voter.node_id, voters=voter.config.voters, granting=self.granting)
-        self.append(voter, payload, is_control=True)
+        self.append(voter, (payload,), is_control=True)
 
     def left(self, voter: Voter) -> None:
         for parked in self.parked.values():
@@ -114,8 +114,8 @@ class Leader(Role):
 
     # -- log ---------------------------------------------------------------------------------------------------------
 
-    def append(self, voter: Voter, payload: bytes, *, is_control: bool) -> None:
-        entry = LogEntry(offset=voter.log.end_offset, epoch=self.epoch, is_control=is_control, payload=payload)
+    def append(self, voter: Voter, values: tuple[bytes, ...], *, is_control: bool) -> None:
+        entry = LogEntry(offset=voter.log.end_offset, epoch=self.epoch, is_control=is_control, values=values)
         voter.append((entry,))
         self.advance(voter)
         self._answer_ready(voter)

@@ -12,9 +12,8 @@ class CommittedMetadataIsNeverChanged(Invariant):
     NAME = "committed metadata is never changed"
     GROUP = Group.QUORUM
 
-    def check(
-        self, node_id: int, *, high_watermark: int, log: Sequence[LogEntry], committed: Sequence[LogEntry]
-    ) -> None:
-        known = min(high_watermark, len(committed))
+    def check(self, node_id: int, *, known: int, log: Sequence[LogEntry], committed: Sequence[LogEntry]) -> None:
+        """`known`: how many entries of its log the node knows as committed."""
+        known = min(known, len(committed))
         if known and log[known - 1] != committed[known - 1]:
-            self.violated(f"node {node_id} has committed another entry at offset {known - 1}")
+            self.violated(f"node {node_id} has committed another entry at offset {log[known - 1].offset}")

@@ -14,10 +14,11 @@ class MetadataLogMatching(Invariant):
 
     def __init__(self, fail: Fail) -> None:
         super().__init__(fail)
-        # (offset, epoch) -> (epoch of the entry before, checksum): equal keys must mean equal logs up to there.
-        self._entries: dict[tuple[int, int], tuple[int, int]] = {}
+        # (offset, epoch) -> (epoch of the entry before, number of values, checksum): equal keys must mean equal logs up
+        # to there.
+        self._entries: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def check(self, node_id: int, entry: LogEntry, *, previous_epoch: int) -> None:
-        value = (previous_epoch, zlib.crc32(entry.payload))
+        value = (previous_epoch, len(entry.values), zlib.crc32(b"".join(entry.values)))
         if self._entries.setdefault((entry.offset, entry.epoch), value) != value:
             self.violated(f"node {node_id}: offset {entry.offset} of epoch {entry.epoch} differs from another log's")

@@ -10,6 +10,6 @@ class SnapshotHoldsCommittedEntriesOnly(Invariant):
     GROUP = Group.QUORUM
 
     def check(self, node_id: int, *, dropped: int, committed: int) -> None:
-        """How many entries the node's snapshot stands for, and how many are committed."""
+        """The offset up to which the node's snapshot stands for the log, and up to which the log is committed."""
         if dropped > committed:
-            self.violated(f"node {node_id} has dropped {dropped} entries, {committed} are committed")
+            self.violated(f"node {node_id} has dropped the log up to {dropped}, it is committed up to {committed}")
