@@ -66,6 +66,7 @@ class _Codec:
     encode: Encode
     decode: Decode
     ids: tuple[str, ...]  # fields that must not be the zero id
+    id_lists: tuple[str, ...]  # and those that must not hold it
     unknown: tuple[tuple[str, Any], ...]  # fields without a meaning here, with the only value that is accepted
 
 
@@ -77,6 +78,7 @@ def _codec(kind: MessageType, api_key: int) -> _Codec:
         encode=encoder_for(kind),
         decode=decoder_for(kind, True),
         ids=tuple(each.name for each in fields(kind) if each.type is UUID),
+        id_lists=tuple(each.name for each in fields(kind) if each.type == tuple[UUID, ...]),
         unknown=tuple((each.name, each.default) for each in field_shapes(kind) if each.name in unknown),
     )
 
@@ -118,6 +120,9 @@ def decode_record(value: bytes) -> MetadataRecord:
     for name in codec.ids:
         if getattr(record, name) is None:
             raise ValueError(f"the {name} of a {codec.kind.__name__} is the zero id")
+    for name in codec.id_lists:
+        if None in getattr(record, name):
+            raise ValueError(f"the {name} of a {codec.kind.__name__} hold the zero id")
     for name, expected in codec.unknown:
         if getattr(record, name) != expected:
             raise ValueError(

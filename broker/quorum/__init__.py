@@ -23,6 +23,7 @@ TruncateEntries are on disk before the Send or Reply that follows them):
 One entry is one record batch, on the wire and on disk, with one record and one offset for each of its values:
 `broker.quorum.entries`. It is replicated and committed as a whole. Mapping of messages to and from kio types:
 `broker.quorum.messages`. A proposal is `Propose(epoch, values)`; its commit comes back as a Committed entry with that
-epoch and these values. On a restart every entry behind the snapshot is reported as Committed again. Each node takes snapshots of its own (`SnapshotTaken`); a follower whose next entry its leader has dropped gets
-the leader's by FetchSnapshot (KIP-630). Not here yet: observers (every node is a voter), changing the voter set.
+epoch and these values. On a restart every entry behind the snapshot is reported as Committed again. Each node takes
+snapshots of its own (`SnapshotTaken`); a follower whose next entry its leader has dropped gets the leader's by
+FetchSnapshot (KIP-630). Not here yet: observers (every node is a voter), changing the voter set.
 """

@@ -112,6 +112,8 @@ class Voter:
 
     def commit(self, high_watermark: int) -> None:
         """What is committed are whole entries, whatever offset a peer tells."""
+        if high_watermark <= self.high_watermark:
+            return
         high_watermark = self.log.end_at_or_before(high_watermark)
         if high_watermark > self.high_watermark:
             entries = self.log.read(self.high_watermark, high_watermark)

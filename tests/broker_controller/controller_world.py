@@ -51,12 +51,16 @@ class ControllerWorld:
         self.incarnations = 0
         self.broker_epochs: dict[int, int] = {}
 
+    @property
+    def end_offset(self) -> int:
+        return self.log[-1].end_offset if self.log else 0
+
     def handle(self, event: ControllerEvent) -> None:
         for action in self.controller.handle(event, self.now_ms):
             self.actions.append(action)
             match action:
-                case WriteMetadata(epoch=epoch, payload=payload):
-                    entry = LogEntry(offset=len(self.log), epoch=epoch, is_control=False, payload=payload)
+                case WriteMetadata(epoch=epoch, values=values):
+                    entry = LogEntry(offset=self.end_offset, epoch=epoch, is_control=False, values=values)
                     self.log.append(entry)
                 case Respond(token=token, response=response):
                     assert token not in self.answers, "answered twice"
@@ -76,7 +80,7 @@ class ControllerWorld:
     def lead(self) -> None:
         self.epoch += 1
         self.handle(LeadershipGained(epoch=self.epoch))
-        self.log.append(LogEntry(offset=len(self.log), epoch=self.epoch, is_control=True, payload=b""))
+        self.log.append(LogEntry(offset=self.end_offset, epoch=self.epoch, is_control=True, values=(b"",)))
         self.commit()
 
     def lose(self) -> None:

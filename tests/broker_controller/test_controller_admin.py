@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.controller.quotas import quota_record
 from broker.controller.record_codec import decode_records, encode_records
-from broker.controller.records import ClientQuotaRecord
 from broker.controller.setting_types import (
     AlterClientQuotas,
     AlterClientQuotasResponse,
@@ -334,7 +334,7 @@ def test_what_is_over_the_quota_of_changes_is_refused_last_of_all_and_what_is_wr
 
 def test_quota_records_survive_their_encoding() -> None:
     records = (
-        ClientQuotaRecord(entity=(("client-id", None),), key="request_percentage", value=12.5),
-        ClientQuotaRecord(entity=(("client-id", "a"),), key="producer_byte_rate", value=None),
+        quota_record((("client-id", None),), "request_percentage", 12.5),
+        quota_record((("client-id", "a"),), "producer_byte_rate", None),
     )
     assert decode_records(encode_records(records)) == records

@@ -72,8 +72,8 @@ def test_a_new_cluster_may_begin_without_share_groups() -> None:
 
 
 def test_a_cluster_of_before_features_could_change_begins_with_all_but_eligible_replicas() -> None:
-    payload = encode_records((FeatureLevelRecord(name=METADATA_VERSION, level=1),))
-    old = ControllerWorld(log=[LogEntry(offset=0, epoch=0, is_control=False, payload=payload)])
+    values = encode_records((FeatureLevelRecord(name=METADATA_VERSION, level=1),))
+    old = ControllerWorld(log=[LogEntry(offset=0, epoch=0, is_control=False, values=values)])
     old.commit()
     old.lead()
     assert levels(old) == {name: level for name, level in HIGHEST.items() if name != eligible.FEATURE}

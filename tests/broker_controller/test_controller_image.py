@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage, PartitionState
-from broker.controller.record_codec import decode_records, encode_records
+from broker.controller.record_codec import decode_records
 from broker.controller.records import (
+    FENCE,
+    UNFENCE,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     Endpoint,
@@ -47,30 +49,17 @@ RECORDS: tuple[MetadataRecord, ...] = (
         fenced=True,
         in_controlled_shutdown=False,
     ),
-    BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, fenced=False, in_controlled_shutdown=False),
+    BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, fenced=UNFENCE),
     TopicRecord(name="t", topic_id=TOPIC_ID),
     PartitionRecord(
         topic_id=TOPIC_ID, partition=0, replicas=(1, 2), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0
     ),
-    PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=(1, 2), leader=2, new_leader_epoch=True),
+    PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=(1, 2), leader=2),
     ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="5"),
     ConfigRecord(resource_type=4, resource_name="", name="x", value=None),
     ProducerIdsRecord(broker_id=1, broker_epoch=3, next_producer_id=1000),
     RemoveTopicRecord(topic_id=TOPIC_ID),
 )
-
-
-def test_every_record_type_goes_there_and_back() -> None:
-    assert decode_records(encode_records(RECORDS)) == RECORDS
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [b"", b"{", b"[1]", b'[["NoSuchRecord",{}]]', b'[["TopicRecord",{"name":"t"}]]', b'[["TopicRecord",{"x":1}]]'],
-)
-def test_damaged_payloads_are_refused(payload: bytes) -> None:
-    with pytest.raises(ValueError, match="damaged"):
-        decode_records(payload)
 
 
 def test_replay_of_one_record_after_another() -> None:
@@ -93,18 +82,21 @@ def test_replay_of_one_record_after_another() -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=2, fenced=False, in_controlled_shutdown=False),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=2, fenced=UNFENCE),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3),
+        BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=3, fenced=FENCE, in_controlled_shutdown=-1),
         TopicRecord(name="t", topic_id=UUID(int=99)),
         RemoveTopicRecord(topic_id=UUID(int=99)),
         PartitionRecord(
             topic_id=TOPIC_ID, partition=5, replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0
         ),
-        PartitionChangeRecord(topic_id=TOPIC_ID, partition=3, isr=(1,), leader=1, new_leader_epoch=False),
+        PartitionChangeRecord(topic_id=TOPIC_ID, partition=3, isr=(1,)),
+        ConfigRecord(resource_type=8, resource_name="1", name="x", value="y"),
     ],
 )
 def test_records_that_cannot_follow_are_refused(record: MetadataRecord) -> None:
     image = replay(MetadataImage(), RECORDS[:-1], offset=3, epoch=1)
-    with pytest.raises(ValueError, match=r"broker|topic|partition"):
+    with pytest.raises(ValueError, match=r"broker|topic|partition|registration|resource"):
         replay(image, (record,), offset=4, epoch=1)
     with pytest.raises(ValueError, match="replayed on"):
         replay(image, (), offset=3, epoch=1)
@@ -146,8 +138,8 @@ def test_replay_and_diff_over_random_lives(seed: int) -> None:
     images = [MetadataImage()]
     mirror: dict[int, dict[tuple[UUID, int], PartitionState]] = {1: {}, 2: {}, 3: {}}
     for entry in world.log:
-        records = () if entry.is_control else decode_records(entry.payload)
-        images.append(replay(images[-1], records, offset=entry.offset, epoch=entry.epoch))
+        records = () if entry.is_control else decode_records(entry.values)
+        images.append(replay(images[-1], records, offset=entry.end_offset - 1, epoch=entry.epoch))
         images[-1].check_invariants()
         check_epochs_grow(images[-2], images[-1])
         for broker_id, hosted in mirror.items():

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
-from broker.controller.record_codec import decode_records, encode_records
-from broker.controller.records import BrokerRegistrationChangeRecord
 from broker.controller.snapshot import image_of, image_records
 from broker.controller.types import BrokerHeartbeat, BrokerHeartbeatResponse, ElectLeaders, ElectLeadersResponse
 from broker.wire.errors import ErrorCode
@@ -102,14 +100,3 @@ def test_what_is_no_replica_of_the_broker_is_not_written() -> None:
     )
     assert world.ask(BrokerHeartbeatResponse, request).error_code == ErrorCode.none
     assert len(world.log) == writes
-
-
-def test_a_record_of_before_has_no_offline_directories() -> None:
-    record = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=2, fenced=False, in_controlled_shutdown=False)
-    fields = b'{"broker_id":1,"broker_epoch":2,"fenced":false,"in_controlled_shutdown":false}'
-    old = b'[["BrokerRegistrationChangeRecord",' + fields + b"]]"
-    assert decode_records(old) == (record,)
-    new = BrokerRegistrationChangeRecord(
-        broker_id=1, broker_epoch=2, fenced=False, in_controlled_shutdown=False, offline_directories=(UUID(int=5),)
-    )
-    assert decode_records(encode_records((new,))) == (new,)

@@ -6,12 +6,13 @@ from typing import get_args
 from uuid import UUID
 
 from broker.controller.image import MetadataImage
+from broker.controller.quotas import quota_record
 from broker.controller.record_codec import decode_records, encode_records
 from broker.controller.records import (
+    UNFENCE,
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
-    ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
     Endpoint,
@@ -64,34 +65,30 @@ RECORDS: tuple[MetadataRecord, ...] = (
         )
         for broker_id in (1, 2, 3, 4)
     ),
-    BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=False, in_controlled_shutdown=False),
-    BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=False, in_controlled_shutdown=True),
+    BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=UNFENCE),
+    BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=2, fenced=UNFENCE, in_controlled_shutdown=1),
     UnregisterBrokerRecord(broker_id=4, broker_epoch=4),
     TopicRecord(name="t", topic_id=TOPIC),
     partition(TOPIC, 0),
     partition(TOPIC, 1),
     TopicRecord(name="gone", topic_id=GONE),
     partition(GONE, 0),
-    PartitionChangeRecord(topic_id=TOPIC, partition=1, isr=(2,), leader=-1, new_leader_epoch=True),
+    PartitionChangeRecord(topic_id=TOPIC, partition=1, isr=(2,), leader=-1),
     PartitionChangeRecord(
         topic_id=TOPIC,
         partition=0,
         isr=(1, 2),
-        leader=1,
-        new_leader_epoch=False,
         replicas=(3, 2, 1),
         adding=(3,),
         removing=(1,),
     ),
     ClearElrRecord(topic="t"),
-    PartitionChangeRecord(
-        topic_id=TOPIC, partition=1, isr=(), leader=-1, new_leader_epoch=False, elr=(1, 2), last_known_elr=(2,)
-    ),
+    PartitionChangeRecord(topic_id=TOPIC, partition=1, isr=(), elr=(1, 2), last_known_elr=(2,)),
     ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="5"),
     ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="7"),
     ConfigRecord(resource_type=4, resource_name="2", name="log.retention.ms", value="9"),
     ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=3_000),
-    ClientQuotaRecord(entity=(("client-id", None),), key="producer_byte_rate", value=1.5),
+    quota_record((("client-id", None),), "producer_byte_rate", 1.5),
     RemoveTopicRecord(topic_id=GONE),
     *(
         AccessControlEntryRecord(

@@ -89,7 +89,7 @@ def test_a_token_is_kept_without_its_secret() -> None:
             ends_ms=NOW_MS + MAX_MS,
         )
     }
-    written = b"".join(action.payload for action in of.actions if isinstance(action, WriteMetadata))
+    written = b"".join(b"".join(action.values) for action in of.actions if isinstance(action, WriteMetadata))
     assert made.hmac.hex().encode() not in written
     assert made.hmac.hex() not in repr(made)
 

@@ -26,8 +26,9 @@ from broker.wire.records import iter_batches
 VOTERS = (1, 2, 3)
 
 
-def entry(offset: int, epoch: int = 1) -> LogEntry:
-    return LogEntry(offset=offset, epoch=epoch, is_control=False, payload=b"payload %d" % offset)
+def entry(offset: int, epoch: int = 1, count: int = 1) -> LogEntry:
+    values = tuple(b"value %d" % each for each in range(offset, offset + count))
+    return LogEntry(offset=offset, epoch=epoch, is_control=False, values=values)
 
 
 def opened(directory: Path) -> MetadataStore:
@@ -46,6 +47,42 @@ def test_state_and_entries_come_back(tmp_path: Path) -> None:
     stored = opened(tmp_path).load()
     assert stored.state == PersistedState(leader_epoch=4, leader_id=2, voted_id=3)
     assert stored.entries == (entry(0), entry(1), entry(2, epoch=3))
+
+
+def test_entries_of_several_values_are_cut_and_dropped_as_wholes(tmp_path: Path) -> None:
+    first, second, third = entry(0, count=3), entry(3, count=2), entry(5, count=4)
+    store = opened(tmp_path)
+    store.load()
+    store.append((first, second))
+    store.append((third,))
+    assert store.end_offset == 9
+    store.truncate(5)
+    assert store.end_offset == 5
+    store.append((third,))
+    store.write_snapshot(snapshot_of(3))
+    store.drop_prefix(3)
+    assert store.end_offset == 9
+    store.append((entry(9),))
+    store.close()
+    assert names(tmp_path) == ["00000000000000000003-0000000001.checkpoint", "00000000000000000003.log"]
+    again = opened(tmp_path)
+    stored = again.load()
+    assert (stored.log_start, stored.entries) == (
+        SnapshotId(end_offset=3, epoch=1),
+        (second, third, entry(9)),
+    )
+    assert again.end_offset == 10
+    again.write_snapshot(snapshot_of(9))
+    again.close()
+    assert opened(tmp_path).load().entries == (entry(9),)
+    again = opened(tmp_path)
+    again.load()
+    again.install_snapshot(snapshot_of(20))
+    assert again.end_offset == 20
+    again.append((entry(20, count=2),))
+    again.truncate(20)
+    assert again.end_offset == 20
+    again.close()
 
 
 def test_torn_tail_is_cut_at_every_byte(tmp_path: Path) -> None:

@@ -130,12 +130,12 @@ def test_a_failed_append_leaves_the_store_as_the_disk_has_it() -> None:
     disk = new_disk()
     store = MetadataStore(Path("/data"), cluster_id="c", voters=(1,), filesystem=SimFileSystem(disk))
     store.load()
-    store.append((LogEntry(offset=0, epoch=1, payload=b"first", is_control=False),))
+    store.append((LogEntry(offset=0, epoch=1, values=(b"first",), is_control=False),))
     size = store.size_bytes
     for call in ("write", "sync"):
         disk.failures = [Failure(call=call, where=".log", error=errno.EIO)]
         with pytest.raises(OSError, match="Input/output"):
-            store.append((LogEntry(offset=1, epoch=1, payload=b"second", is_control=False),))
+            store.append((LogEntry(offset=1, epoch=1, values=(b"second",), is_control=False),))
         assert store.size_bytes == size
         disk.failures = [Failure(call="truncate", where=".log", error=errno.EIO)]
         with pytest.raises(OSError, match="Input/output"):

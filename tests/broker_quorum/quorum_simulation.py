@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from broker.quorum.core import Quorum, QuorumConfig
@@ -58,16 +59,22 @@ class Disk:
 
     @property
     def end_offset(self) -> int:
-        return self.start_offset + len(self.entries)
+        return self.entries[-1].end_offset if self.entries else self.start_offset
 
     def at(self, offset: int) -> LogEntry | None:
-        position = offset - self.start_offset
-        return self.entries[position] if 0 <= position < len(self.entries) else None
+        """The entry that has this offset."""
+        position = bisect_right(self.entries, offset, key=lambda entry: entry.offset) - 1
+        found = self.entries[position] if position >= 0 else None
+        return None if found is None or offset >= found.end_offset else found
+
+    def before(self, offset: int) -> list[LogEntry]:
+        """The entries that end at this offset or before it."""
+        return [entry for entry in self.entries if entry.end_offset <= offset]
 
 
 def state_of(entries: list[LogEntry]) -> bytes:
     """What a snapshot of these entries holds: here simply all of them."""
-    return b"".join(b"%d@%d:%s;" % (each.offset, each.epoch, each.payload) for each in entries)
+    return b"".join(b"%d@%d:%s;" % (each.offset, each.epoch, b",".join(each.values)) for each in entries)
 
 
 @dataclass(slots=True)
@@ -142,15 +149,16 @@ class World:
     def propose(self) -> None:
         for node in list(self.cores):
             if node in self.cores and self.cores[node].is_leader:
-                payload = f"record {next(self.proposals)}".encode()
-                self.deliver(node, Propose(epoch=self.cores[node].epoch, payload=payload))
+                number = next(self.proposals)
+                values = tuple(f"record {number}.{part}".encode() for part in range(1 + number % 4))
+                self.deliver(node, Propose(epoch=self.cores[node].epoch, values=values))
 
     def take_snapshot(self, node: int, *, drops_prefix: bool = True) -> None:
         """Of what this node knows to be committed."""
         end_offset = self.applied[node]
         if node in self.cores and end_offset:
             snapshot_id = SnapshotId(end_offset=end_offset, epoch=self.cores[node].epoch_before(end_offset))
-            snapshot = Snapshot(snapshot_id=snapshot_id, data=state_of(self.committed[:end_offset]))
+            snapshot = Snapshot(snapshot_id=snapshot_id, data=state_of(self.committed_before(end_offset)))
             self.deliver(node, SnapshotTaken(snapshot=snapshot, drops_prefix=drops_prefix))
 
     def isolate(self, nodes: set[int]) -> None:
@@ -253,14 +261,15 @@ class World:
                 assert entries[0].offset == disk.end_offset
                 disk.entries += entries
             case TruncateEntries(end_offset=end_offset):
-                del disk.entries[end_offset - disk.start_offset :]
+                disk.entries = disk.before(end_offset)
+                assert disk.end_offset == end_offset, "an entry was cut in two"
             case WriteSnapshot(snapshot=snapshot):
                 self.check_snapshot(snapshot)
                 disk.snapshot = snapshot
             case DropPrefix(start_offset=start_offset):
                 assert disk.snapshot is not None
                 assert disk.snapshot.snapshot_id.end_offset == start_offset
-                del disk.entries[: start_offset - disk.start_offset]
+                del disk.entries[: len(disk.before(start_offset))]
                 disk.start = disk.snapshot.snapshot_id
             case InstallSnapshot(snapshot=snapshot):
                 self.check_snapshot(snapshot)
@@ -278,12 +287,20 @@ class World:
             case LeaderChanged(leader_id=leader_id, epoch=epoch):
                 assert leader_id == -1 or epoch not in self.leaders or self.leaders[epoch] == leader_id
 
+    @property
+    def committed_end(self) -> int:
+        return self.committed[-1].end_offset if self.committed else 0
+
+    def committed_before(self, offset: int) -> list[LogEntry]:
+        return self.committed[: bisect_left(self.committed, offset, key=lambda entry: entry.offset)]
+
     def check_snapshot(self, snapshot: Snapshot) -> None:
         """It holds committed entries only, and all of them up to its end."""
         end_offset = snapshot.snapshot_id.end_offset
-        assert end_offset <= len(self.committed)
-        assert snapshot.data == state_of(self.committed[:end_offset])
-        assert snapshot.snapshot_id.epoch == self.committed[end_offset - 1].epoch
+        committed = self.committed_before(end_offset)
+        assert committed[-1].end_offset == end_offset
+        assert snapshot.data == state_of(committed)
+        assert snapshot.snapshot_id.epoch == committed[-1].epoch
 
     def answer(self, node: int, pending: Pending, response: Response) -> None:
         request = pending.request
@@ -301,12 +318,14 @@ class World:
 
     def commit(self, node: int, high_watermark: int, entries: tuple[LogEntry, ...]) -> None:
         assert entries[0].offset == self.applied[node], "an entry was skipped or committed twice"
+        assert entries[-1].end_offset == high_watermark, "the high watermark is in the middle of an entry"
         self.applied[node] = high_watermark
         for entry in entries:
-            if entry.offset < len(self.committed):
-                assert self.committed[entry.offset] == entry, f"committed entry {entry.offset} changed"
+            if entry.offset < self.committed_end:
+                before = len(self.committed_before(entry.offset))
+                assert self.committed[before] == entry, f"committed entry {entry.offset} changed"
             else:
-                assert entry.offset == len(self.committed)
+                assert entry.offset == self.committed_end
                 holders = sum(disk.at(entry.offset) == entry for disk in self.disks.values())
                 assert holders > len(self.voters) // 2, f"entry {entry.offset} committed by a minority"
                 self.committed.append(entry)
@@ -317,7 +336,7 @@ class World:
         assert core.log_start_offset == disk.start_offset
         assert core.log_end_offset == disk.end_offset
         if core.is_leader and core.epoch == max(self.leaders):
-            assert core.log_end_offset >= len(self.committed), "the newest leader lacks a committed entry"
+            assert core.log_end_offset >= self.committed_end, "the newest leader lacks a committed entry"
         for other in self.disks.values():
             self.check_log_matching(disk, other)
 

@@ -8,6 +8,7 @@ import pytest
 
 from broker.quorum.core import Quorum, QuorumConfig
 from broker.quorum.log import QuorumLog
+from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import (
     Action,
     AppendEntries,
@@ -37,8 +38,9 @@ from broker.quorum.types import (
 )
 
 
-def entry(offset: int, epoch: int) -> LogEntry:
-    return LogEntry(offset=offset, epoch=epoch, is_control=False, payload=f"{offset}@{epoch}".encode())
+def entry(offset: int, epoch: int, count: int = 1) -> LogEntry:
+    values = tuple(f"{each}@{epoch}".encode() for each in range(offset, offset + count))
+    return LogEntry(offset=offset, epoch=epoch, is_control=False, values=values)
 
 
 def core(*entries: LogEntry, state: PersistedState | None = None, voters: tuple[int, ...] = (1, 2, 3)) -> Quorum:
@@ -154,9 +156,9 @@ def test_a_new_leader_commits_old_entries_only_with_its_own() -> None:
 def test_a_proposal_of_another_epoch_is_ignored() -> None:
     quorum = leading()
     end = quorum.log_end_offset
-    quorum.handle(Propose(epoch=quorum.epoch - 1, payload=b"late"), 10_001)
+    quorum.handle(Propose(epoch=quorum.epoch - 1, values=(b"late",)), 10_001)
     assert quorum.log_end_offset == end
-    actions = quorum.handle(Propose(epoch=quorum.epoch, payload=b"now"), 10_001)
+    actions = quorum.handle(Propose(epoch=quorum.epoch, values=(b"now",)), 10_001)
     assert [type(action) for action in actions] == [AppendEntries]
 
 
@@ -195,6 +197,44 @@ def test_a_follower_truncates_to_what_both_logs_share_and_fetches_on() -> None:
     (send,) = [action for action in actions if isinstance(action, Send)]
     assert isinstance(send.request, FetchRequest)
     assert (send.request.fetch_offset, send.request.last_fetched_epoch) == (2, 1)
+
+
+def test_an_entry_that_the_leader_has_in_part_is_cut_as_a_whole() -> None:
+    """Epoch 3 of the leader ends within an entry that another leader of epoch 2 wrote here."""
+    quorum, fetch = following(entry(0, 1), entry(1, 2, count=4))
+    actions = answered(quorum, fetch, diverging_epoch=DivergingEpoch(epoch=3, end_offset=3))
+    assert TruncateEntries(end_offset=1) in actions
+    (send,) = [action for action in actions if isinstance(action, Send)]
+    assert isinstance(send.request, FetchRequest)
+    assert (send.request.fetch_offset, send.request.last_fetched_epoch) == (1, 1)
+
+
+def test_an_entry_is_committed_as_a_whole() -> None:
+    quorum, fetch = following(entry(0, 1))
+    entries = (entry(1, 4, count=2), entry(3, 4, count=3))
+    actions = answered(quorum, fetch, entries=entries, high_watermark=4)
+    committed = [action for action in actions if isinstance(action, Committed)]
+    assert [(each.high_watermark, each.entries) for each in committed] == [(3, (entry(0, 1), entries[0]))]
+    (send,) = [action for action in actions if isinstance(action, Send)]
+    actions = answered(quorum, send.correlation_id, high_watermark=6)
+    assert [action.entries for action in actions if isinstance(action, Committed)] == [entries[1:]]
+
+
+def test_a_leader_that_has_committed_less_than_our_snapshot_holds_takes_nothing_back() -> None:
+    snapshot_id = SnapshotId(end_offset=5, epoch=2)
+    quorum = Quorum(
+        config=QuorumConfig(node_id=1, voters=(1, 2, 3)),
+        persisted=PersistedState(leader_epoch=2),
+        entries=(entry(5, 2, count=2),),
+        rng=random.Random(1),
+        snapshot=Snapshot(snapshot_id=snapshot_id, data=b""),
+        log_start=snapshot_id,
+    )
+    begin = BeginQuorumEpochRequest(leader_id=2, leader_epoch=4)
+    (send,) = [each for each in quorum.handle(RequestReceived(token=1, request=begin), 1) if isinstance(each, Send)]
+    actions = answered(quorum, send.correlation_id, high_watermark=3)
+    assert not [action for action in actions if isinstance(action, Committed)]
+    assert (quorum.high_watermark, quorum.log_end_offset) == (5, 7)
 
 
 def test_a_follower_appends_before_it_fetches_again_and_commits_what_it_holds() -> None:

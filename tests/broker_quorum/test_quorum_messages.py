@@ -32,11 +32,12 @@ from broker.quorum.types import (
     VoteResponse,
 )
 from broker.wire.errors import CorruptBatchError, RemoteProtocolError
+from broker.wire.records import CodecId, encode_batch, iter_batches
 
 ENTRIES = (
-    LogEntry(offset=4, epoch=2, is_control=True, payload=b"leader"),
-    LogEntry(offset=5, epoch=2, is_control=False, payload=b"[]"),
-    LogEntry(offset=6, epoch=3, is_control=False, payload=b"x" * 3000),
+    LogEntry(offset=4, epoch=2, is_control=True, values=(b"leader",)),
+    LogEntry(offset=5, epoch=2, is_control=False, values=(b"one", b"", b"three")),
+    LogEntry(offset=8, epoch=3, is_control=False, values=(b"x" * 3000,)),
 )
 REQUESTS: list[Request] = [
     VoteRequest(candidate_id=2, candidate_epoch=7, last_epoch=6, last_offset=99, pre_vote=True),
@@ -123,15 +124,31 @@ def test_a_message_without_the_metadata_partition_is_refused() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2**31 - 1), st.booleans(), st.binary(max_size=200)), max_size=8),
+    st.lists(st.tuples(st.integers(0, 2**31 - 1), st.lists(st.binary(max_size=200), max_size=5)), max_size=8),
     st.integers(0, 2**40),
 )
-def test_entries_go_there_and_back(fields: list[tuple[int, bool, bytes]], base_offset: int) -> None:
-    entries = tuple(
-        LogEntry(offset=base_offset + index, epoch=epoch, is_control=is_control, payload=payload)
-        for index, (epoch, is_control, payload) in enumerate(fields)
-    )
-    assert decode_entries(encode_entries(entries)) == entries
+def test_entries_go_there_and_back(fields: list[tuple[int, list[bytes]]], offset: int) -> None:
+    entries: list[LogEntry] = []
+    for epoch, values in fields:  # without values: a control entry
+        entry = LogEntry(offset=offset, epoch=epoch, is_control=not values, values=tuple(values) or (b"leader",))
+        entries.append(entry)
+        offset = entry.end_offset
+    data = encode_entries(tuple(entries))
+    assert decode_entries(data) == tuple(entries)
+    assert [batch.header.next_offset for batch in iter_batches(data)] == [entry.end_offset for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (encode_batch([b"a"] * 9, timestamps_ms=0, codec=CodecId.GZIP), "is compressed"),
+        (encode_batch([b"a", None], timestamps_ms=0, base_offset=4), "has no value at 5"),
+        (encode_batch([b"a", b"b"], timestamps_ms=0, control=True), "has 2 records"),
+    ],
+)
+def test_a_batch_that_no_leader_writes_is_refused(data: bytes, problem: str) -> None:
+    with pytest.raises(CorruptBatchError, match=problem):
+        decode_entries(data)
 
 
 @pytest.mark.parametrize("position", [17, 30, 70, -1])

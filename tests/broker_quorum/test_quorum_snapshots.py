@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.quorum.checkpoint import decode_snapshot, encode_snapshot, file_name, parse_file_name
+from broker.quorum.checkpoint import RECORDS_PER_BATCH, decode_snapshot, encode_snapshot, file_name, parse_file_name
 from broker.quorum.log import QuorumLog
 from broker.quorum.snapshots import Snapshot, SnapshotDownload, SnapshotId
 from broker.quorum.types import DivergingEpoch, LogEntry
@@ -16,12 +16,22 @@ ID = SnapshotId(end_offset=17, epoch=4)
 SNAPSHOT = encode_snapshot(ID, (b"one", b"two" * 100), last_timestamp_ms=1_700_000_000_000)
 
 
-def test_payloads_come_back_between_header_and_footer() -> None:
+def test_values_come_back_between_header_and_footer() -> None:
     assert decode_snapshot(SNAPSHOT) == (b"one", b"two" * 100)
     batches = list(iter_batches(SNAPSHOT.data))
     assert [batch.header.is_control for batch in batches] == [True, False, True]
     assert [decode_records(batch)[0][2] for batch in (batches[0], batches[2])] == [b"\0\0\0\3", b"\0\0\0\4"]
     assert {batch.header.partition_leader_epoch for batch in batches} == {4}
+
+
+def test_a_large_snapshot_has_batches_of_a_bounded_size() -> None:
+    values = tuple(b"%d" % number for number in range(2 * RECORDS_PER_BATCH + 1))
+    snapshot = encode_snapshot(ID, values, last_timestamp_ms=1)
+    assert decode_snapshot(snapshot) == values
+    headers = [batch.header for batch in iter_batches(snapshot.data)]
+    assert [header.record_count for header in headers] == [1, RECORDS_PER_BATCH, RECORDS_PER_BATCH, 1, 1]
+    ends = [header.next_offset for header in headers]
+    assert [header.base_offset for header in headers] == [0, *ends[:-1]], "offsets have no gap"
 
 
 def test_names_are_those_of_kafka() -> None:
@@ -55,8 +65,28 @@ def test_pieces_must_follow_each_other() -> None:
     assert not new().add(SnapshotId(end_offset=18, epoch=4), position=3, size=5, piece=b"de")
 
 
-def entry(offset: int, epoch: int) -> LogEntry:
-    return LogEntry(offset=offset, epoch=epoch, is_control=False, payload=b"%d" % offset)
+def entry(offset: int, epoch: int, count: int = 1) -> LogEntry:
+    return LogEntry(offset=offset, epoch=epoch, is_control=False, values=(b"%d" % offset,) * count)
+
+
+def test_a_log_of_entries_with_several_values_begins_and_ends_between_them() -> None:
+    first, second, third = entry(0, 1, 3), entry(3, 1, 2), entry(5, 2, 4)
+    log = QuorumLog((first, second, third))
+    assert [log.end_at_or_before(offset) for offset in range(10)] == [0, 0, 0, 3, 3, 5, 5, 5, 5, 9]
+    assert [log.epoch_before(offset) for offset in range(10)] == [-1, 1, 1, 1, 1, 1, 2, 2, 2, 2]
+    assert log.read(3, 5) == (second,)
+    assert log.read(0, 9) == (first, second, third)
+    assert log.read_bounded(3, 1) == (second,)
+    assert log.read_bounded(3, 1 << 20) == (second, third)
+    assert log.read_bounded(9, 1) == ()
+    assert not log.can_append((entry(8, 2),))
+    log.drop_prefix(5)
+    log.check_invariants()
+    assert (log.start_offset, log.end_offset, log.read(5, 9)) == (5, 9, (third,))
+    assert [log.end_at_or_before(offset) for offset in range(5, 10)] == [5, 5, 5, 5, 9]
+    log.truncate(5)
+    log.check_invariants()
+    assert (log.end_offset, log.last_epoch) == (5, 1)
 
 
 def test_a_log_behind_a_snapshot_knows_what_it_can_still_tell() -> None:

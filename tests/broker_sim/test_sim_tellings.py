@@ -23,7 +23,7 @@ IN_EPOCH_2 = PersistedState(leader_epoch=2)
 VOTED_FOR_4 = PersistedState(leader_epoch=2, voted_id=4)
 REFUSAL = FetchResponse(error_code=6, leader_id=-1, leader_epoch=2, high_watermark=0, diverging_epoch=None, entries=())
 GRANT = VoteResponse(error_code=0, leader_id=-1, leader_epoch=2, vote_granted=True)
-ENTRY = LogEntry(offset=7, epoch=2, is_control=False, payload=b"")
+ENTRY = LogEntry(offset=7, epoch=2, is_control=False, values=(b"",))
 
 
 def candidacy(epoch: int) -> VoteRequest:

@@ -92,7 +92,7 @@ class QuorumTrace:
                 self._pass(int(node), int(duration.removesuffix("ms")))
             case "append", [node, payload]:
                 core = self._cores[int(node)]
-                self._handle(int(node), Propose(epoch=core.epoch, payload=payload.encode()))
+                self._handle(int(node), Propose(epoch=core.epoch, values=tuple(payload.encode().split(b"+"))))
             case "deliver", [link]:
                 sender, receiver = map(int, link.split("->"))
                 self._deliver(next(e for e in self._in_flight if (e.sender, e.receiver) == (sender, receiver)))
@@ -218,7 +218,9 @@ class QuorumTrace:
 
 
 def entries_text(entries: tuple[LogEntry, ...] | list[LogEntry]) -> str:
-    return ", ".join(f"{e.offset}@{e.epoch} {'leader-change' if e.is_control else e.payload.decode()}" for e in entries)
+    return ", ".join(
+        f"{e.offset}@{e.epoch} {'leader-change' if e.is_control else b'+'.join(e.values).decode()}" for e in entries
+    )
 
 
 def describe(body: Request | Response) -> str:

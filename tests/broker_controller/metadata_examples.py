@@ -1,0 +1,166 @@
+"""Metadata records of every type, with every field set, and with the fields that may be absent left out.
+
+`metadata_records.jsonl` beside this file holds what Apache Kafka 4.3.1 made of each: its name, version and fields, and the
+bytes that its own serde writes for it. To make it anew: python -m tests.broker_controller.metadata_examples
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from broker.controller.record_codec import encode_records
+from broker.controller.records import (
+    FENCE,
+    UNFENCE,
+    AccessControlEntryRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    Endpoint,
+    EntityPart,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+)
+from harness.clusters.kafka.jars import ensure_jars, java_command
+
+GOLDEN = Path(__file__).with_name("metadata_records.jsonl")
+PROGRAM = Path(__file__).with_name("java") / "MetadataSerde.java"
+TOPIC, OTHER = UUID("6a3f1d20-1c53-4f7e-9a56-0d5c9b1e7f01"), UUID("0f0e0d0c-0b0a-4908-8706-050403020100")
+
+EXAMPLES: tuple[MetadataRecord, ...] = (
+    FeatureLevelRecord(name="metadata.version", level=30),
+    RegisterBrokerRecord(
+        broker_id=1,
+        incarnation_id=OTHER,
+        broker_epoch=2**40 + 5,
+        endpoints=(
+            Endpoint(listener="EXTERNAL", host="127.0.0.1", port=9092),
+            Endpoint(listener="CLIENTS", host="broker.example", port=65_535, security_protocol=3),
+        ),
+        rack="rack-a",
+        fenced=True,
+        in_controlled_shutdown=False,
+    ),
+    RegisterBrokerRecord(
+        broker_id=2,
+        incarnation_id=None,
+        broker_epoch=7,
+        endpoints=(),
+        rack=None,
+        fenced=False,
+        in_controlled_shutdown=True,
+        offline_directories=(TOPIC, OTHER),
+    ),
+    BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=9, fenced=FENCE),
+    BrokerRegistrationChangeRecord(
+        broker_id=2, broker_epoch=9, fenced=UNFENCE, in_controlled_shutdown=1, offline_directories=(OTHER,)
+    ),
+    UnregisterBrokerRecord(broker_id=3, broker_epoch=10),
+    TopicRecord(name="orders", topic_id=TOPIC),
+    RemoveTopicRecord(topic_id=TOPIC),
+    PartitionRecord(
+        partition=0, topic_id=TOPIC, replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=4, partition_epoch=9
+    ),
+    PartitionRecord(
+        partition=300,
+        topic_id=TOPIC,
+        replicas=(1, 2, 3, 4),
+        isr=(),
+        removing=(1,),
+        adding=(4,),
+        leader=-1,
+        leader_epoch=2**31 - 1,
+        partition_epoch=2**31 - 1,
+        elr=(2, 3),
+        last_known_elr=(2,),
+    ),
+    PartitionChangeRecord(partition=0, topic_id=TOPIC, isr=(1, 2)),
+    PartitionChangeRecord(partition=0, topic_id=TOPIC, isr=(), leader=-1, elr=(2,), last_known_elr=(1,)),
+    PartitionChangeRecord(
+        partition=1,
+        topic_id=TOPIC,
+        isr=(3,),
+        leader=3,
+        replicas=(3, 4),
+        removing=(),
+        adding=(),
+        elr=(),
+        last_known_elr=(),
+    ),
+    PartitionChangeRecord(partition=2, topic_id=TOPIC, leader=0),
+    ClearElrRecord(topic="orders"),
+    ClearElrRecord(topic=""),
+    ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="60000"),
+    ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value=None),
+    ProducerIdsRecord(broker_id=1, broker_epoch=9, next_producer_id=2_000),
+    ClientQuotaRecord(
+        entity=(EntityPart(kind="client-id", name=None), EntityPart(kind="user", name="alice")),
+        key="request_percentage",
+        value=12.5,
+        remove=False,
+    ),
+    ClientQuotaRecord(
+        entity=(EntityPart(kind="ip", name="::1"),), key="connection_creation_rate", value=0, remove=True
+    ),
+    AccessControlEntryRecord(
+        acl_id=OTHER,
+        resource_type=2,
+        resource_name="orders",
+        pattern_type=4,
+        principal="User:alice",
+        host="*",
+        operation=3,
+        permission_type=3,
+    ),
+    RemoveAccessControlEntryRecord(acl_id=OTHER),
+    UserScramCredentialRecord(
+        name="alice", mechanism=2, salt=b"\0salt", stored_key=b"\xff" * 64, server_key=b"k" * 600, iterations=8192
+    ),
+    RemoveUserScramCredentialRecord(name="älice", mechanism=1),
+    DelegationTokenRecord(
+        owner="User:alice",
+        requester="User:bob",
+        renewers=("User:carol", "User:dave"),
+        issued_ms=1_700_000_000_000,
+        ends_ms=1_700_000_600_000,
+        expires_ms=1_700_000_300_000,
+        token_id="token",
+    ),
+    RemoveDelegationTokenRecord(token_id="token"),
+)
+
+
+def read_by_kafka(values: tuple[bytes, ...]) -> list[dict[str, Any]]:
+    """What Apache Kafka's MetadataRecordSerde makes of each."""
+    command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*", str(PROGRAM)]
+    lines = "".join(f"{value.hex()}\n" for value in values)
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def golden() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text("".join(json.dumps(each) + "\n" for each in read_by_kafka(encode_records(EXAMPLES))))
+    sys.stderr.write(f"{GOLDEN}\n")

@@ -1,0 +1,288 @@
+"""Metadata records are Kafka's: the same bytes, the same fields, and a clear refusal of everything else."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.controller import records as schemas
+from broker.controller.record_codec import API_KEYS, FRAME_BYTES, decode_record, decode_records, encode_records
+from broker.controller.records import (
+    NOT_KNOWN,
+    OWN_TAGS,
+    BrokerFeature,
+    Endpoint,
+    EntityPart,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveDelegationTokenRecord,
+    TopicRecord,
+)
+from broker.wire.encoder import FIXED_CODES
+from broker.wire.varints import uvarint
+from harness.clusters.kafka.jars import has_jars, jar_directory
+
+sys.path.insert(0, str(Path(__file__).parent))
+from metadata_examples import EXAMPLES, TOPIC, golden, read_by_kafka
+
+# Kafka's names of our fields, in the order of both. A field of our own has none.
+NAMES: dict[type, str] = {
+    schemas.FeatureLevelRecord: "name featureLevel",
+    schemas.RegisterBrokerRecord: (
+        "brokerId isMigratingZkBroker incarnationId brokerEpoch endPoints features rack fenced inControlledShutdown "
+        "logDirs"
+    ),
+    schemas.BrokerRegistrationChangeRecord: "brokerId brokerEpoch fenced inControlledShutdown logDirs",
+    schemas.UnregisterBrokerRecord: "brokerId brokerEpoch",
+    schemas.TopicRecord: "name topicId",
+    schemas.RemoveTopicRecord: "topicId",
+    schemas.PartitionRecord: (
+        "partitionId topicId replicas isr removingReplicas addingReplicas leader leaderEpoch partitionEpoch directories "
+        "leaderRecoveryState eligibleLeaderReplicas lastKnownElr"
+    ),
+    schemas.PartitionChangeRecord: (
+        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState "
+        "eligibleLeaderReplicas lastKnownElr directories"
+    ),
+    schemas.ClearElrRecord: "topicName",
+    schemas.ConfigRecord: "resourceType resourceName name value",
+    schemas.ProducerIdsRecord: "brokerId brokerEpoch nextProducerId",
+    schemas.ClientQuotaRecord: "entity key value remove",
+    schemas.AccessControlEntryRecord: (
+        "id resourceType resourceName patternType principal host operation permissionType"
+    ),
+    schemas.RemoveAccessControlEntryRecord: "id",
+    schemas.UserScramCredentialRecord: "name mechanism salt storedKey serverKey iterations",
+    schemas.RemoveUserScramCredentialRecord: "name mechanism",
+    schemas.DelegationTokenRecord: ("owner requester renewers issueTimestamp maxTimestamp expirationTimestamp tokenId"),
+    schemas.RemoveDelegationTokenRecord: "tokenId",
+    Endpoint: "name host port securityProtocol",
+    EntityPart: "entityType entityName",
+}
+ZERO = UUID(int=0)
+
+
+def tag_of(field: Any) -> int | None:
+    found: int | None = field.metadata.get("tag")
+    return found
+
+
+def as_kafka_prints(value: object) -> object:
+    match value:
+        case UUID():
+            return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+        case bytes():
+            return base64.b64encode(value).decode()
+        case tuple():
+            return [as_kafka_prints(each) for each in value]
+        case Endpoint() | EntityPart():
+            return printed(value)
+        case _:
+            return value
+
+
+def printed(record: object) -> dict[str, object]:
+    """As Apache Kafka prints it: a tagged field with its default is left out."""
+    ours = [each for each in fields(record) if (tag_of(each) or 0) < OWN_TAGS]  # type: ignore[arg-type]
+    found = {}
+    for field, name in zip(ours, NAMES[type(record)].split(), strict=True):
+        value = getattr(record, field.name)
+        if tag_of(field) is None or value != field.default:
+            found[name] = as_kafka_prints(value)
+    if "incarnationId" in found and found["incarnationId"] is None:
+        found["incarnationId"] = as_kafka_prints(ZERO)
+    return found
+
+
+def test_every_type_is_in_the_examples_with_every_field_that_we_know() -> None:
+    assert {type(each) for each in EXAMPLES} == set(get_args(MetadataRecord)) == set(API_KEYS)
+    for kind in API_KEYS:
+        for field in fields(kind):
+            if not field.metadata.get(NOT_KNOWN):
+                values = [getattr(each, field.name) for each in EXAMPLES if type(each) is kind]
+                assert any(value != field.default for value in values), (kind, field.name)
+
+
+def test_the_bytes_are_those_that_apache_kafka_wrote() -> None:
+    assert [value.hex() for value in encode_records(EXAMPLES)] == [each["bytes"] for each in golden()]
+    assert decode_records(tuple(bytes.fromhex(each["bytes"]) for each in golden())) == EXAMPLES
+
+
+def test_apache_kafka_read_the_fields_that_we_meant() -> None:
+    for record, found in zip(EXAMPLES, golden(), strict=True):
+        assert (found["name"], found["version"]) == (type(record).__name__, type(record).__version__)
+        assert found["data"] == printed(record)
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
+def test_apache_kafka_reads_and_writes_them_so_today() -> None:
+    assert read_by_kafka(encode_records(EXAMPLES)) == golden()
+
+
+# -- any record ---------------------------------------------------------------------------------------------------------
+
+IDS = st.uuids(allow_nil=False)
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+PLAIN: dict[str, st.SearchStrategy[Any]] = {
+    **{
+        kind: st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for kind, bits in (("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64))
+    },
+    "uint16": st.integers(0, 2**16 - 1),
+    "float64": st.floats(allow_nan=False),
+    "bool": st.booleans(),
+    "uuid": IDS,
+    "string": TEXT,
+    "bytes": st.binary(max_size=700),
+}
+
+
+def values_of(field: Any) -> st.SearchStrategy[Any]:
+    text = str(field.type)
+    if "kafka_type" not in field.metadata:
+        (kind, _) = get_args(field.type)
+        return st.lists(any_of(kind), max_size=4).map(tuple)
+    plain = PLAIN[field.metadata["kafka_type"]]
+    if "tuple" in text:
+        plain = st.lists(plain, max_size=5).map(tuple)
+    return st.none() | plain if "None" in text else plain
+
+
+def any_of(kind: Any) -> st.SearchStrategy[Any]:
+    known = [each for each in fields(kind) if not each.metadata.get(NOT_KNOWN)]
+    return st.builds(kind, **{each.name: values_of(each) for each in known})
+
+
+RECORDS = st.one_of([any_of(kind) for kind in API_KEYS])
+
+
+@given(st.lists(RECORDS, max_size=6).map(tuple))
+def test_any_records_go_there_and_back(records: tuple[MetadataRecord, ...]) -> None:
+    assert decode_records(encode_records(records)) == records
+
+
+@given(RECORDS, st.data())
+def test_a_record_that_is_cut_or_continued_is_refused(record: MetadataRecord, data: st.DataObject) -> None:
+    (value,) = encode_records((record,))
+    size = data.draw(st.integers(0, len(value) - 1))
+    with pytest.raises(ValueError, match=r"damaged|no frame|frame version|ends at"):
+        decode_record(value[:size])
+    with pytest.raises(ValueError, match="ends at byte"):
+        decode_record(value + b"\0")
+
+
+@given(st.sampled_from(sorted(API_KEYS.values())), st.binary(max_size=80))
+def test_whatever_follows_a_frame_it_is_read_or_refused(api_key: int, rest: bytes) -> None:
+    version = next(kind.__version__ for kind, key in API_KEYS.items() if key == api_key)
+    try:
+        decode_record(bytes([1, api_key, version]) + rest)
+    except ValueError as error:
+        assert "Record" in str(error)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (b"", "has no frame"),
+        (b"\x01\x02", "has no frame"),
+        (b"\xff\xff\xff\xff\xff\xff", "has no frame"),
+        (b"\x02\x02\x00", "frame version 2, type 2, version 0: expected frame version 1"),
+        (b"\x01\x02\x01", "type 2, version 1: expected .* TopicRecord 0"),
+        (b"\x01\x15\x00\x00", "type 21, version 0"),
+        (b"\x01\x80\x01\x00", "type 128, version 0"),
+        (b'[["TopicRecord",{"name":"t"}]]', "JSON, which an earlier version .* empty log directories"),
+    ],
+)
+def test_a_frame_that_is_not_ours_is_named(value: bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        decode_record(value)
+
+
+def test_a_record_without_an_id_is_refused() -> None:
+    (value,) = encode_records((TopicRecord(name="t", topic_id=TOPIC),))
+    with pytest.raises(ValueError, match="topic_id of a TopicRecord is the zero id"):
+        decode_record(value.replace(TOPIC.bytes, ZERO.bytes))
+    (value,) = (each for each in encode_records(EXAMPLES) if each.count(TOPIC.bytes) and each[1] == 0)
+    with pytest.raises(ValueError, match="offline_directories of a RegisterBrokerRecord hold the zero id"):
+        decode_record(value.replace(TOPIC.bytes, ZERO.bytes))
+
+
+def test_a_field_that_means_nothing_here_is_refused() -> None:
+    partition = {"partition": 0, "topic_id": TOPIC, "replicas": (1,), "isr": (1,), "leader": 1}
+    epochs = {"leader_epoch": 0, "partition_epoch": 0}
+    recovering = PartitionRecord(**partition, **epochs, leader_recovery_state=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="PartitionRecord with leader_recovery_state 1: only 0"):
+        decode_records(encode_records((recovering,)))
+    feature = BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=30)
+    broker = RegisterBrokerRecord(
+        broker_id=1,
+        incarnation_id=TOPIC,
+        broker_epoch=1,
+        endpoints=(),
+        features=(feature,),
+        rack=None,
+        fenced=True,
+        in_controlled_shutdown=False,
+    )
+    with pytest.raises(ValueError, match="RegisterBrokerRecord with features"):
+        decode_records(encode_records((broker,)))
+
+
+def test_a_tagged_field_with_an_unknown_number_is_skipped() -> None:
+    record = TopicRecord(name="t", topic_id=TOPIC)
+    (value,) = encode_records((record,))
+    assert value.endswith(b"\0")
+    assert decode_record(value[:-1] + b"\1" + uvarint(OWN_TAGS + 77) + b"\3xyz") == record
+
+
+def test_a_tagged_field_must_be_as_long_as_it_says() -> None:
+    (value,) = (each for each in encode_records(EXAMPLES) if each.endswith(b"\0\0\0\2\7\5\2\0\0\0\1"))
+    with pytest.raises(ValueError, match="tagged field 7"):
+        decode_record(value[:-6] + b"\6" + value[-5:] + b"\0")
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, 2**28, 100])
+def test_a_count_is_checked_before_anything_is_built(count: int) -> None:
+    (value,) = encode_records((EXAMPLES[-2],))  # its third field is an array
+    position = value.index(b"\x0bUser:carol") - 1
+    with pytest.raises(ValueError, match=r"array|element"):
+        decode_record(value[:position] + uvarint(count) + value[position + 1 :])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        FeatureLevelRecord(name="x", level=2**15),
+        RemoveDelegationTokenRecord(token_id="x" * 32_768),
+        TopicRecord(name=None, topic_id=TOPIC),  # type: ignore[arg-type]
+    ],
+)
+def test_what_kafkas_schema_cannot_hold_is_not_written(record: MetadataRecord) -> None:
+    with pytest.raises(ValueError, match="cannot be encoded"):
+        encode_records((record,))
+
+
+def test_frames_are_as_long_as_the_reader_takes_them() -> None:
+    assert all(max(key, kind.__version__) < 128 for kind, key in API_KEYS.items())
+    assert len(uvarint(1) + uvarint(127) + uvarint(127)) == FRAME_BYTES
+
+
+def test_own_tags_are_beyond_those_of_kafka() -> None:
+    tags = {tag_of(field) for kind in API_KEYS for field in fields(kind)} - {None}
+    assert {tag for tag in tags if tag is not None and tag >= OWN_TAGS} == {schemas.OFFLINE_DIRECTORIES_TAG}
+    assert set(PLAIN) - {"string", "bytes"} <= set(FIXED_CODES)
