@@ -1,14 +1,16 @@
 """Metadata records of every type, with every field set, and with the fields that may be absent left out.
 
-`metadata_records.jsonl` beside this file holds what Apache Kafka 4.3.1 made of each: its name, version and fields, and the
-bytes that its own serde writes for it. To make it anew: python -m tests.broker_controller.metadata_examples
+`metadata_records.jsonl` beside this file holds what Apache Kafka 4.3.1 made of each: its name, version and fields, and
+the bytes that its own serde writes for it. To make it anew: python -m tests.broker_controller.metadata_examples
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,6 +18,7 @@ from uuid import UUID
 from broker.controller.record_codec import encode_records
 from broker.controller.records import (
     FENCE,
+    OWN_TAGS,
     UNFENCE,
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
@@ -117,9 +120,7 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
         value=12.5,
         remove=False,
     ),
-    ClientQuotaRecord(
-        entity=(EntityPart(kind="ip", name="::1"),), key="connection_creation_rate", value=0, remove=True
-    ),
+    ClientQuotaRecord(entity=(EntityPart(kind="ip", name="::1"),), key="connection_rate", value=0, remove=True),
     AccessControlEntryRecord(
         acl_id=OTHER,
         resource_type=2,
@@ -146,6 +147,72 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
     ),
     RemoveDelegationTokenRecord(token_id="token"),
 )
+
+
+# Kafka's names of our fields, in the order of both. A field of our own has none.
+NAMES: dict[type, str] = {
+    FeatureLevelRecord: "name featureLevel",
+    RegisterBrokerRecord: (
+        "brokerId isMigratingZkBroker incarnationId brokerEpoch endPoints features rack fenced inControlledShutdown "
+        "logDirs"
+    ),
+    BrokerRegistrationChangeRecord: "brokerId brokerEpoch fenced inControlledShutdown logDirs",
+    UnregisterBrokerRecord: "brokerId brokerEpoch",
+    TopicRecord: "name topicId",
+    RemoveTopicRecord: "topicId",
+    PartitionRecord: (
+        "partitionId topicId replicas isr removingReplicas addingReplicas leader leaderEpoch partitionEpoch "
+        "directories leaderRecoveryState eligibleLeaderReplicas lastKnownElr"
+    ),
+    PartitionChangeRecord: (
+        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState "
+        "eligibleLeaderReplicas lastKnownElr directories"
+    ),
+    ClearElrRecord: "topicName",
+    ConfigRecord: "resourceType resourceName name value",
+    ProducerIdsRecord: "brokerId brokerEpoch nextProducerId",
+    ClientQuotaRecord: "entity key value remove",
+    AccessControlEntryRecord: ("id resourceType resourceName patternType principal host operation permissionType"),
+    RemoveAccessControlEntryRecord: "id",
+    UserScramCredentialRecord: "name mechanism salt storedKey serverKey iterations",
+    RemoveUserScramCredentialRecord: "name mechanism",
+    DelegationTokenRecord: ("owner requester renewers issueTimestamp maxTimestamp expirationTimestamp tokenId"),
+    RemoveDelegationTokenRecord: "tokenId",
+    Endpoint: "name host port securityProtocol",
+    EntityPart: "entityType entityName",
+}
+
+
+def tag_of(field: Any) -> int | None:
+    found: int | None = field.metadata.get("tag")
+    return found
+
+
+def as_kafka_prints(value: object) -> object:
+    match value:
+        case UUID():
+            return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+        case bytes():
+            return base64.b64encode(value).decode()
+        case tuple():
+            return [as_kafka_prints(each) for each in value]
+        case Endpoint() | EntityPart():
+            return printed(value)
+        case _:
+            return value
+
+
+def printed(record: object) -> dict[str, object]:
+    """As Apache Kafka prints it: a tagged field with its default is left out."""
+    ours = [each for each in fields(record) if (tag_of(each) or 0) < OWN_TAGS]  # type: ignore[arg-type]
+    found = {}
+    for field, name in zip(ours, NAMES[type(record)].split(), strict=True):
+        value = getattr(record, field.name)
+        if tag_of(field) is None or value != field.default:
+            found[name] = as_kafka_prints(value)
+    if "incarnationId" in found and found["incarnationId"] is None:
+        found["incarnationId"] = as_kafka_prints(UUID(int=0))
+    return found
 
 
 def read_by_kafka(values: tuple[bytes, ...]) -> list[dict[str, Any]]:

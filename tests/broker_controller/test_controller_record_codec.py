@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import contextlib
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -19,8 +19,6 @@ from broker.controller.records import (
     NOT_KNOWN,
     OWN_TAGS,
     BrokerFeature,
-    Endpoint,
-    EntityPart,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -33,75 +31,9 @@ from broker.wire.varints import uvarint
 from harness.clusters.kafka.jars import has_jars, jar_directory
 
 sys.path.insert(0, str(Path(__file__).parent))
-from metadata_examples import EXAMPLES, TOPIC, golden, read_by_kafka
+from metadata_examples import EXAMPLES, TOPIC, golden, printed, read_by_kafka, tag_of
 
-# Kafka's names of our fields, in the order of both. A field of our own has none.
-NAMES: dict[type, str] = {
-    schemas.FeatureLevelRecord: "name featureLevel",
-    schemas.RegisterBrokerRecord: (
-        "brokerId isMigratingZkBroker incarnationId brokerEpoch endPoints features rack fenced inControlledShutdown "
-        "logDirs"
-    ),
-    schemas.BrokerRegistrationChangeRecord: "brokerId brokerEpoch fenced inControlledShutdown logDirs",
-    schemas.UnregisterBrokerRecord: "brokerId brokerEpoch",
-    schemas.TopicRecord: "name topicId",
-    schemas.RemoveTopicRecord: "topicId",
-    schemas.PartitionRecord: (
-        "partitionId topicId replicas isr removingReplicas addingReplicas leader leaderEpoch partitionEpoch directories "
-        "leaderRecoveryState eligibleLeaderReplicas lastKnownElr"
-    ),
-    schemas.PartitionChangeRecord: (
-        "partitionId topicId isr leader replicas removingReplicas addingReplicas leaderRecoveryState "
-        "eligibleLeaderReplicas lastKnownElr directories"
-    ),
-    schemas.ClearElrRecord: "topicName",
-    schemas.ConfigRecord: "resourceType resourceName name value",
-    schemas.ProducerIdsRecord: "brokerId brokerEpoch nextProducerId",
-    schemas.ClientQuotaRecord: "entity key value remove",
-    schemas.AccessControlEntryRecord: (
-        "id resourceType resourceName patternType principal host operation permissionType"
-    ),
-    schemas.RemoveAccessControlEntryRecord: "id",
-    schemas.UserScramCredentialRecord: "name mechanism salt storedKey serverKey iterations",
-    schemas.RemoveUserScramCredentialRecord: "name mechanism",
-    schemas.DelegationTokenRecord: ("owner requester renewers issueTimestamp maxTimestamp expirationTimestamp tokenId"),
-    schemas.RemoveDelegationTokenRecord: "tokenId",
-    Endpoint: "name host port securityProtocol",
-    EntityPart: "entityType entityName",
-}
 ZERO = UUID(int=0)
-
-
-def tag_of(field: Any) -> int | None:
-    found: int | None = field.metadata.get("tag")
-    return found
-
-
-def as_kafka_prints(value: object) -> object:
-    match value:
-        case UUID():
-            return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-        case bytes():
-            return base64.b64encode(value).decode()
-        case tuple():
-            return [as_kafka_prints(each) for each in value]
-        case Endpoint() | EntityPart():
-            return printed(value)
-        case _:
-            return value
-
-
-def printed(record: object) -> dict[str, object]:
-    """As Apache Kafka prints it: a tagged field with its default is left out."""
-    ours = [each for each in fields(record) if (tag_of(each) or 0) < OWN_TAGS]  # type: ignore[arg-type]
-    found = {}
-    for field, name in zip(ours, NAMES[type(record)].split(), strict=True):
-        value = getattr(record, field.name)
-        if tag_of(field) is None or value != field.default:
-            found[name] = as_kafka_prints(value)
-    if "incarnationId" in found and found["incarnationId"] is None:
-        found["incarnationId"] = as_kafka_prints(ZERO)
-    return found
 
 
 def test_every_type_is_in_the_examples_with_every_field_that_we_know() -> None:
@@ -131,7 +63,7 @@ def test_apache_kafka_reads_and_writes_them_so_today() -> None:
     assert read_by_kafka(encode_records(EXAMPLES)) == golden()
 
 
-# -- any record ---------------------------------------------------------------------------------------------------------
+# -- any record ---------------------------------------------------------------------------------------------------
 
 IDS = st.uuids(allow_nil=False)
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
@@ -186,13 +118,11 @@ def test_a_record_that_is_cut_or_continued_is_refused(record: MetadataRecord, da
 @given(st.sampled_from(sorted(API_KEYS.values())), st.binary(max_size=80))
 def test_whatever_follows_a_frame_it_is_read_or_refused(api_key: int, rest: bytes) -> None:
     version = next(kind.__version__ for kind, key in API_KEYS.items() if key == api_key)
-    try:
+    with contextlib.suppress(ValueError):
         decode_record(bytes([1, api_key, version]) + rest)
-    except ValueError as error:
-        assert "Record" in str(error)
 
 
-# -- refusals ------------------------------------------------------------------------------------------------------------
+# -- refusals -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Kafka Streams and Kafka Connect for tests: their jars, and their processes."""
+"""What of Apache Kafka is not with the jars of its brokers, for tests: Kafka Streams, Kafka Connect's connectors and
+kafka-metadata-shell. Their jars, and their processes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from cluster_helper import wait_until
 from harness.clusters.kafka.jars import VERSION, cache_directory, ensure_jars, java_command
 
 POM = Path(__file__).parent / "java" / "pom.xml"
-OWN = ("kafka-streams", "connect-file", "rocksdbjni")  # all else is with the jars of Apache Kafka
+# All else is with the jars of Apache Kafka.
+OWN = ("kafka-streams", "connect-file", "rocksdbjni", "kafka-shell", "jline")
 MAVEN_TIMEOUT_S, END_TIMEOUT_S = 600, 60
 
 

@@ -21,6 +21,7 @@ from broker.node.net.channel import ChannelError
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
+from broker.node.settings.security import security_of
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
@@ -102,7 +103,12 @@ class Lifecycle:
 
     async def _register(self) -> None:
         listeners: list[ListenerFields] = [
-            {"name": name, "host": address.host, "port": address.port, "security_protocol": 0}
+            {
+                "name": name,
+                "host": address.host,
+                "port": address.port,
+                "security_protocol": security_of(self._config, name).protocol.number,
+            }
             for name, address in self._config.advertised_listeners.items()
         ]
         message = request(

@@ -39,6 +39,7 @@ from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.cluster.core_configs import controller_config, quorum_config, snapshot_config
 from broker.node.cluster.failures import QuorumFailedError
 from broker.node.cluster.metadata_store import MetadataStore
+from broker.node.cluster.record_format import check_record_format
 from broker.node.cluster.snapshot_images import image_in, snapshot_of
 from broker.node.cluster.snapshots import SnapshotPolicy
 from broker.node.cluster.voter_apis import API_OF
@@ -107,6 +108,7 @@ class MetadataHost:
             config.log_dirs, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
         )
         stored = self._store.load()
+        check_record_format(stored, config.log_dirs)
         self.quorum = Quorum(
             config=quorum_config(config),
             persisted=stored.state,

@@ -31,7 +31,10 @@ def refusal(
 
 def event(services: Services, request: AnyRequest[shapes.BrokerRegistrationRequest]) -> MakeEvent:
     message = request.message
-    endpoints = tuple(Endpoint(listener=each.name, host=each.host, port=each.port) for each in message.listeners)
+    endpoints = tuple(
+        Endpoint(listener=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol)
+        for each in message.listeners
+    )
     return lambda token: RegisterBroker(
         token=token,
         broker_id=message.broker_id,

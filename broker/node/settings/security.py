@@ -41,11 +41,16 @@ class SecurityError(ValueError):
         self.key, self.problem = key, problem
 
 
-class Protocol(Enum):
+class Protocol(Enum):  # in the order of Kafka's numbers
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
+
+    @property
+    def number(self) -> int:
+        """Kafka's, for the registration of a broker."""
+        return list(Protocol).index(self)
 
     @property
     def has_tls(self) -> bool:
