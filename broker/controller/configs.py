@@ -28,6 +28,7 @@ from broker.controller.replay import replay
 from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.controller.topic_configs import TOPIC_SETTINGS, topic_config_problem
 from broker.controller.topics import is_legal_name
+from broker.wire.encoder import STRING_BYTES_MAX
 from broker.wire.errors import ErrorCode
 
 
@@ -35,6 +36,11 @@ class _Refused(Exception):
     def __init__(self, error_code: int, message: str) -> None:
         super().__init__(message)
         self.error_code = error_code
+
+
+TOO_LONG = (
+    f"The configuration value cannot be added because it exceeds the maximum value size of {STRING_BYTES_MAX} bytes."
+)
 
 
 def alter_configs(image: MetadataImage, request: AlterConfigs, *, config: ControllerConfig) -> Outcome:
@@ -118,6 +124,9 @@ def _check_values(
     change: ConfigChange, values: Mapping[str, str | None], present: Mapping[str, str], config: ControllerConfig
 ) -> None:
     """As with Kafka, a setting can be deleted under any name, set or not."""
+    for value in values.values():
+        if value is not None and len(value.encode()) > STRING_BYTES_MAX:  # appends make it longer than a request can
+            raise _Refused(ErrorCode.invalid_config, TOO_LONG)
     if change.resource_type == BROKER_RESOURCE:
         _check_broker_values(values, present, config)
     elif change.resource_type == CLIENT_METRICS_RESOURCE:

@@ -91,7 +91,7 @@ def settings_of(seed: int) -> Settings:
         faults=rng.randint(3, 9),
         quorum_fetch_bytes=1 if directed == "figure eight" else rng.choice((1, 1 << 20)),
         directed=directed,
-        snapshot_bytes=None if directed == "figure eight" else rng.choice((None, 600, 2_000)),
+        snapshot_bytes=None if directed == "figure eight" else rng.choice((None, 200, 600)),
         transactional_producers=0 if unclean else rng.choice((0, 0, 1, 2)),
         real_producers=0 if unclean else random.Random(f"real producers of {seed}").choice(REAL_PRODUCERS),
         real_members=0 if unclean else random.Random(f"real members of {seed}").choice(REAL_MEMBERS),

@@ -7,7 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
+from cluster_helper import Cluster
 
+from broker.controller.record_codec import encode_records
+from broker.controller.records import FeatureLevelRecord
+from broker.node.__main__ import EXIT_ENVIRONMENT
 from broker.node.cluster.metadata_store import (
     METADATA_DIRECTORY,
     MetadataStore,
@@ -15,6 +19,7 @@ from broker.node.cluster.metadata_store import (
     StoredMetadata,
     check_meta_properties,
 )
+from broker.node.cluster.record_format import check_record_format
 from broker.quorum.checkpoint import encode_snapshot
 from broker.quorum.snapshots import Snapshot, SnapshotId
 from broker.quorum.types import LogEntry, PersistedState
@@ -111,6 +116,52 @@ def test_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
         check_meta_properties(tmp_path, node_id=2, cluster_id="c")
     with pytest.raises(StorageMismatchError, match=r"cluster\.id is c, expected d"):
         check_meta_properties(tmp_path, node_id=1, cluster_id="d")
+
+
+def json_entry(offset: int) -> LogEntry:
+    """As the version before this one wrote them."""
+    value = b'[["FeatureLevelRecord",{"name":"metadata.version","level":30}]]'
+    return LogEntry(offset=offset, epoch=1, is_control=False, values=(value,))
+
+
+def test_a_directory_of_the_earlier_format_is_refused_and_kept(tmp_path: Path) -> None:
+    election = LogEntry(offset=0, epoch=1, is_control=True, values=(b"",))
+    (record,) = encode_records((FeatureLevelRecord(name="metadata.version", level=30),))
+    store = opened(tmp_path)
+    check_record_format(store.load(), tmp_path)
+    store.append((election,))
+    check_record_format(opened(tmp_path).load(), tmp_path)
+    store.append((json_entry(1),))
+    store.close()
+    with pytest.raises(StorageMismatchError, match=r"__cluster_metadata-0: .* are JSON, .* empty log directories"):
+        check_record_format(opened(tmp_path).load(), tmp_path)
+    assert len(opened(tmp_path).load().entries) == 2
+    other = tmp_path / "snapshot"
+    other.mkdir()
+    for values, is_refused in (((record, record), False), (json_entry(0).values, True)):
+        store = opened(other)
+        store.load()
+        snapshot_id = SnapshotId(end_offset=4 + is_refused, epoch=1)
+        store.install_snapshot(encode_snapshot(snapshot_id, values, last_timestamp_ms=5))
+        store.close()
+        with pytest.raises(StorageMismatchError) if is_refused else contextlib.nullcontext():
+            check_record_format(opened(other).load(), other)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_broker_says_what_to_do_with_a_directory_of_the_earlier_format(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, brokers=1)
+    cluster.log_dir(1).mkdir()
+    store = opened(cluster.log_dir(1))
+    store.load()
+    store.append((json_entry(0),))
+    store.close()
+    with contextlib.ExitStack() as ending:
+        ending.callback(cluster.__exit__)
+        cluster.start(1)
+        assert cluster.processes[1].wait(60) == EXIT_ENVIRONMENT
+    assert "Start the cluster with empty log directories" in cluster.stderr(1)
 
 
 def snapshot_of(end_offset: int, epoch: int = 1) -> Snapshot:
