@@ -11,8 +11,10 @@ from broker.quorum.types import LogEntry
 def append(self: MetadataStore, entries: tuple[LogEntry, ...]) -> None:
     for entry in entries:
         piece = encode_entries((entry,))
+        self._offsets.append(entry.offset)
         self._positions.append(self._end_position)
         self._file.write_at(self._end_position, piece)
+        self._end_offset = entry.end_offset
         self._end_position += len(piece)
 
 

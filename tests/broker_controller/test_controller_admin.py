@@ -160,6 +160,24 @@ def test_list_settings_are_appended_to_and_subtracted_from() -> None:
     )
 
 
+def test_a_value_that_a_record_cannot_hold_is_refused_as_by_kafka() -> None:
+    world = cluster(1)
+    world.create(partitions=1, replication_factor=1)
+    key = "leader.replication.throttled.replicas"
+
+    def appended(first: int) -> AlteredConfig:
+        return alter(world, topic_change(appends={key: ",".join(f"{each}:1" for each in range(first, first + 3_000))}))
+
+    assert appended(10_000).error_code == 0
+    before = world.controller.image.topic_configs["t"]
+    answer = appended(20_000)
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.invalid_config,
+        "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
+    )
+    assert world.controller.image.topic_configs["t"] == before
+
+
 @pytest.mark.parametrize(
     ("appended", "value"),
     [("", None), (",compact", None), (",", "delete"), ("compact,", "delete,compact"), (" compact", "delete, compact")],

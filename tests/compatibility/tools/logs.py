@@ -82,10 +82,10 @@ def _transaction_state(box: Toolbox) -> None:
 def _metadata(box: Toolbox) -> None:
     topic = box.world.topic()
     (log, *_) = _own_logs(box, "__cluster_metadata")
-    dumped = box.run(DUMP, "--files", log, "--print-data-log", server="")
+    dumped = box.run(DUMP, "--files", log, "--cluster-metadata-decoder", server="")
     assert "isvalid: false" not in dumped
     assert "LeaderChange" in dumped, "the quorum's own records are Kafka's"
-    assert re.search(rf"payload: .*{topic}", dumped), "the topic's record"
+    assert re.search(rf'payload: \{{"type":"TOPIC_RECORD",.*"name":"{topic}"', dumped), "the topic's record"
 
 
 def _own_logs(box: Toolbox, topic: str) -> list[Path]:
@@ -98,6 +98,6 @@ TOOLS = (
     Tool(name="kafka-dump-log (__consumer_offsets)", asked="offsets and groups, decoded", attempt=_offsets),
     Tool(name="kafka-dump-log (__transaction_state)", asked="the states of a transaction, decoded",
          attempt=_transaction_state),
-    Tool(name="kafka-dump-log (__cluster_metadata)", asked="batches (the values are this project's own, decision 0002)",
+    Tool(name="kafka-dump-log (__cluster_metadata)", asked="a topic's record, decoded",
          attempt=_metadata),
 )  # fmt: skip
