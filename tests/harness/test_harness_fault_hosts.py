@@ -124,6 +124,7 @@ def test_a_clock_that_is_off_is_converted_within_its_bound(tmp_path: Path, stran
         linked.close()
 
 
+@pytest.mark.long
 def test_a_pause_ends_by_itself_when_the_link_is_cut(linked: Linked, strangers: Strangers) -> None:
     linked.cluster.pause(2)
     linked.link.cut(CUT_S)

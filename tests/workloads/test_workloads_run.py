@@ -56,7 +56,9 @@ def _workload(**changes: Any) -> Event:
     return {**fields, "warmup_ms": 500, "measure_ms": 2_000, "drain_ms": 5_000, **changes}
 
 
-@pytest.mark.parametrize(("client", "processes"), [("confluent", 1), ("confluent", 2), ("reference", 1)])
+@pytest.mark.parametrize(
+    ("client", "processes"), [pytest.param("confluent", 1, marks=pytest.mark.long), ("confluent", 2), ("reference", 1)]
+)
 def test_every_scheduled_record_is_acked_logged_once_and_read(
     tmp_path: Path, cluster: MockCluster, client: str, processes: int
 ) -> None:
