@@ -190,6 +190,7 @@ def test_a_worker_that_was_killed_heals_when_it_starts_again(linked: Linked, str
         linked.cluster.resume(2)
 
 
+@pytest.mark.long
 def test_a_worker_that_ends_leaves_nothing_broken(tmp_path: Path, strangers: Strangers) -> None:
     linked = Linked(tmp_path, strangers, lost_after="60s")
     linked.cluster.pause(1)
