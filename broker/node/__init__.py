@@ -1,4 +1,4 @@
-"""The broker process: `python -m broker.node FILE.properties`. Sockets, timers, disks around the pure cores.
+"""The broker process: `python -m broker.node FILE.properties`. It puts sockets, timers and disks around the pure cores.
 
     __main__       the entry: configuration, event loop, exit codes
     broker         builds the parts, connects them, starts and stops them
