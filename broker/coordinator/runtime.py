@@ -123,7 +123,8 @@ class Ledger:
         # the last append number below the high watermark; -1: not even the loaded records are committed
         self.committed = -1
         self._waiting: dict[int, Reply | Emit] = {}  # in the order of arrival
-        self._by_append: list[tuple[int, int]] = []  # heap of (append number, arrival); may hold arrivals that no longer wait
+        # heap of (append number, arrival); may hold arrivals that no longer wait
+        self._by_append: list[tuple[int, int]] = []
         # (deadline, arrival) ascending; may hold arrivals that no longer wait
         self._by_deadline: deque[tuple[int, int]] = deque()
         self._arrivals = 0

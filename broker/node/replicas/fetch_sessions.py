@@ -1,4 +1,5 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once, then what changes; so does the broker.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, and afterwards only changes. The broker
+does the same.
 
 Owns:
 
@@ -6,8 +7,8 @@ Owns:
 - which session is evicted for which other one
 - which partitions the next answer must look at, and which of those it may leave out
 
-So the cost of a fetch depends on what changed, not on the size of its session. Pure: the clock comes in. Knows no log.
-Shown by tests/broker_node/test_node_fetch_sessions.py.
+So the cost of a fetch depends on the changes, not on the size of its session. The module is pure: the caller passes the
+time. It knows no log. Shown by tests/broker_node/test_node_fetch_sessions.py.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from broker.wire.errors import ErrorCode
 
 NO_SESSION = 0
 FULL_EPOCH = 0  # a full request that asks for a session
-FINAL_EPOCH = -1  # a full request that ends the session, or wants none
+FINAL_EPOCH = -1  # a full request that ends the session, or that wants no session
 EPOCH_MAX = 2**31 - 1
 EVICTION_MS = 120_000  # Kafka's constant: a session that was not used for this time makes room for any other
 
