@@ -179,8 +179,8 @@ class Producer:
                 if count:
                     available = metadata.available_partitions(topic)
                     chosen = self._partitioner.choose(topic, key, value, count, available)
-            # type: ignore[call-overload] # the tuple is equal to a TopicPartition
-            queue = self._accumulator.queues.get((topic, chosen))
+            # the tuple is equal to a TopicPartition
+            queue = self._accumulator.queues.get((topic, chosen))  # type: ignore[call-overload]
             is_known = transactions is None or (topic, chosen) in transactions.core.partitions
             if queue is not None and is_known and size_bytes <= self._record_bytes_max and not self._is_closed:
                 appended = self._accumulator.try_append(

@@ -279,7 +279,7 @@ class MetadataHost:
     def _handle(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:
         now_ms = monotonic_ms()
         if is_for_quorum:
-            for action in self.quorum.handle(event, now_ms):  # type: ignore[arg-type] # the flag tells the type
+            for action in self.quorum.handle(event, now_ms):  # type: ignore[arg-type]  # the flag tells the type
                 self._perform_quorum(action)
         else:
             for decision in self.controller.handle(event, now_ms):  # type: ignore[arg-type]

@@ -200,7 +200,7 @@ def described_group(item: Item, error: ErrorCode, text: str | None = None) -> En
     }
 
 
-_itself = lambda services, item: str(item)  # noqa: E731 # the item is itself the name of the group
+_itself = lambda services, item: str(item)  # noqa: E731  # the item is itself the name of the group
 DESCRIBE_GROUPS = rule(each(DESCRIBE, GROUP, "groups", _described, "groups", _itself))
 
 
