@@ -3,7 +3,7 @@ call is bounded by default.api.timeout.ms.
 
 It has no thread: the caller's thread drives the network. Requests that create or delete go to the controller that
 Metadata names. In KRaft any broker forwards them, so a wrong guess does no harm. Shown by
-tests/broker_client/test_client_mock_cluster.py and, on our own brokers, test_client_reference_cluster.py.
+tests/broker_client/test_client_mock_cluster.py and, with brokers of this project, by test_client_reference_cluster.py.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class Admin:
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _deadline_ms(self) -> int:
         return now_ms() + self._config.default_api_timeout_ms

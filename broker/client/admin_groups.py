@@ -226,7 +226,7 @@ class GroupAdmin:
 
         self._at_coordinator(group_id, ApiKey.LEAVE_GROUP, build, parse)
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _deadline_ms(self) -> int:
         return now_ms() + self._timeout_ms

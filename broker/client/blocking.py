@@ -33,7 +33,7 @@ _WAIT_MS_MAX = 200
 
 
 class _Call:
-    """What an outstanding call waits for; its identity is the context of the request."""
+    """A call that waits for its answer. The object itself is the context of the request."""
 
     __slots__ = ("failure", "message")
 

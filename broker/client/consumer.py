@@ -3,8 +3,8 @@
 while the application works.
 
 Owns: what the application calls, and the waits of `poll`. fetching.py speaks to the brokers, core/fetcher.py decides,
-and group_session.py connects the consumer to its group. To be used by one thread at a time; `wakeup` alone may be
-called from any. Shown by tests/broker_client/test_client_mock_cluster.py and test_client_groups.py.
+and group_session.py connects the consumer to its group. Only one thread at a time may use it; only `wakeup` may be
+called from any thread. Shown by tests/broker_client/test_client_mock_cluster.py and test_client_groups.py.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Consumer:
     def effective_properties(self) -> dict[str, str]:
         return as_properties(self._config)
 
-    # -- what to read ---------------------------------------------------------------------------------------------
+    # -- assignment and subscription ------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions and no others, without being a member of the group. Cannot be used together with
@@ -114,7 +114,7 @@ class Consumer:
     def paused(self) -> frozenset[TopicPartition]:
         return self._core.paused()
 
-    # -- where to read --------------------------------------------------------------------------------------------
+    # -- positions ------------------------------------------------------------------------------------------------
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """`leader_epoch` is the epoch of the record before, if known. The position is then validated (KIP-320)."""
@@ -286,7 +286,7 @@ class Consumer:
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _handed_out(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         self._metrics.records_consumed_total += len(records)

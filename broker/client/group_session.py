@@ -153,7 +153,7 @@ class GroupSession:
     def rejoin(self, reason: str) -> None:
         self.thread.submit(Rejoin(reason=reason))
 
-    # -- what poll does -------------------------------------------------------------------------------------------
+    # -- steps of poll --------------------------------------------------------------------------------------------
 
     def on_poll(self) -> None:
         """It is called before records are taken. Records that earlier polls returned now count as processed."""

@@ -274,7 +274,7 @@ class MemberThread:
             _LOG.info("event=coordinator_unknown group=%s broker=%d reason=%r", self._config.group_id, node, reason)
             self._network.close_node(node, reason)
 
-    # -- what the network says ------------------------------------------------------------------------------------
+    # -- events of the network ------------------------------------------------------------------------------------
 
     def _on_network(self, event: NetworkEvent) -> None:
         if isinstance(event, Connected):

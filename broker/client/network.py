@@ -60,7 +60,7 @@ class Connected:
 class Lost:
     """`unanswered` are the contexts of requests that were handed to the kernel completely, `unsent` those of all other
     requests. With TLS, data that was encrypted counts as handed over. `refusal` is set if the authentication failed on
-    either side. If somebody asks for the node again, a new attempt follows after the usual backoff all the same."""
+    either side. If the node is needed again, a new attempt still follows after the usual backoff."""
 
     node: int
     unanswered: tuple[object, ...]
@@ -268,7 +268,7 @@ class Network:
         events, self._events = self._events, []
         return events
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _drain_wake_ups(self, descriptor: int) -> None:
         if descriptor == self._wake_receiver.fileno():

@@ -134,7 +134,7 @@ def _quorum_replica(replica: ReplicaState) -> QuorumReplica:
     )
 
 
-# -- one partition, asked of its leader -----------------------------------------------------------------------------
+# -- questions to the leader of a partition -------------------------------------------------------------------------
 # `known_epoch` is the leader epoch that the client knows. A leader with another epoch refuses the question (KIP-320).
 # -1 means any epoch.
 

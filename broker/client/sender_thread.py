@@ -177,7 +177,7 @@ class SenderThread:
             until_ms = self._next_look_ms(time_ms)
             self.sleeps_until_ms = until_ms
         events = self.network.poll(until_ms - time_ms)
-        self.sleeps_until_ms = 0  # the thread is awake; whoever reads the old value only wakes it once too often
+        self.sleeps_until_ms = 0  # the thread is awake; a thread that reads the old value only wakes it once too often
         for event in events:
             self._on_network_event(event)
         return True
@@ -242,7 +242,7 @@ class SenderThread:
             expects_answer=self.config.acks_code != 0,
         )
 
-    # -- what the network tells -----------------------------------------------------------------------------------
+    # -- events of the network ------------------------------------------------------------------------------------
 
     def _on_network_event(self, event: NetworkEvent) -> None:
         match event:

@@ -112,7 +112,7 @@ class TlsTransport:
     """Invariant: after `recv_into` the engine holds no complete TLS record, so everything that can be read now has been
     read.
 
-    The handshake goes on in `begin` and `recv_into`; until it is done `sendmsg` takes nothing.
+    The handshake runs in `begin` and `recv_into`. Until it is done, `sendmsg` takes nothing.
     """
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str) -> None:

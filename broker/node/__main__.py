@@ -29,7 +29,7 @@ from broker.node.settings.properties import ConfigError, load_config
 from broker.wire.record_check import PURE_VARIABLE, use_compiled
 
 GC_THRESHOLD = 20_000  # net allocations between two collections of young objects; Python's default is 700
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # numbers of mallopt's parameters in <malloc.h>
 # so much free memory stays at the end of the heap before it is returned to the kernel
 KEPT_MEMORY_BYTES = 32 * 1024 * 1024
 EXIT_CONFIGURATION = 2

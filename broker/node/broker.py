@@ -356,7 +356,7 @@ class Broker:
         self.journal.write("stopped", controlled=is_agreed)
         self.journal.close()
 
-    # -- what the parts tell -----------------------------------------------------------------------------------------
+    # -- calls from the parts ----------------------------------------------------------------------------------------
 
     def _went_offline(self) -> None:
         """A partition's storage failed, perhaps in the middle of another call. The other parts are told after that

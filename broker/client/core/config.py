@@ -113,8 +113,8 @@ class ConsumerConfig:
     """Limits of a fetch: a broker waits `fetch_max_wait_ms` for `fetch_min_bytes`. A response holds up to
     `fetch_max_bytes`, and for one partition up to `max_partition_fetch_bytes` (but always one batch).
 
-    A member is removed if it does not poll for `max_poll_interval_ms`, or if nothing is heard of it for
-    `session_timeout_ms`.
+    A member is removed if it does not poll for `max_poll_interval_ms`, or if the coordinator receives nothing from it
+    for `session_timeout_ms`.
     """
 
     bootstrap_servers: tuple[str, ...] = setting(())

@@ -78,7 +78,8 @@ class Conversation:
         return self.ask(Pending(ApiKey.API_VERSIONS, version, context, True, deadline_ms), message)
 
     def on_greeted(self, message: ApiVersionsResponse) -> bool:
-        """True when requests may be sent; False if the broker has to be greeted in version 0 first."""
+        """Takes the broker's versions. Returns True if requests may be sent now, False if ApiVersions must be asked in
+        version 0 first."""
         if message.error_code == ErrorCode.unsupported_version and message.__version__ > 0:
             return False
         if message.error_code != ErrorCode.none:
@@ -126,13 +127,13 @@ class Conversation:
 
     def _decode(self, pending: Pending, frame: memoryview) -> Message:
         if pending.api_key == ApiKey.API_VERSIONS and bytes(frame[4:6]) == b"\x00\x23":
-            # A broker that does not know our version answers in version 0 (KIP-511), with error 35.
+            # A broker that does not know the client's version answers in version 0 (KIP-511), with error 35.
             return decode_response(ApiKey.API_VERSIONS, 0, frame)[1] if pending.version == 0 else _Unsupported
         return decode_response(pending.api_key, pending.version, frame, elements_max=self._elements_max)[1]
 
 
 class _Unsupported:
-    """Stands for "ask again with version 0"."""
+    """The message that means "ask again with version 0"."""
 
     error_code = ErrorCode.unsupported_version
     __version__ = 1

@@ -1,4 +1,4 @@
-"""What the client's surface raises: one exception that carries Kafka's code and says how sure the failure is.
+"""The exceptions of the client's public calls. One exception has Kafka's code and says whether the failure is definite.
 
 It knows the names of error codes. It does not know why a connection or a batch failed.
 """

@@ -1,4 +1,4 @@
-"""What the consumer knows of one partition, and the values that its fetcher takes and gives."""
+"""The state of one partition in the consumer, and the values that go into and out of its fetcher."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ answers.
 - At most one fetch per broker is under way. A partition with unread records is not fetched again. This is Java's rule.
   It limits the memory to one fetch per broker.
 - If a partition has a leader of another epoch, that leader must first confirm that the records before the position
-  still exist (KIP-320). Otherwise, if a log was cut back and grew again past the position, the reader would go on in
-  the middle of it.
+  still exist (KIP-320). Otherwise, if a log was truncated and has grown beyond the position again, the reader would
+  miss the new records before its position.
 
 Fetch sessions and fetching from followers are left out. Shown by tests/broker_client/test_client_fetcher.py.
 """
@@ -44,7 +44,7 @@ class FetcherCore:
         self._error: KafkaError | None = None
         self._turn = 0
 
-    # -- what the caller asks -------------------------------------------------------------------------------------
+    # -- calls of the consumer ------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Replace the assignment. Partitions that stay keep their position. New partitions of a group begin at its
@@ -153,7 +153,7 @@ class FetcherCore:
                 break
         return taken
 
-    # -- what the shell asks and tells ----------------------------------------------------------------------------
+    # -- calls of the shell ---------------------------------------------------------------------------------------
 
     def resets(self, now_ms: int) -> dict[TopicPartition, int]:
         """Partitions whose offset has to be looked up, with the timestamp to ask for."""
@@ -274,7 +274,7 @@ class FetcherCore:
             (state.not_before_ms for state in self._partitions.values() if state.not_before_ms > now_ms), default=None
         )
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _on_error(self, partition: TopicPartition, state: PartitionState, code: ErrorCode, now_ms: int) -> None:
         name = f"{partition.topic}-{partition.partition}"

@@ -198,7 +198,7 @@ class MetadataCache:
         return known
 
     def forget(self, topics: Iterable[str]) -> None:
-        """The topics were deleted: their epochs may start anew."""
+        """The topics were deleted. If they are created again, their epochs start again."""
         for topic in topics:
             self._used_ms.pop(topic, None)
             self._topics.pop(topic, None)

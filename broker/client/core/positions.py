@@ -23,7 +23,8 @@ class Truncation:
 
 
 class EpochChain:
-    """Invariant: epochs and first offsets grow strictly. An entry holds from its offset to that of the next entry."""
+    """Invariant: epochs and first offsets grow strictly. An entry applies from its offset up to the offset of the next
+    entry."""
 
     __slots__ = ("_entries",)
 
@@ -62,7 +63,7 @@ class EpochChain:
         The leader was asked about the epoch before `position`. It answers with its largest epoch that is not above that
         one, and with the end offset of that epoch. If the leader does not have the consumer's epoch at all, every
         record that the consumer read in later epochs than the answer is gone too. This is so even if the older epoch
-        ends after the consumer's position in the leader's log. (Java's consumer looks at the offset alone.) After a
+        ends after the consumer's position in the leader's log. (Java's consumer compares only the offset.) After a
         `cut` the question must be asked again, for the epoch that is then the last one.
         """
         if end_epoch == UNKNOWN_EPOCH or end_offset < 0:

@@ -170,7 +170,7 @@ class SenderCore:
             deadlines.append(self._identity.not_before_ms)
         return min(deadlines, default=None)
 
-    # -- what came back -------------------------------------------------------------------------------------------
+    # -- answers --------------------------------------------------------------------------------------------------
 
     def _on_answer(self, request_id: int, results: Mapping[TopicPartition, PartitionResult], now_ms: int) -> None:
         request = self._requests.pop(request_id, None)
@@ -260,7 +260,7 @@ class SenderCore:
             for batch in list(self._accumulator.incomplete.values()):
                 self._fail(batch, KafkaError(code, "no producer id", definite=not batch.is_maybe_written))
 
-    # -- the end or the next try of a batch -----------------------------------------------------------------------
+    # -- the end or the retry of a batch --------------------------------------------------------------------------
 
     def _acknowledge(self, batch: Batch, result: PartitionResult) -> None:
         if self.sequences is not None:
@@ -303,7 +303,7 @@ class SenderCore:
                     reason = f"no answer within request.timeout.ms={self._config.request_timeout_ms}"
                     self._actions.append(CloseNode(node=node_id, reason=reason))
 
-    # -- what goes out --------------------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------------------------
 
     def _send_due(self, now_ms: int) -> None:
         due: dict[int, list[PartitionQueue]] = {}

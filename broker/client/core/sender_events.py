@@ -94,7 +94,7 @@ class CloseNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """The batch has its outcome: wake those who wait, run the callbacks."""
+    """The batch has its outcome. The shell must wake waiting callers and run the callbacks."""
 
     batch: Batch
 

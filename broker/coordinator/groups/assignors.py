@@ -97,7 +97,7 @@ class _Work:
             free = [partition for partition in owned if partition not in self._owner]
             limit = len(free)
             if is_same_for_all:
-                # With equal subscriptions the shares are known. Nobody keeps more than the share, and only `longer`
+                # With equal subscriptions the shares are known. No member keeps more than the share, and only `longer`
                 # members keep one more.
                 limit = share
                 if longer and len(free) > share:

@@ -1,8 +1,8 @@
 """Members of the classic protocol in a group of the new one (KIP-848, online upgrade): JoinGroup, SyncGroup, Heartbeat.
 
 Such a member uses the consumer's embedded protocol. The coordinator assigns for it: a join is answered at once with the
-member's epoch as generation, and nobody is the leader. When the group has a new epoch, the answer to a heartbeat tells
-the member to join again. The member lists the partitions that it owns in its subscription. Shown by
+member's epoch as generation, and no member is the leader. When the group has a new epoch, the answer to a heartbeat
+tells the member to join again. The member lists the partitions that it owns in its subscription. Shown by
 tests/broker_coordinator/test_coordinator_conversion.py.
 """
 

@@ -2,7 +2,7 @@
 
 - First a member gives up the partitions that it must give up (UNREVOKED_PARTITIONS). It stays in its epoch until it no
   longer reports them.
-- Then it enters the target's epoch, with the partitions that nobody else holds.
+- Then it enters the target's epoch, with the partitions that no other member has.
 - It takes the rest when others release it (UNRELEASED_PARTITIONS).
 
 So no partition has two owners at any time. Shown by tests/broker_coordinator/test_coordinator_model.py.

@@ -47,7 +47,7 @@ _GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpo
 _MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
 
 
-# -- to bytes ----------------------------------------------------------------------------------------------------------
+# -- encoding ----------------------------------------------------------------------------------------------------------
 
 
 def encode(record: Record) -> StateRecord:
@@ -137,7 +137,7 @@ def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Pa
     writer.compact_array(sorted(assignment.items()), write)
 
 
-# -- and back ----------------------------------------------------------------------------------------------------------
+# -- decoding ----------------------------------------------------------------------------------------------------------
 
 
 def decode(key: bytes, value: bytes | None) -> Record | None:

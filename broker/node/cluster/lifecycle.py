@@ -32,7 +32,7 @@ REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
 RETRY_MS = 50
 POLL_MS = 50
-# without a controller for this long, all brokers are probably stopping: nobody will ever allow this one to stop
+# without a controller for this long, all brokers are probably stopping: no controller will allow this one to stop
 NO_CONTROLLER_MS = 1_000
 
 

@@ -157,7 +157,7 @@ class MetadataHost:
         else the voter's address."""
         return self._config.harness_routes_controller.get(node_id) or self._config.controller_quorum_voters.get(node_id)
 
-    # -- entrances ---------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         if self._stored_snapshot is not None:
@@ -194,7 +194,7 @@ class MetadataHost:
             channel.close()
         self._store.close()
 
-    # -- the engine --------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def _token(self) -> int:
         self._next_token += 1

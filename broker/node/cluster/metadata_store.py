@@ -189,7 +189,7 @@ class MetadataStore:
                     "on the disk: no crash leaves that. Nothing was cut, for it may have been committed"
                 )
 
-    # -- what the quorum asks for ------------------------------------------------------------------------------------
+    # -- writes of the quorum ----------------------------------------------------------------------------------------
 
     def persist_state(self, state: PersistedState) -> None:
         text = encode_quorum_state(state, cluster_id=self._cluster_id, voters=self._voters)

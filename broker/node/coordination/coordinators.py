@@ -104,7 +104,7 @@ class CoordinatorHost(Generic[S]):
         self._next_token = 0
         self._maker = TopicMaker(topic, control=control, image=image, logger=logger)
 
-    # -- where a key lives -------------------------------------------------------------------------------------------
+    # -- the partition of a key --------------------------------------------------------------------------------------
 
     def partition_of(self, key: str) -> int | None:
         """The partition of a key. None while the topic does not exist."""
@@ -184,7 +184,7 @@ class CoordinatorHost(Generic[S]):
             return ErrorCode.coordinator_not_available
         return ErrorCode.none
 
-    # -- the engine --------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def _handle(self, slot: _Slot[S], event: object) -> None:
         now_ms = monotonic_ms()

@@ -158,7 +158,7 @@ class Groups:
             session_timeouts_ms=self._session_timeouts().timeouts_ms,
         )
 
-    # -- what the shards must hear -----------------------------------------------------------------------------------
+    # -- events for the shards ---------------------------------------------------------------------------------------
 
     def image_changed(self, image: MetadataImage) -> None:
         """It is called before the host gets the image, so that a shard that begins to serve knows its topics."""
@@ -196,7 +196,7 @@ class Groups:
             for index, _ in self.host.active_shards():
                 self.host.submit(index, ExpireOffsets(wall_ms=wall_ms()))
 
-    # -- what the handlers ask ---------------------------------------------------------------------------------------
+    # -- requests of the handlers ------------------------------------------------------------------------------------
 
     def ask(
         self,

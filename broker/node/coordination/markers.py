@@ -33,7 +33,8 @@ RETRY_MS_MAX = 500
 MARKERS_MAX = 1_000  # markers in one request
 PARTITIONS_MAX = 10_000  # partitions of all markers in one request; limits.py has what a leader accepts
 ANSWER_MARGIN_MS = 1_000  # added to the time that the leader waits for its followers
-# The partition has a later producer epoch or coordinator epoch. Whoever wrote it has ended this transaction too.
+# The partition has a later producer epoch or coordinator epoch. The writer of that epoch has ended this transaction
+# too.
 _DONE_ELSEWHERE = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced})
 
 
@@ -159,7 +160,7 @@ class MarkerSender:
 
 def _next_batch(waiting: dict[_Job, set[TopicPartition]]) -> dict[_Job, set[TopicPartition]]:
     """Takes the content of one request out of `waiting`. A transaction with very many partitions may be split into
-    several requests, because each marker is valid alone."""
+    several requests, because each marker is valid independently of the others."""
     batch: dict[_Job, set[TopicPartition]] = {}
     left = PARTITIONS_MAX
     while waiting and left and len(batch) < MARKERS_MAX:

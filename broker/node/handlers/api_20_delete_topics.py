@@ -1,5 +1,5 @@
-"""DeleteTopics (key 20), versions 1-6, by name, and since version 6 also by id. On a client listener it is forwarded to
-the controller.
+"""DeleteTopics (key 20), versions 1-6: deletes topics by name, and since version 6 also by id. On a client listener it
+is forwarded to the controller.
 
 The answer to a forwarded request waits until this broker's image no longer contains the topics.
 """

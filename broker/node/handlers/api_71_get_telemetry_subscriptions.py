@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71), version 0 (KIP-714): which metrics the client must send, and how often.
+"""GetTelemetrySubscriptions (key 71), version 0 (KIP-714): which metrics the client is asked to send, and how often.
 
 ApiVersions lists it only with the setting `harness.telemetry.path`, as Apache Kafka does only with a plug-in that takes
 metrics. It is answered in any case. A client without an id gets one.

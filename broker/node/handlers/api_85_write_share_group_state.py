@@ -1,5 +1,5 @@
-"""WriteShareGroupState (key 85), versions 0-1, between brokers: which records a leader's group has processed. Version 1
-adds their count."""
+"""WriteShareGroupState (key 85), versions 0-1, between brokers: which records of a partition a group has processed.
+Version 1 adds their count."""
 
 from __future__ import annotations
 

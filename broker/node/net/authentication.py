@@ -245,7 +245,7 @@ class Authentication:
             )
         return outcome
 
-    # -- ends ---------------------------------------------------------------------------------------------------------
+    # -- success and failure ------------------------------------------------------------------------------------------
 
     def _succeed(self, outcome: Outcome) -> int:
         """The authentication has succeeded. Returns the session lifetime for the client in ms; 0 means that the session

@@ -79,7 +79,7 @@ class Channel(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0  # loop time for which the timer is set
 
-    # -- use ---------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def send(self, api_key: int, version: int, message: Message, *, timeout_ms: int, answer: Answer) -> None:
         """`answer` is called exactly once, from the event loop and never from within `send`. This happens at the latest
@@ -182,7 +182,7 @@ class Channel(asyncio.BufferedProtocol):
             if correlation_id in self._waiting:
                 self._transport.writelines(buffers)
 
-    # -- who we are, again -------------------------------------------------------------------------------------------
+    # -- re-authentication -------------------------------------------------------------------------------------------
 
     def _prove_again(self) -> None:
         """Begins a re-authentication. Earlier requests are answered first, because the peer answers in the order of the

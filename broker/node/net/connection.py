@@ -161,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unread.forget(self)
         self._handle_frames()
 
-    # -- in ----------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def _handle_frames(self) -> None:
         if self._is_handling or self.is_closed:
@@ -220,8 +220,8 @@ class Connection(asyncio.BufferedProtocol):
         self._requests.append(request)
         self._dispatch(request)
         if header.api_key == _FETCH and self.listener is Listener.CLIENT and not request.is_done:
-            # Kafka takes every request alone. Otherwise many waiting fetches of one client could become due at the same
-            # time, each with its bytes.
+            # Kafka handles only one request of a connection at a time, of any kind. Otherwise many waiting fetches of
+            # one client could become due at the same time, each with its bytes.
             self._alone = request
 
     def _answer_unsupported(self, error: UnsupportedVersionError) -> None:
@@ -309,7 +309,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_reading_paused = False
             self._transport.resume_reading()
 
-    # -- out ---------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------------------------
 
     def answer_ready(self, size_bytes: int) -> None:
         """A request calls this when it has got its answer. Answers of one wake-up are written at its end, or earlier if

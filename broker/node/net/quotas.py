@@ -99,7 +99,7 @@ class ClientQuotas:
         self.is_active = bool(limits)
 
     def limit(self, key: str, user: str, client_id: str) -> float | None:
-        """None: nothing limits it."""
+        """The limit for this client. None if no quota limits it."""
         found = limit_of(self._limits, key, user, client_id)
         return None if found is None else found.per_second
 

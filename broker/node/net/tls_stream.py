@@ -48,7 +48,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_closing = False
         self._is_pump_due = False
 
-    # -- a protocol ---------------------------------------------------------------------------------------------------
+    # -- the protocol for TLS -----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._below = cast("asyncio.Transport", transport)
@@ -82,7 +82,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_blocked = False
         self._pump()
 
-    # -- a transport --------------------------------------------------------------------------------------------------
+    # -- the transport for the connection -----------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:  # the same signature as in asyncio
         return default if self._below is None else self._below.get_extra_info(name, default)
@@ -127,7 +127,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         if self._below is not None:
             self._below.resume_reading()
 
-    # -- in between ---------------------------------------------------------------------------------------------------
+    # -- private ------------------------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
         """Gives TLS as much as it takes now. The rest follows in the next turn, or when TLS takes more."""

@@ -34,7 +34,7 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = None
 
-    # -- the kinds that more than one place writes -------------------------------------------------------------------
+    # -- kinds that are written at more than one place ---------------------------------------------------------------
 
     def became_leader(self, *, topic: str, partition: int, leader_epoch: int, log_end_offset: int) -> None:
         self.write(

@@ -149,7 +149,7 @@ class LogRecovery:
         """The open logs that are not hosted. A clean stop has to close them too."""
         return list(self._opened.values())
 
-    # -- what goes ---------------------------------------------------------------------------------------------------
+    # -- deleted logs ------------------------------------------------------------------------------------------------
 
     def discard_strays(self, image: MetadataImage) -> None:
         """Discards all strays. `image` must contain every decision from before this process started. Otherwise a topic

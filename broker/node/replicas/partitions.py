@@ -3,7 +3,7 @@
 If the storage of a partition fails in any call, `storage_failed` takes that partition offline
 (docs/decisions/0008-storage-failures.md):
 
-- It is not hosted again until the process starts anew.
+- It is not hosted again until the process is restarted.
 - Its waiting produces fail.
 - `on_offline` makes the broker tell the controller, which moves the leadership.
 
@@ -78,7 +78,7 @@ class Partitions:
         """The topic id of the partition that is offline here under this name. None if there is none."""
         return self._offline.get((topic, index))
 
-    # -- what comes and goes -----------------------------------------------------------------------------------------
+    # -- adding and removing -----------------------------------------------------------------------------------------
 
     def host(self, hosted: HostedPartition) -> None:
         self._hosted[hosted.key] = hosted
@@ -99,7 +99,7 @@ class Partitions:
         else:
             self._followed.pop(leader_id, None)
 
-    # -- the door ----------------------------------------------------------------------------------------------------
+    # -- errors of the storage ---------------------------------------------------------------------------------------
 
     def storage_failed(self, hosted: HostedPartition, error: Exception) -> AppendOutcome:
         """Takes one partition offline after an error of its storage. Its state in memory is dropped.

@@ -108,8 +108,9 @@ def assign_sticky(members: tuple[Member, ...], partition_counts: Mapping[str, in
 
 
 def assign_cooperative(members: tuple[Member, ...], partition_counts: Mapping[str, int]) -> Assignment:
-    """As sticky, but a partition that another member still has is given to nobody yet (KIP-429). The owner sees that it
-    lost the partition, gives it up and joins again. The next assignment gives the partition to its new owner."""
+    """As sticky, but a partition that another member still has is not given to any member yet (KIP-429). The owner sees
+    that it lost the partition, gives it up and joins again. The next assignment gives the partition to its new
+    owner."""
     result = assign_sticky(members, partition_counts)
     owners = owners_of(members)
     claims: dict[TopicPartition, set[str]] = {}

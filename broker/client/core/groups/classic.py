@@ -90,7 +90,7 @@ class ClassicMember:
         self.group_topics: frozenset[str] = frozenset()
         self.counters = GroupCounters()
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now_ms: int) -> list[Action]:
         actions: list[Action] = []
@@ -138,7 +138,7 @@ class ClassicMember:
         """The time from which a Tick has something to do."""
         return self._link.next_deadline_ms(is_member=self._is_member(), has_question=self._has_question())
 
-    # -- what the application wants -------------------------------------------------------------------------------
+    # -- events of the application --------------------------------------------------------------------------------
 
     def _on_subscribe(self, event: Subscribe, now_ms: int) -> list[Action]:
         if event.topics == self._topics and self.state is not State.OUT:
@@ -229,7 +229,7 @@ class ClassicMember:
             self._wanted_again = reason
         return []
 
-    # -- what the coordinator says --------------------------------------------------------------------------------
+    # -- answers of the coordinator -------------------------------------------------------------------------------
 
     def _on_joined(self, event: Joined, now_ms: int) -> list[Action]:
         if self.state is not State.JOINING:
@@ -334,7 +334,7 @@ class ClassicMember:
         self._steps.offer_last(self.owned)
         return []
 
-    # -- what time asks for ---------------------------------------------------------------------------------------
+    # -- work that is due -----------------------------------------------------------------------------------------
 
     def _due(self, now_ms: int) -> list[Action]:
         match self._link.due(now_ms, is_member=self._is_member(), has_question=self._has_question()):
@@ -377,7 +377,7 @@ class ClassicMember:
             return []
         return [SendLeave(member_id=member_id, reason="max.poll.interval.ms was exceeded")]
 
-    # -- small things ---------------------------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------------------------------
 
     def _has_question(self) -> bool:
         return self.state in (State.JOINING, State.SYNCING)

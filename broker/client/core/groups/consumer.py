@@ -94,7 +94,7 @@ class ConsumerMember:
         self.group_topics: frozenset[str] = frozenset()
         self.counters = GroupCounters()
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now_ms: int) -> list[Action]:
         actions: list[Action] = []
@@ -146,7 +146,7 @@ class ConsumerMember:
             deadlines.append(self._asked_ms + self._config.retry_backoff_max_ms)
         return min(deadlines)
 
-    # -- what the application wants -------------------------------------------------------------------------------
+    # -- events of the application --------------------------------------------------------------------------------
 
     def _on_subscribe(self, event: Subscribe, now_ms: int) -> None:
         if event.topics == self._topics and self.state is not State.OUT:
@@ -242,7 +242,7 @@ class ConsumerMember:
                 self._names[topic_id] = name
                 self._ids[name] = topic_id
 
-    # -- what the coordinator says --------------------------------------------------------------------------------
+    # -- answers of the coordinator -------------------------------------------------------------------------------
 
     def _on_answer(self, event: ConsumerHeartbeatAnswered, now_ms: int) -> list[Action]:
         self._is_beating = False
@@ -292,7 +292,7 @@ class ConsumerMember:
         self._target = None
         self._offer_lost(now_ms)
 
-    # -- what time asks for ---------------------------------------------------------------------------------------
+    # -- work that is due -----------------------------------------------------------------------------------------
 
     def _next_heartbeat_ms(self) -> int:
         due_ms = 0 if self._is_hurried else self._beaten_ms + self._interval_ms
@@ -312,7 +312,7 @@ class ConsumerMember:
         return [self._heartbeat(JOIN_EPOCH if self.state is State.JOINING else self.generation)]
 
     def _leave_for_not_polling(self, now_ms: int) -> list[Action]:
-        """The broker is told at once. When the application polls, it hears of it, and the member joins again."""
+        """The broker is told at once. When the application polls next, it is told, and the member joins again."""
         is_static = self._config.group_instance_id != ""
         leaving = self._heartbeat(STATIC_LEAVE_EPOCH if is_static else LEAVE_EPOCH)
         has_coordinator = self._has_coordinator

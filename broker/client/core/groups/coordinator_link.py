@@ -72,7 +72,7 @@ class CoordinatorLink:
         """The next heartbeat is due one interval after the answer to SyncGroup."""
         self._beaten_ms = now_ms
 
-    # -- what time asks for
+    # -- work that is due
 
     def due(self, now_ms: int, *, is_member: bool, has_question: bool) -> Due | None:
         """`has_question` says that JoinGroup or SyncGroup must be sent."""

@@ -16,7 +16,7 @@ class Steps:
         self.taken: Step | None = None
 
     def offer_prepare(self, owned: Partitions, *, revoked: Partitions) -> None:
-        """Before a join: the application gives up `revoked`, and polls."""
+        """Offers the step before a join: the application gives up `revoked`, and polls."""
         self.offered = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=owned - revoked)
 
     def offer_change(self, owned: Partitions, assigned: Partitions) -> None:

@@ -123,7 +123,7 @@ def _answer(request: AnyApi, answered: str, entries: list[Entry]) -> Any:
     return made(request, **{answered: entries})
 
 
-# -- one element after the other -------------------------------------------------------------------------------------
+# -- each element of a request ---------------------------------------------------------------------------------------
 
 
 def each(

@@ -138,7 +138,7 @@ def _create_partitions(access: Access, services: Services, request: AnyApi) -> A
     times = Counter(item.name for item in request.message.topics)
 
     def judge(access: Access, services: Services, item: Item) -> ErrorCode | None:
-        """As for CreateTopics."""
+        """As in CreateTopics, the handler refuses a name that occurs twice."""
         may = times[item.name] > 1 or access.may(Operation.ALTER, TOPIC, item.name)
         return None if may else ErrorCode.topic_authorization_failed
 
