@@ -125,7 +125,8 @@ class Admin:
         return {each: list_offset(self._client, each, timestamp_ms, deadline_ms)[0] for each in chosen}
 
     def offset_for_leader_epoch(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
-        """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if there is none."""
+        """Returns (largest epoch not above `leader_epoch`, offset after its last record), or (-1, -1) if there is
+        none."""
         return epoch_end_offset(self._client, TopicPartition(*partition), leader_epoch, self._deadline_ms())
 
     def group_coordinator(self, group_id: str) -> int:

@@ -183,7 +183,7 @@ class BlockingClient:
             self.pause(self.config.retry_backoff_ms)
 
     def pause(self, wait_ms: int) -> None:
-        """Let time pass while the network goes on."""
+        """Waits, and handles events of the network meanwhile."""
         until_ms = now_ms() + wait_ms
         while now_ms() < until_ms:
             self.step(until_ms)

@@ -43,7 +43,7 @@ class ConnectionConfig(Protocol):
 
 
 class Transport(Protocol):
-    """The calls of a socket that are needed. Each raises BlockingIOError instead of waiting."""
+    """The calls that a connection needs from a socket. Each raises BlockingIOError instead of waiting."""
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int: ...
     def recv_into(self, view: memoryview, /) -> int: ...

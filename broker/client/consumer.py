@@ -70,7 +70,7 @@ class Consumer:
     # -- assignment and subscription ------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions and no others, without being a member of the group. Cannot be used together with
+        """Reads these partitions and no others, without membership in the group. It cannot be used together with
         `subscribe`."""
         if self._group is not None and self._group.is_subscribed:
             raise _wrong_state("assign(): the consumer is subscribed; unsubscribe() first")

@@ -233,7 +233,7 @@ class MemberThread:
             return
         version = self._network.version(node, ApiKey.FIND_COORDINATOR, HIGHEST[ApiKey.FIND_COORDINATOR])
         if version is None:
-            self._finding.failed(now_ms())  # a broker without groups; another broker may have them
+            self._finding.failed(now_ms())  # this broker does not support groups; another broker may
             return
         group_id = self._config.group_id
         message = request(ApiKey.FIND_COORDINATOR, version, key=group_id, key_type=0, coordinator_keys=[group_id])

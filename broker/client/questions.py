@@ -104,7 +104,7 @@ def coordinator_of(key_type: int, key: str) -> Question[int]:
 
 
 def quorum() -> Question[QuorumDescription]:
-    """The controllers, as their leader knows them (KIP-836)."""
+    """The state of the controllers, as their leader knows it (KIP-836)."""
 
     def build(version: int) -> DescribeQuorumRequest:
         topics: list[AskedTopicDataFields] = [{"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]

@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class DeliveredBatch(NamedTuple):
-    """A batch with its outcome: an error or a base offset. The offset is -1 if no broker told it (acks=0)."""
+    """A batch with its outcome: an error or a base offset. The offset is -1 if the broker did not tell it (acks=0)."""
 
     partition: TopicPartition
     tokens: Sequence[Any]  # the `on_delivery` argument of each `send`, in record order

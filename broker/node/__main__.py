@@ -1,5 +1,6 @@
-"""`python -m broker.node FILE.properties`: exit 0 after SIGTERM, 2 for a wrong configuration, 3 for a port or directory
-that cannot be used, 4 when the storage of the quorum failed, 1 for a defect."""
+"""`python -m broker.node FILE.properties`: runs one broker. The exit code is 0 after SIGTERM, 2 for a wrong
+configuration, 3 for a port or directory that cannot be used, 4 if the storage of the quorum failed, and 1 for a
+defect."""
 
 from __future__ import annotations
 

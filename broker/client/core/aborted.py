@@ -12,7 +12,7 @@ from broker.wire.records import RawBatch, control_key
 
 
 class AbortedTransactions:
-    """Which batches of one answer belong to aborted transactions. It must be told of the batches in order."""
+    """Decides which batches of one answer belong to aborted transactions. It must get the batches in order."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
         self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)  # the next one stands last

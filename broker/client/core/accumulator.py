@@ -95,8 +95,8 @@ class Accumulator:
         return first.retry_at_ms if first.attempts else first.created_ms + self.linger_ms
 
     def take_first(self, queue: PartitionQueue) -> Batch:
-        """The first batch leaves the queue for a request. An open batch is closed by this, so nothing is appended to it
-        any more."""
+        """The first batch leaves the queue for a request. If the batch is open, this closes it, so that no record is
+        appended to it any more."""
         batch = queue.batches.popleft()
         assert batch.state in (BatchState.OPEN, BatchState.QUEUED)
         batch.close(BatchState.IN_FLIGHT)

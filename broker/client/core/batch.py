@@ -97,7 +97,8 @@ class Batch:
         self.limit_bytes = limit_bytes
         self.reserved_bytes = reserved_bytes
         self.created_ms = now_ms
-        self.room_bytes = limit_bytes - BATCH_HEADER_BYTES  # negative after a record larger than the limit
+        # it is negative after a record that is larger than the limit
+        self.room_bytes = limit_bytes - BATCH_HEADER_BYTES
         self.takes_plain = True  # open, and no key or header so far: Producer.send may append directly to the columns
         self.values: list[bytes | None] = []
         # (index of the first record, ms): records with the same ms share an entry

@@ -43,7 +43,7 @@ IDEMPOTENT_IN_FLIGHT_MAX = 5  # a broker remembers the last five batches of a pr
 GROUP_PROTOCOLS = ("classic", "consumer")
 # With group.protocol=consumer the broker decides these (KIP-848), as in Java's client.
 RESET_POLICIES = ("earliest", "latest", "none")
-# Each assignor under its name in the protocol and that of Java's class.
+# Each assignor is listed under its name in the protocol and under the name of Java's class.
 ASSIGNOR_CLASSES = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
     "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",

@@ -29,7 +29,8 @@ _CORRELATION_MODULUS = 2**31
 
 
 class Pending:
-    """A request on its way: `end_bytes` is the position in the outgoing stream after its last byte."""
+    """A request that was sent or is being sent. `end_bytes` is the position in the outgoing stream after its last
+    byte."""
 
     __slots__ = (
         "api_key",

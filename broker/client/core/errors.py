@@ -42,14 +42,14 @@ class IncompleteAnswerError(KafkaError):
 
 
 class ConfigurationError(KafkaError, ValueError):
-    """A property that is unknown, out of range, or at odds with another one."""
+    """A property that is unknown, is out of range, or contradicts another one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(LOCAL_ERROR_CODE, message, name="INVALID_CONFIGURATION")
 
 
 class TimedOutError(KafkaError, TimeoutError):
-    """The client waited as long as it was allowed to."""
+    """The time limit of a call has passed."""
 
     def __init__(self, message: str, *, definite: bool = True) -> None:
         super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_TIMEOUT")
@@ -68,7 +68,7 @@ class AuthenticationError(KafkaError):
 
 
 class BufferExhaustedError(TimedOutError):
-    """`buffer.memory` stayed full for `max.block.ms`. Nothing of this record was queued."""
+    """`buffer.memory` stayed full for `max.block.ms`. The record was not queued."""
 
 
 class ClosedError(KafkaError):

@@ -55,7 +55,8 @@ class Validation:
 
 
 class PartitionState:
-    """Invariant: `position` is the offset of the next record to hand out; `fetch_offset` that of the next to fetch."""
+    """Invariant: `position` is the offset of the next record that `take` returns, and `fetch_offset` the offset of the
+    next record to fetch."""
 
     __slots__ = (
         "attempts",

@@ -47,7 +47,7 @@ class FetcherCore:
     # -- calls of the consumer ------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Replace the assignment. Partitions that stay keep their position. New partitions of a group begin at its
+        """Replaces the assignment. Partitions that remain keep their position. New partitions of a group begin at its
         committed offset, or else by auto.offset.reset."""
         self._partitions = {each: self._partitions.get(each) or self._new_partition() for each in partitions}
 
@@ -179,7 +179,7 @@ class FetcherCore:
                 continue
             offset_epoch = state.epochs.epoch_before(state.fetch_offset)
             if offset_epoch in (UNKNOWN_EPOCH, leader_epoch):
-                # Nothing to compare with, or everything was read from this very leader.
+                # Either there is no epoch to compare, or everything was read from this same leader.
                 state.validated_epoch = leader_epoch
                 continue
             found[partition] = Validation(

@@ -42,7 +42,7 @@ def setting(
     choices: tuple[str, ...] = (),
     is_secret: bool = False,
 ) -> Any:
-    """A dataclass field with its limits. Any: dataclasses.field has no better type either."""
+    """A dataclass field with its limits. It returns Any, because dataclasses.field has no better type either."""
     limits = Limits(low=low, high=high, choices=choices, is_secret=is_secret)
     return dataclasses.field(default=default, metadata={"limits": limits}, repr=not is_secret)
 

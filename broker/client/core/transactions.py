@@ -118,7 +118,7 @@ class TransactionCore:
 
     @property
     def has_anything(self) -> bool:
-        """Whether the coordinator may know of a transaction. If not, there is nothing to end."""
+        """Whether the coordinator may know a transaction. If not, there is no transaction to end."""
         return bool(self.partitions) or self.has_offsets
 
     def move(self, state: TransactionState, *, call: str) -> None:

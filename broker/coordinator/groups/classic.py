@@ -229,7 +229,7 @@ class ClassicProtocol:
         self._rebalances.reply(group, event.token, error)
 
     def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
-        """A commit shows that a member is alive."""
+        """Restarts the member's session, because a commit shows that the member is alive."""
         member = group.members.get(member_id)
         if member is not None:
             self._rebalances.restart_session(member, now_ms)

@@ -232,7 +232,7 @@ def _classic_commit_problem(group: ClassicGroup, event: CommitOffsets) -> ErrorC
         return ErrorCode.none  # the sender is an admin, or a consumer with manual assignment
     names_member = event.generation >= 0 or event.member_id != "" or event.instance_id is not None
     if not names_member:
-        # A transactional producer older than KIP-447 does not say which member it is.
+        # A transactional producer older than KIP-447 does not send the id of the member.
         return ErrorCode.none if event.is_transactional else ErrorCode.unknown_member_id
     if event.instance_id is not None:
         holder = group.static_members.get(event.instance_id)

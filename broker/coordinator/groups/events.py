@@ -221,7 +221,8 @@ class DescribedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """ConsumerGroupHeartbeat (KIP-848). None, or -1 for the timeout, means: the same as in the previous heartbeat."""
+    """ConsumerGroupHeartbeat (KIP-848). A field that is None (for the timeout: -1) has the same value as in the
+    previous heartbeat."""
 
     token: int
     group_id: str

@@ -37,7 +37,7 @@ _PARTS = ("topics", "responses", "results", "entries", "filter_results")
 
 
 def is_not_controller(response: object) -> bool:
-    """NOT_CONTROLLER at the top, or in a part where the API has no top-level code."""
+    """Whether the answer is NOT_CONTROLLER: at its top, or in a part if the API has no error code at the top."""
     if getattr(response, "error_code", ErrorCode.none) is ErrorCode.not_controller:
         return True
     parts = next((found for name in _PARTS if (found := getattr(response, name, None))), ())

@@ -49,7 +49,7 @@ class LocalRequest:
 
     @property
     def peer_host(self) -> str:
-        return ""  # it comes from no address
+        return ""  # the request comes from no address
 
     @property
     def is_open(self) -> bool:
@@ -60,7 +60,7 @@ class LocalRequest:
             self.future.set_result(message)
 
     def take_alone(self) -> None:
-        return  # it has no connection
+        return  # the request has no connection
 
     def fail(self, cause: str) -> None:
         self._log(self.api_key, cause)

@@ -51,7 +51,7 @@ class _Request:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Slot(Generic[S]):
-    """One led partition of the internal topic."""
+    """One partition of the internal topic that this broker leads."""
 
     index: int
     hosted: HostedPartition

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RENEW_SINCE_VERSION = 2
 MEMBER_ID_CHARACTERS_MAX = 36  # Kafka's
-NO_LEADER: share_fetch.LeaderIdAndEpochFields = {"leader_id": 0, "leader_epoch": 0}  # Kafka's defaults
+NO_LEADER: share_fetch.LeaderIdAndEpochFields = {"leader_id": 0, "leader_epoch": 0}  # the default values in Kafka
 LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})  # KIP-951
 
 

@@ -95,5 +95,5 @@ class Assigning:
         return assigned
 
     def forget_members(self) -> None:
-        """The membership is over, and with it the leadership."""
+        """The membership has ended, and the leadership too."""
         self._leading = None

@@ -69,7 +69,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
-    """Empty bytes stand for no partition at all."""
+    """Returns the partitions. Empty bytes mean that there are none."""
     if not data:
         return frozenset()
     reader = _Reader(data, "an assignment")

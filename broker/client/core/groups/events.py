@@ -191,7 +191,7 @@ class AskTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropCoordinator:
-    """It is not the coordinator any more, or does not answer. Look for the coordinator again."""
+    """The broker is no longer the coordinator, or does not answer. The shell must look for the coordinator again."""
 
     reason: str
 

@@ -20,7 +20,7 @@ class Steps:
         self.offered = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=owned - revoked)
 
     def offer_change(self, owned: Partitions, assigned: Partitions) -> None:
-        """The application gives up and takes only what differs."""
+        """Offers the step in which the application gives up and takes only the partitions that differ."""
         self.offered = Step(
             kind=StepKind.COMPLETE, revoked=owned - assigned, assigned=assigned - owned, remaining=assigned
         )
