@@ -2,8 +2,9 @@
 call is bounded by default.api.timeout.ms.
 
 It has no thread: the caller's thread drives the network. Requests that create or delete go to the controller that
-Metadata names. In KRaft any broker forwards them, so a wrong guess does no harm. Shown by
-tests/broker_client/test_client_mock_cluster.py and, with brokers of this project, by test_client_reference_cluster.py.
+Metadata names. In KRaft any broker forwards them, so a wrong guess does no harm.
+Shown by tests/broker_client/test_client_mock_cluster.py and, with brokers of this project, by
+test_client_reference_cluster.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The admin of consumer groups: it lists, describes and deletes groups, and changes their members and committed
 offsets. It is reached as `Admin(..).groups`. Each call goes to the coordinator of the group and is bounded by
-default.api.timeout.ms. Shown by tests/broker_client/test_client_admin.py.
+default.api.timeout.ms.
+Shown by tests/broker_client/test_client_admin.py.
 """
 
 from __future__ import annotations

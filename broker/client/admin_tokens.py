@@ -1,8 +1,8 @@
 """The admin of delegation tokens (KIP-48): create, renew, expire, describe. Reached as `Admin(..).tokens`.
 
 The holder of a token logs in by SCRAM with `DelegationToken.jaas_config`. A client that itself logged in with a token
-cannot ask for tokens. Each call is bounded by default.api.timeout.ms. Shown by
-tests/broker_node/test_node_delegation_tokens.py.
+cannot ask for tokens. Each call is bounded by default.api.timeout.ms.
+Shown by tests/broker_node/test_node_delegation_tokens.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ while the application works.
 
 Owns: what the application calls, and the waits of `poll`. fetching.py speaks to the brokers, core/fetcher.py decides,
 and group_session.py connects the consumer to its group. Only one thread at a time may use it; only `wakeup` may be
-called from any thread. Shown by tests/broker_client/test_client_mock_cluster.py and test_client_groups.py.
+called from any thread.
+Shown by tests/broker_client/test_client_mock_cluster.py and test_client_groups.py.
 """
 
 from __future__ import annotations

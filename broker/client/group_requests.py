@@ -261,8 +261,8 @@ def commit_error(answer: OffsetCommitResponse) -> KafkaError | None:
 def committed_request(
     version: int, config: ConsumerConfig, who: Identity, partitions: Iterable[TopicPartition]
 ) -> OffsetFetchRequest:
-    """With `require_stable` the coordinator answers only when no open transaction has offsets of these partitions
-    (KIP-447)."""
+    """With `require_stable` a partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT
+    (KIP-447). The client then asks again."""
     indexes = defaultdict(list)
     for topic, partition in partitions:
         indexes[topic].append(partition)

@@ -2,8 +2,8 @@
 
 A sender thread must be a real thread beside the greenlets, not one of them. This module never imports gevent. If gevent
 is already loaded and has patched a module, this module takes the originals that gevent has saved. It looks them up at
-each call, so gevent may patch before or after the import of this module. Shown by
-tests/broker_client/test_client_native.py, in a separate process in which everything is patched.
+each call, so gevent may patch before or after the import of this module.
+Shown by tests/broker_client/test_client_native.py, in a separate process in which everything is patched.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 `TlsTransport` has the three calls of a socket that `connection.py` uses. The engine works in memory (`ssl.MemoryBIO`),
 so it never waits, and any socket class works, also in a process that gevent has patched. The module is imported only if
-TLS is configured. Shown by tests/broker_client/test_client_tls.py.
+TLS is configured.
+Shown by tests/broker_client/test_client_tls.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """One broker: builds its parts, connects them, starts and stops them in order.
 
 Start: storage, listeners for brokers, quorum, recovery of the logs that the previous process left, registration,
-heartbeats, listeners for clients. Stop (SIGTERM): controlled shutdown with a time limit, logs, quorum, listeners.
+heartbeats, listeners for clients.
+Stop (SIGTERM): controlled shutdown with a time limit, logs, quorum, listeners.
 """
 
 from __future__ import annotations

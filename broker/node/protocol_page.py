@@ -2,7 +2,8 @@
 
 Versions come from broker/wire/apis.py, and remarks from the docstring of each handler, so neither is written twice.
 kafka_apis.tsv lists the APIs that Apache Kafka 4.3.1 offers (key, lowest, highest version, name; clients' and
-controllers' listeners together), as in its class ApiKeys. Shown by tests/broker_node/test_node_protocol_page.py.
+controllers' listeners together), as in its class ApiKeys.
+Shown by tests/broker_node/test_node_protocol_page.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which records of a fetched answer a reader of committed data must not see (isolation.level=read_committed, KIP-98).
 
-Owns: the open aborted transactions while one answer is read. The list of them comes with each answer. Shown by
-tests/broker_client/test_client_transactions.py.
+Owns: the open aborted transactions while one answer is read. The list of them comes with each answer.
+Shown by tests/broker_client/test_client_transactions.py.
 """
 
 from __future__ import annotations

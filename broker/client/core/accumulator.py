@@ -1,8 +1,8 @@
 """Records waiting to be sent: a deque of batches per partition, and the account of `buffer.memory`.
 
 Owns: which batch takes a record, which batches are due, putting a failed batch back. It knows no sequence numbers, no
-connections and no threads: the shell holds its lock around every call. Invariant: used_bytes is the sum of
-reserved_bytes over all batches that have no outcome yet.
+connections and no threads: the shell holds its lock around every call.
+Invariant: used_bytes is the sum of reserved_bytes over all batches that have no outcome yet.
 """
 
 from __future__ import annotations

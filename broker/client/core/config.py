@@ -1,7 +1,8 @@
 """Producer, consumer and admin settings: Kafka's names, units, ranges and defaults of Kafka 4.x.
 
 A field `linger_ms` is the property `linger.ms`. The settings of security are in security_config.py. Metrics reporters,
-client telemetry and adaptive partitioning are left out. Shown by tests/broker_client/test_client_config.py.
+client telemetry and adaptive partitioning are left out.
+Shown by tests/broker_client/test_client_config.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Idempotence: the producer's id and epoch, and the sequence numbers of every partition (KIP-98, KIP-360).
 
 Owns: which batch may be sent so that the broker sees no gap, and when a new epoch is needed. It does not own the
-retries. Rules:
+retries. The rules are:
+
 - A retried batch is sent only when it is the lowest batch without an outcome.
 - A batch may fail while nobody knows whether the broker appended it. This leaves a "hole" in the sequence. No new batch
   is numbered until a later batch is accepted or the epoch is bumped. After a bump a partition is renumbered from 0, and
@@ -12,8 +13,9 @@ retries. Rules:
 - A gap below the lowest batch is a reason for a new epoch only if every attempt of that batch has got its answer. An
   attempt without an answer may still wait in a connection that the client has given up, behind the batches that fill
   the gap. With a new epoch the records of this batch would then be written twice. So the batch ends with an unknown
-  outcome instead (Kafka's producer sends it again). Invariant: `unfinished` is sorted by base sequence and holds
-  exactly the numbered batches without an outcome.
+  outcome instead (Kafka's producer sends it again).
+
+Invariant: `unfinished` is sorted by base sequence and holds exactly the numbered batches without an outcome.
 """
 
 from __future__ import annotations

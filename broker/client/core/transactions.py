@@ -2,8 +2,8 @@
 possible after an error.
 
 Owns: the table of states, the partitions of the ongoing transaction, the meaning of a coordinator's error. It does no
-I/O: ../transactions.py makes the calls, and the sender core owns the batches. Shown by
-tests/broker_client/test_client_transactions.py.
+I/O: ../transactions.py makes the calls, and the sender core owns the batches.
+Shown by tests/broker_client/test_client_transactions.py.
 """
 
 from __future__ import annotations

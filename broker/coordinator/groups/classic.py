@@ -3,8 +3,8 @@ silent for too long.
 
 classic_rebalance.py decides how long a JoinGroup waits. A SyncGroup waits until the leader has sent the assignments.
 The rules are those of Kafka, with KIP-345 (static members), KIP-394 (an id before the first join) and KIP-814 (a static
-leader that comes back makes no new assignment). Shown by tests/broker_coordinator/test_coordinator_classic.py and
-test_coordinator_model.py.
+leader that comes back makes no new assignment).
+Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_model.py.
 """
 
 from __future__ import annotations

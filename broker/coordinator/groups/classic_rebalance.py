@@ -2,7 +2,8 @@
 
 It begins with a change of members. A JoinGroup waits until all members have joined or the rebalance timeout has passed
 (KIP-62). In the first rebalance it also waits for the initial delay (KIP-134). classic.py decides which request begins
-a rebalance. Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_model.py.
+a rebalance.
+Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_model.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ A classic group of consumers becomes a group of the new protocol when a member o
 classic one again when the last such member is gone and classic members are left. `group.consumer.migration.policy`
 allows each direction. Each change is one batch: tombstones of the old group, then the records of the new one. The
 members keep their ids and their assignments. The generation becomes the epoch, and the epoch the generation. The module
-is pure. Shown by tests/broker_coordinator/test_coordinator_conversion.py.
+is pure.
+Shown by tests/broker_coordinator/test_coordinator_conversion.py.
 """
 
 from __future__ import annotations

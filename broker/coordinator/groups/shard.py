@@ -1,7 +1,7 @@
 """The groups of one partition of `__consumer_offsets`: dispatch of events, records in and out, timers, retention.
 
-Requests of members are in member_requests.py, commits in commits.py, and offsets in offsets.py. Shown by
-tests/broker_coordinator.
+Requests of members are in member_requests.py, commits in commits.py, and offsets in offsets.py.
+Shown by tests/broker_coordinator.
 """
 
 from __future__ import annotations

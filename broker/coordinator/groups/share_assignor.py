@@ -2,8 +2,8 @@
 
 Every partition has a member, and every member has a partition if its topics have some. If there are more members than
 partitions, several members read the same partition. Loads differ by at most one, and as many partitions as possible
-stay with their members. If members subscribe to different topics, each topic is assigned separately. Shown by
-tests/broker_coordinator/test_coordinator_share_assignor.py.
+stay with their members. If members subscribe to different topics, each topic is assigned separately.
+Shown by tests/broker_coordinator/test_coordinator_share_assignor.py.
 """
 
 from __future__ import annotations

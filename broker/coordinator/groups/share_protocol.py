@@ -3,8 +3,8 @@ long.
 
 Members subscribe by topic names. Before a partition is assigned, the share coordinators must have a state for it. The
 answer to a heartbeat names the partitions whose state must be initialized. A member enters the target's epoch at once:
-several members may read a partition, so no member has to give it up first. Shown by
-tests/broker_coordinator/test_coordinator_share_groups.py.
+several members may read a partition, so no member has to give it up first.
+Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
 """
 
 from __future__ import annotations

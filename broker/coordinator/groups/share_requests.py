@@ -1,8 +1,8 @@
 """The share groups of one partition of `__consumer_offsets`: dispatch of their events, records in and out, timers.
 
 It is a part of the group shard (shard.py). A group of another kind with the same name is not a share group. If members
-of other kinds send requests to a share group, this module answers them. Shown by
-tests/broker_coordinator/test_coordinator_share_groups.py.
+of other kinds send requests to a share group, this module answers them.
+Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
 """
 
 from __future__ import annotations

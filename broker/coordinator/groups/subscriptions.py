@@ -1,7 +1,8 @@
 """Which topics the members of a group subscribe to (KIP-848): by name, or by a pattern in RE2.
 
 It stores the existing topics, which it is told by events. If there is an authorizer, a pattern matches only topics that
-its member may describe. Shown by tests/broker_coordinator/test_coordinator_consumer.py.
+its member may describe.
+Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 It writes at most LINES_PER_SECOND_MAX lines in a second. Further lines are only counted, and the number stands in a
 line before the next denial. A name is escaped, so that it cannot begin a new line, and is cut at NAME_CHARACTERS_MAX.
 `resourceRefCount` is always 1 here; Apache Kafka counts how often a request names the resource. As in Apache Kafka,
-nothing is written if a resource is only left out of an answer (a list without names, a pattern). Shown by
-tests/broker_node/test_node_denials.py.
+nothing is written if a resource is only left out of an answer (a list without names, a pattern).
+Shown by tests/broker_node/test_node_denials.py.
 """
 
 from __future__ import annotations

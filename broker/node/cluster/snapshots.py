@@ -1,7 +1,8 @@
 """When a node takes a snapshot of its metadata, and when the log before the snapshot may be deleted (KIP-630, KIP-876).
 
 Owns: the count of bytes that were committed since the last snapshot, and the time since then. `metadata.py` takes
-snapshots. Shown by tests/broker_node/test_node_snapshots.py.
+snapshots.
+Shown by tests/broker_node/test_node_snapshots.py.
 """
 
 from __future__ import annotations

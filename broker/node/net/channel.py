@@ -7,8 +7,8 @@ than the backoff would end before the connect, and its failure would begin the n
 brokers of this project and know the highest common versions, so there is no ApiVersions exchange between brokers.
 
 If the peer limits sessions, the channel re-authenticates on the same connection before the session ends (KIP-368).
-During the exchange the peer accepts no other request, so requests wait until it has ended. Shown by
-tests/broker_node/test_node_channel.py.
+During the exchange the peer accepts no other request, so requests wait until it has ended.
+Shown by tests/broker_node/test_node_channel.py.
 """
 
 from __future__ import annotations

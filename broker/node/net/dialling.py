@@ -2,8 +2,8 @@
 
 Both brokers have the same settings for the listener. This broker authenticates with the username and password of the
 listener's jaas entry for the mechanism. For OAUTHBEARER it makes a token itself, with the subject from that entry. It
-authenticates at the beginning of a connection and again before its session ends (KIP-368; channel.py). Shown by
-tests/broker_node/test_node_secured_cluster.py.
+authenticates at the beginning of a connection and again before its session ends (KIP-368; channel.py).
+Shown by tests/broker_node/test_node_secured_cluster.py.
 """
 
 from __future__ import annotations

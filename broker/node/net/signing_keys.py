@@ -1,7 +1,8 @@
 """The keys that verify signed tokens, from `sasl.oauthbearer.jwks.endpoint.url`: http, https or file.
 
 They are read at the start, every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and soon after a token with an unknown
-key. If they cannot be read, the old keys stay, and a log line says so. Shown by tests/broker_node/test_node_sasl.py.
+key. If they cannot be read, the old keys stay, and a log line says so.
+Shown by tests/broker_node/test_node_sasl.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 others.
 
 Between two turns no other request of the same connection is taken. So the order of requests stays, and the request's
-frame stays valid. Shown by tests/broker_node/test_node_limits.py.
+frame stays valid.
+Shown by tests/broker_node/test_node_limits.py.
 """
 
 from __future__ import annotations

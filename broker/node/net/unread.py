@@ -3,8 +3,8 @@
 Each connection has its own limit (connection.py). But two thousand connections with an answer of 55 MB each need a
 common limit. Only connections whose transport is full count; any other connection holds at most 64 KiB. Kafka sends
 from the file and holds nothing. The connection whose peer has read nothing for the longest time is closed first. So
-clients that still read stay connected, even if they read slowly. Shown by tests/broker_node/test_node_unread.py and,
-with a real process, tests/broker_node/test_node_peer_limits.py.
+clients that still read stay connected, even if they read slowly.
+Shown by tests/broker_node/test_node_unread.py and, with a real process, tests/broker_node/test_node_peer_limits.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """File descriptors. The limit is raised at the start as far as the system allows, and shared between files and
 connections.
 
-A broker that cannot open a file cannot write its log. So files have priority, and connections get the rest. Shown by
-tests/broker_node/test_node_limits.py.
+A broker that cannot open a file cannot write its log. So files have priority, and connections get the rest.
+Shown by tests/broker_node/test_node_limits.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Owns:
 - which partitions the next answer must look at, and which of those it may leave out
 
 So the cost of a fetch depends on the changes, not on the size of its session. The module is pure: the caller passes the
-time. It knows no log. Shown by tests/broker_node/test_node_fetch_sessions.py.
+time. It knows no log.
+Shown by tests/broker_node/test_node_fetch_sessions.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ all logs are open.
 
 A topic may have been deleted while this broker was down. Its logs (strays) are deleted when the image contains every
 decision of that time. They are recognised by topic id. A directory without a topic id was not made by this broker and
-stays. Shown by tests/broker_node/test_node_log_recovery.py.
+stays.
+Shown by tests/broker_node/test_node_log_recovery.py.
 """
 
 from __future__ import annotations

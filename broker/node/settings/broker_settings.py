@@ -3,9 +3,9 @@
 A setting is honoured if it is a field of `NodeConfig` that has an effect, or a name for it in a coarser unit. For all
 others this file says why they have no effect. A setting is refused if a user would rely on its effect (security, tiered
 storage, plug-ins), unless its value asks for nothing. No setting is ignored silently: load_config warns of settings
-without effect and fails for refused ones. `python -m broker.node.settings_page` writes the table
-docs/reference/settings.md; tests/broker_settings compares it with the code and the names in kafka_settings.tsv with
-Apache Kafka's jars.
+without effect and fails for refused ones.
+`python -m broker.node.settings_page` writes the table docs/reference/settings.md; tests/broker_settings compares it
+with the code and the names in kafka_settings.tsv with Apache Kafka's jars.
 """
 
 from __future__ import annotations

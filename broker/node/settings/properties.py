@@ -1,8 +1,8 @@
 """Makes a NodeConfig from Kafka's properties file and from settings that were changed at run time.
 
 Owns: the syntax of the file and the checks. values.py parses the values. As in Kafka, an unknown key is ignored; a
-warning names the nearest known key. A value that cannot be used is a ConfigError with file and line. Shown by
-tests/broker_node/test_node_config.py.
+warning names the nearest known key. A value that cannot be used is a ConfigError with file and line.
+Shown by tests/broker_node/test_node_config.py.
 """
 
 from __future__ import annotations

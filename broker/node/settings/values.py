@@ -1,7 +1,7 @@
 """Parses the texts of a broker's settings. Each setting has a parser, by its field in NodeConfig.
 
-If a text is no valid value, the parser raises ValueError, which says what was expected. Shown by
-tests/broker_node/test_node_config.py.
+If a text is no valid value, the parser raises ValueError, which says what was expected.
+Shown by tests/broker_node/test_node_config.py.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The rules are those of Apache Kafka (ClientMetricsManager). A client asks for its subscription, at most once in a push
 interval, and pushes as often. The subscription has an id. A push with another id is refused, so the client asks again.
-Only the clients that came last are remembered. A client that was forgotten is known again when it asks. Shown by
-tests/broker_node/test_node_telemetry.py.
+Only the clients that came last are remembered. A client that was forgotten is known again when it asks.
+Shown by tests/broker_node/test_node_telemetry.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The file for clients' metrics: one file of JSON lines for each broker, with at most one older file beside it.
 
 Each line has the facts about the client, and its metrics in base64: OTLP's MetricsData (protobuf), decompressed. If the
-file would become larger than `harness.telemetry.bytes`, it is renamed to FILE.1 and replaces the old FILE.1. Shown by
-tests/broker_node/test_node_telemetry.py.
+file would become larger than `harness.telemetry.bytes`, it is renamed to FILE.1 and replaces the old FILE.1.
+Shown by tests/broker_node/test_node_telemetry.py.
 """
 
 from __future__ import annotations

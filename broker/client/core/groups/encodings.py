@@ -7,8 +7,8 @@ Owns the layout of three things:
 - the user data of the two sticky assignors
 
 The bytes are the same as those of Java's client, because a group may have members of several libraries. Version 3 is
-written. If the version is newer, only the known fields are read. Shown by
-tests/broker_client/test_client_group_encodings.py.
+written. If the version is newer, only the known fields are read.
+Shown by tests/broker_client/test_client_group_encodings.py.
 """
 
 from __future__ import annotations

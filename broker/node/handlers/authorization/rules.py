@@ -3,7 +3,8 @@ them.
 
 A step runs before the handler of a request. It does one of three things: it refuses the whole request (it returns the
 answer), or it removes the denied elements from the request and adds their errors to the answer, or it hides parts of
-the answer. The handler knows nothing about it. Shown by tests/broker_node/test_node_authorization.py.
+the answer. The handler knows nothing about it.
+Shown by tests/broker_node/test_node_authorization.py.
 """
 
 from __future__ import annotations
