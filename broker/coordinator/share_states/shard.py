@@ -264,8 +264,8 @@ class ShareStateShard:
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
     ) -> None:
-        """Writes a change. The first record of a partition is a snapshot. Afterwards each record is a snapshot that
-        follows the configured number of updates; the others are updates."""
+        """Writes a change. The first record of a partition is a snapshot. The next ones are updates. After the
+        configured number of updates, or for a new state epoch, the next record is a snapshot again."""
         kept = self._kept.get(key)
         if kept is None:
             snapshot = Snapshot(

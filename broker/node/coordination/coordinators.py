@@ -320,7 +320,7 @@ class CoordinatorHost(Generic[S]):
         turn_ms = begin_ms
         offset = log.log_start_offset
         try:
-            # The end offset is read again each time: other brokers may append markers of transactions meanwhile.
+            # The end offset is read again each time, because markers of transactions may be appended meanwhile.
             while offset < log.log_end_offset and slot.is_current:
                 data = log.read(offset, self._load_buffer_bytes, log.log_end_offset)
                 if not data:
