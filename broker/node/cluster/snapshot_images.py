@@ -1,4 +1,4 @@
-"""A metadata image as a snapshot of the quorum's log, and back (KIP-630)."""
+"""Converts a metadata image to a snapshot of the quorum's log, and back (KIP-630)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECORDS_PER_PAYLOAD = 1_000
 
 
 def snapshot_of(image: MetadataImage, *, epoch: int, last_timestamp_ms: int) -> Snapshot:
-    """`epoch`: of the last entry that the image holds."""
+    """`epoch` is the epoch of the last entry in the image."""
     snapshot_id = SnapshotId(end_offset=image.offset + 1, epoch=epoch)
     records = image_records(image)
     pieces = [records[first : first + RECORDS_PER_PAYLOAD] for first in range(0, len(records), RECORDS_PER_PAYLOAD)]
