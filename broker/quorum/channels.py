@@ -10,7 +10,7 @@ from broker.quorum.types import FetchRequest, Request, Send
 
 @dataclass(slots=True)
 class Channel:
-    """To one voter."""
+    """The state of the requests to one voter."""
 
     correlation_id: int | None = None
     deadline_ms: int = 0
@@ -37,7 +37,7 @@ class Channels:
         assert channel.correlation_id is None, "one request in flight to a peer"
         self._last_correlation_id += 1
         channel.correlation_id = self._last_correlation_id
-        # the leader may hold the request for this long
+        # The leader may hold a Fetch for this long before it answers.
         wait_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0
         channel.deadline_ms = now_ms + self._config.request_timeout_ms + wait_ms
         return Send(peer_id=peer_id, correlation_id=channel.correlation_id, request=request)

@@ -1,7 +1,8 @@
 """The file of a snapshot, in the frame of Kafka's checkpoints (KIP-630): record batches between two control records.
 
 `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint` holds a control batch with a SnapshotHeader record, one batch of
-payloads, and a control batch with a SnapshotFooter record. Without the footer the file is not whole. Offsets count from
+payloads, and a control batch with a SnapshotFooter record. Without the footer the file is not complete. Offsets begin
+at
 0. All batches have the snapshot's epoch. FetchSnapshot sends the same bytes. This module does not know what a payload
 means. Shown by tests/broker_quorum/test_quorum_snapshots.py.
 """
@@ -64,7 +65,7 @@ def _control(kind: int, value: Message, *, offset: int, epoch: int) -> bytes:
 
 
 def decode_snapshot(snapshot: Snapshot) -> tuple[bytes, ...]:
-    """The payloads. CorruptBatchError when the bytes are damaged, or end before the footer."""
+    """The payloads. Raises CorruptBatchError if the bytes are damaged, or end before the footer."""
     data = snapshot.data
     validate_batches(data)
     batches = list(iter_batches(data))
