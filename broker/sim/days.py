@@ -250,5 +250,5 @@ class Days(TopicStory):
 
 
 def _but_out_of_range(error: ErrorCode) -> ErrorCode:
-    """OFFSET_OUT_OF_RANGE is the answer that the story waits for."""
+    """The error code, but none for OFFSET_OUT_OF_RANGE, because the story waits for this answer."""
     return ErrorCode.none if error is ErrorCode.offset_out_of_range else error
