@@ -22,7 +22,7 @@ class ControllerConfig:
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
     # The names of all settings of a broker. Any other name that is set on a broker is kept without effect, as in Kafka.
     broker_settings: frozenset[str] = field(default_factory=lambda: frozenset(kafka_settings("broker")))
-    group_values: Mapping[str, int] = field(default_factory=dict)  # broker settings that bound those of groups
+    group_values: Mapping[str, int] = field(default_factory=dict)  # broker settings that group settings depend on
     delegation_token_secret_key: str = field(default="", repr=False)  # must be the same on all nodes; empty: no tokens
     delegation_token_max_lifetime_ms: int = 604_800_000
     delegation_token_expiry_time_ms: int = 86_400_000

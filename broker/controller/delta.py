@@ -1,4 +1,4 @@
-"""What changed between two images, from the viewpoint of one broker. Pure; the node acts on it."""
+"""Computes what changed between two images, from the viewpoint of one broker. Pure. The node acts on it."""
 
 from __future__ import annotations
 

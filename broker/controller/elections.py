@@ -199,7 +199,8 @@ def changes_for_offline(
 def preferred_change(
     state: PartitionState, topic_id: UUID, partition: int, may_lead: Set[int]
 ) -> PartitionChangeRecord | None:
-    """The first replica leads again, if it may and is in the ISR; None if it leads already or cannot."""
+    """The change that makes the first replica the leader, if it may lead and is in the ISR. None if it leads already or
+    cannot lead."""
     preferred = state.replicas[0]
     if state.leader == preferred or preferred not in state.isr or preferred not in may_lead:
         return None

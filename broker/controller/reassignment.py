@@ -22,7 +22,8 @@ from broker.controller.image import PartitionState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Who has a replica. `adding` and `removing` are parts of `replicas`; both empty: no reassignment."""
+    """The brokers that have a replica. `adding` and `removing` are parts of `replicas`. If both are empty, there is no
+    reassignment."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()

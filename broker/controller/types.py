@@ -237,7 +237,8 @@ class WriteMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Respond:
-    """After the commit of what the request wrote; at once when it wrote nothing or was refused."""
+    """The answer to a request. It comes after the commit of what the request wrote, or at once if it wrote nothing or
+    was refused."""
 
     token: int
     response: ControllerResponse

@@ -134,7 +134,8 @@ class LogDirectory:
     def open_log(
         self, topic: str, partition: int, *, topic_id: str | None = None, config: LogConfig | None = None
     ) -> PartitionLog:
-        """Open, recover or create. The topic id is kept in the directory; another one is a TopicIdMismatchError."""
+        """Open, recover or create a log. Its directory holds the topic id. If `topic_id` is another one, it raises
+        TopicIdMismatchError."""
         path = self._log_path(topic, partition)
         self._filesystem.make_directory(path)
         log = PartitionLog(

@@ -86,7 +86,7 @@ class LeaderEpochCache:
             self._replace(self._entries[:keep])
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget epochs that ended before `offset`; the one that holds it begins there."""
+        """Forget epochs that ended before `offset`. The epoch that contains `offset` then begins there."""
         ended = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset) - 1
         if ended < 0 or (ended == 0 and self._entries[0].start_offset == offset):
             return

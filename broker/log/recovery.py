@@ -116,7 +116,8 @@ def open_segments(
     may_have_gaps: bool = False,
     open_segment: Callable[[int], Segment],
 ) -> RecoveredSegments:
-    """Open all segments (at least one; a new log begins at offset 0). Those that cannot be trusted are checked.
+    """Open all segments. There is at least one, and a new log begins at offset 0. Segments that cannot be trusted are
+    checked.
 
     `may_have_gaps`: compaction leaves segments that end before the next one begins.
     """

@@ -29,7 +29,7 @@ class Channels:
         self.by_peer: dict[int, Channel] = {}
 
     def reset(self) -> None:
-        """At each change of role, so that late answers are not recognised."""
+        """Called at each change of role. Late answers to earlier requests are then not recognised."""
         self.by_peer = {peer_id: Channel() for peer_id in self._peers}
 
     def send(self, peer_id: int, request: Request, now_ms: int) -> Send:

@@ -83,7 +83,7 @@ def read_pkcs12(content: bytes, password: str) -> Store:
 
 
 def _chain(own: Certificate, others: list[Certificate]) -> list[Certificate]:
-    """From the certificate of the key up to an authority, as far as the store has it."""
+    """The chain from the certificate of the key up to an authority, as far as the store has it."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject and len(chain) < _CHAIN_MAX:
         above = next((each for each in others if each.subject == chain[-1].issuer and each not in chain), None)

@@ -100,7 +100,7 @@ class Network:
             self._links[(source, target)] = Link(held=self._links[(source, target)].held)
 
     def break_connections(self, one: str, other: str) -> int:
-        """Reset every connection between two hosts. Data on the way is lost. Returns how many directions were reset."""
+        """Reset every connection between two hosts. Data on the way is lost. Returns how many there were."""
         broken = 0
         for stream in list(self._streams):
             hosts = {stream.source.process.host, stream.target.process.host}

@@ -1,4 +1,4 @@
-"""What a run waits for once its faults are over, and what it reports if it waits in vain."""
+"""What a run waits for once its faults are over, and what it reports if this does not happen."""
 
 from __future__ import annotations
 

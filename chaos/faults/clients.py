@@ -31,7 +31,7 @@ GO_ON_S: Final = (0.001, 0.025)
 
 
 class NeverBetween(Exception):
-    """At every check, the member had processed everything that it had committed."""
+    """The member had processed everything that it had committed, at every check."""
 
 
 def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIdentity]:

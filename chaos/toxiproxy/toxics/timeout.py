@@ -30,7 +30,7 @@ class Timeout:
 
     def changed(self) -> None:
         if self._slot.is_removed:
-            # Discarded bytes have left a hole, so the stream must not go on.
+            # Discarded bytes have left a gap, so the stream must not continue.
             self._slot.connection.close()
         else:
             self.started()
