@@ -30,7 +30,7 @@ from broker.controller.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, 
 from broker.controller.records import ClearElrRecord, ConfigRecord, MetadataRecord
 
 FEATURE = "eligible.leader.replicas.version"
-FEATURE_LEVEL = 1  # of a new cluster, as in Apache Kafka since 4.1
+FEATURE_LEVEL = 1  # level in a new cluster, as in Apache Kafka since 4.1
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 BROKER_LEVEL_REFUSED = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
 CLUSTER_LEVEL_REFUSED = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."

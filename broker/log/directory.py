@@ -191,7 +191,7 @@ class LogDirectory:
     def write_log_start_offsets(self, logs: Iterable[PartitionLog]) -> None:
         """Write the log starts that DeleteRecords moved into the middle of a segment. Without them the deleted
         records would be readable again after a crash."""
-        offsets = dict(self._log_starts)  # of logs that are not open yet, too
+        offsets = dict(self._log_starts)  # includes logs that are not open yet
         for log in logs:
             parsed = parse_directory_name(log.name)
             if parsed and log.log_start_offset > log.segments[0].base_offset:
@@ -208,8 +208,8 @@ class LogDirectory:
     def close(self, logs: Iterable[PartitionLog], *, is_whole: bool = True, broker_epoch: int = NO_EPOCH) -> None:
         """Close the logs, note how far each is on disk, and mark the shutdown as clean.
 
-        `broker_epoch` is the epoch of this process. A process that never registered has none. The controller then
-        still knows the epoch of the process before it.
+        `broker_epoch` is the epoch of this process. A process that never registered has none. Then the mark keeps the
+        epoch of the process before it, because the controller still has that epoch.
 
         The mark is not written in three cases:
 

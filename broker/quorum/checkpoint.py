@@ -25,7 +25,7 @@ from broker.wire.records import decode_records, encode_batch, iter_batches, vali
 
 SUFFIX = ".checkpoint"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_HEADER_TYPE, _FOOTER_TYPE = 3, 4  # of control records; 2 is LeaderChange
+_HEADER_TYPE, _FOOTER_TYPE = 3, 4  # types of control records; 2 is LeaderChange
 
 
 def file_name(snapshot_id: SnapshotId) -> str:

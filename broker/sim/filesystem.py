@@ -7,7 +7,7 @@ from broker.sim.disk import SimDisk
 from broker.sim.file_contents import FileContents, Truncate, Write
 from broker.sim.loop import spend_us
 
-CREATE_US = 2_000  # of a file or a directory, beside the call
+CREATE_US = 2_000  # extra time for a call that creates a file or a directory
 
 
 class SimFileSystem:

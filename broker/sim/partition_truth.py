@@ -23,7 +23,7 @@ class BatchSeen(NamedTuple):
     last_sequence: int
     is_control: bool
     is_transactional: bool
-    is_commit: bool  # of a marker
+    is_commit: bool  # whether a marker commits
 
 
 def seen(batch: RawBatch) -> BatchSeen:

@@ -41,7 +41,7 @@ class Budget:
 
 # (view, position, budget) -> (value, position after it)
 Decode: TypeAlias = Callable[[memoryview, int, Budget], tuple[Any, int]]
-ELEMENTS_MAX = 1 << 20  # for a message from a trusted sender; limits.py has the limits of requests
+ELEMENTS_MAX = 1 << 20  # for messages of trusted senders; node/net/limits.py limits requests
 
 
 def decode_in_place(
@@ -80,7 +80,7 @@ def _read_legacy_bytes(view: memoryview, position: int, budget: Budget) -> tuple
 
 def _read_compact_string(view: memoryview, position: int, budget: Budget) -> tuple[str | None, int]:
     size, position = read_uvarint(view, position)
-    if size > STRING_BYTES_MAX + 1:  # as in Kafka: a string that came in can then go out again in any version
+    if size > STRING_BYTES_MAX + 1:  # as in Kafka, so that a received string fits into any version of a message
         raise RemoteProtocolError(f"a string of {size - 1} bytes: at most {STRING_BYTES_MAX} are allowed")
     encoded, position = _slice(view, position, size - 1)
     return (None if encoded is None else str(encoded, "utf-8")), position

@@ -128,7 +128,7 @@ def go_float(value: float) -> str:
         return "0"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int), "a finite number"
-    point = len(digits) + exponent - 1  # of the first digit
+    point = len(digits) + exponent - 1  # exponent of the first digit
     text = "".join(map(str, digits))
     minus = "-" if sign else ""
     if not -4 <= point < 6:
