@@ -1,6 +1,6 @@
 """Metadata records to bytes and back: one payload is a JSON list of [type, fields], applied as a whole or not at all.
 
-Format 1. A reader refuses types and fields that it does not know: the brokers of a cluster run one version of it.
+Format 1. A reader refuses types and fields that it does not know, because all brokers of a cluster run one version.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _to_json(value: object) -> object:
 
 
 def decode_records(payload: bytes) -> tuple[MetadataRecord, ...]:
-    """ValueError for anything that `encode_records` cannot have made."""
+    """Raises ValueError for anything that `encode_records` cannot have made."""
     try:
         document = json.loads(payload)
         return tuple(

@@ -41,7 +41,7 @@ class RegisterBrokerRecord:
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
-    offline_directories: tuple[UUID, ...] = ()  # of a snapshot; a new registration has none
+    offline_directories: tuple[UUID, ...] = ()  # only in a snapshot; a new registration has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,8 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """isr and leader after the change. If `new_leader_epoch`, the leader epoch grows by one. The partition epoch always
-    does. None: the replicas, those that a reassignment adds or removes, or the eligible leader replicas stay as they
-    are."""
+    """`isr` and `leader` are those after the change. If `new_leader_epoch`, the leader epoch grows by one. The
+    partition epoch always grows by one. In the other fields None means: this list stays as it is."""
 
     topic_id: UUID
     partition: int
@@ -107,13 +106,13 @@ class PartitionChangeRecord:
 class ClearElrRecord:
     """Partitions forget their eligible leader replicas and their last known leaders (KIP-966)."""
 
-    topic: str | None  # by name; None: of every topic
+    topic: str | None  # by name; None: for every topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord:
     resource_type: int  # 2 topic, 4 broker, 16 client metrics, 32 group
-    resource_name: str  # of a broker its id; "" for the cluster-wide broker default
+    resource_name: str  # for a broker its id; "" for the cluster-wide broker default
     name: str
     value: str | None  # None removes it
 
@@ -169,10 +168,10 @@ class RemoveUserScramCredentialRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationTokenRecord:
-    """A new token, or one whose time of expiry has changed. Its secret is not in it."""
+    """A new token, or a token whose time of expiry has changed. The record does not hold its secret."""
 
     token_id: str
-    owner: str  # as in User:alice
+    owner: str  # for example User:alice
     requester: str
     renewers: tuple[str, ...]
     issued_ms: int  # wall clock

@@ -1,7 +1,7 @@
 """The vocabulary of the quorum core: log entries, messages, events, actions. Values only, no behaviour.
 
-A log entry is one offset of `__cluster_metadata`. Its payload is opaque here; the controller packs one atomic group of
-metadata records into one payload, so an entry is also the unit of atomicity.
+A log entry is one offset of `__cluster_metadata`. Its payload is opaque here. The controller puts records that must be
+applied together into one payload. So an entry is applied as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class QuorumError:
 class LogEntry:
     offset: int
     epoch: int
-    is_control: bool  # a LeaderChange record; its payload is no concern of the controller
+    is_control: bool  # a LeaderChange record; the controller ignores its payload
     payload: bytes
 
 
@@ -117,7 +117,7 @@ class FetchResponse:
     high_watermark: int
     diverging_epoch: DivergingEpoch | None
     entries: tuple[LogEntry, ...]
-    snapshot_id: SnapshotId | None = None  # the asked entry is gone from the log: get this snapshot first (KIP-630)
+    snapshot_id: SnapshotId | None = None  # the entry was dropped from the log: get this first (KIP-630)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class FetchSnapshotResponse:
     leader_id: int
     leader_epoch: int
     snapshot_id: SnapshotId
-    size: int  # of the whole snapshot
+    size: int  # size of the whole snapshot
     position: int
     data: bytes
 
@@ -148,7 +148,7 @@ Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | Fe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterState:
-    """What the leader knows of one voter, for DescribeQuorum. Times of the core's clock, -1: not yet."""
+    """What the leader knows about one voter, for DescribeQuorum. The times are `now_ms` of the core; -1: not yet."""
 
     replica_id: int
     log_end_offset: int
@@ -161,7 +161,7 @@ class VoterState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Comes exactly once in a life. Only requests of peers may come before it."""
+    """The host sends it exactly once per process. Only requests of peers may come before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestReceived:
-    """A peer asks. `token` comes back in a `Reply`, perhaps only after a later event (a long-polled Fetch)."""
+    """A request of a peer. A `Reply` with the same `token` answers it, perhaps only after a later event (a long-polled
+    Fetch)."""
 
     token: int
     request: Request
@@ -180,14 +181,14 @@ class RequestReceived:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseReceived:
     sender_id: int
-    correlation_id: int  # that of the `Send`
+    correlation_id: int  # the same as in the `Send`
     response: Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendFailed:
-    """No answer will come for that `Send`: refused, disconnected or timed out. This event is optional, but retries are
-    then quicker."""
+    """No answer will come for this `Send`, because the connection was refused, closed or timed out. The event is
+    optional. With it, retries are quicker."""
 
     peer_id: int
     correlation_id: int
@@ -195,7 +196,8 @@ class SendFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propose:
-    """Append this payload if we lead `epoch`. Otherwise it is ignored; `LostLeadership` was reported before."""
+    """Append this payload if this node leads `epoch`. Otherwise the event is ignored, because `LostLeadership` has been
+    reported already."""
 
     epoch: int
     payload: bytes
@@ -203,8 +205,8 @@ class Propose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotTaken:
-    """The host has put the committed state into a snapshot. `drops_prefix`: the entries that it stands for may be
-    removed."""
+    """The host has put the committed state into a snapshot. `drops_prefix`: the entries below its end may be removed
+    from the log."""
 
     snapshot: Snapshot
     drops_prefix: bool
@@ -212,7 +214,8 @@ class SnapshotTaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
-    """Clean stop: a leader tells the voters (EndQuorumEpoch). Nothing is started afterwards."""
+    """The host stops cleanly. A leader tells the other voters (EndQuorumEpoch). This voter starts nothing new
+    afterwards."""
 
 
 Event = Start | Tick | RequestReceived | ResponseReceived | SendFailed | Propose | SnapshotTaken | Shutdown
@@ -243,8 +246,8 @@ class PersistQuorumState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendEntries:
-    """Must be on disk before any later action, because our next Fetch, or our own count for the high watermark, says
-    that we hold it."""
+    """Must be on disk before any later action. A follower's next Fetch says that it holds these entries. A leader
+    counts itself as a holder for the high watermark."""
 
     entries: tuple[LogEntry, ...]
 
@@ -258,7 +261,8 @@ class TruncateEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSnapshot:
-    """Must be on disk before any later action, because the entries that it stands for may be removed then."""
+    """The snapshot must be on disk before any later action, because one of these may remove the entries that it stands
+    for."""
 
     snapshot: Snapshot
 
@@ -272,15 +276,15 @@ class DropPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallSnapshot:
-    """Write the snapshot, then begin an empty log at its end offset. The state is what the snapshot says."""
+    """Write the snapshot, then begin an empty log at its end offset. The metadata is now what the snapshot says."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Entries below the high watermark, control entries too, in offset order. Each is reported exactly
-    once per life."""
+    """Entries below the high watermark, in offset order, control entries too. In each process an entry is reported at
+    most once. Entries that a snapshot stands for are not reported."""
 
     high_watermark: int
     entries: tuple[LogEntry, ...]
@@ -298,8 +302,8 @@ class LostLeadership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChanged:
-    """The voter that this node believes to lead; -1 for nobody. Used for routing to the controller and
-    for the journal."""
+    """The voter that this node believes to be the leader; -1 for nobody. The host routes requests to this controller
+    and notes it in the journal."""
 
     leader_id: int
     epoch: int

@@ -10,6 +10,7 @@ class SnapshotHoldsCommittedEntriesOnly(Invariant):
     GROUP = Group.QUORUM
 
     def check(self, node_id: int, *, dropped: int, committed: int) -> None:
-        """How many entries the node's snapshot stands for, and how many are committed."""
+        """`dropped` is the number of entries that the snapshot stands for, `committed` the number of committed
+        entries."""
         if dropped > committed:
             self.violated(f"node {node_id} has dropped {dropped} entries, {committed} are committed")
