@@ -18,7 +18,7 @@ KAFKA_JARS := $(CACHE)/kafka/.installed
 LOCKED := DIST_EXTRA_CONFIG=$(CURDIR)/.ci/wheels.cfg $(BIN)/pip install --require-hashes --use-pep517 --no-build-isolation
 pins = sed -n '/^$(1)==/,/[^\\]$$/p' requirements.lock
 # TEST_WORKERS overrides how many tests run at once; the defaults are for two cores. The fast tests only compute. Those
-# of `make test` wait for processes and time-outs almost half of their time, so a third one uses what two leave idle.
+# of `make test` wait for processes and time-outs almost half of their time, so two more use what two leave idle.
 # The whole runs of `make test-all` judge how quiet the host was and get no third one.
 workers = $(or $(TEST_WORKERS),$(1))
 export HARNESS_CACHE_DIR := $(CACHE)
@@ -95,7 +95,7 @@ test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark,
 
 .PHONY: test
 test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true
-	$(call pytest_in_parallel,3) -m "$(ELSEWHERE) and not long"
+	$(call pytest_in_parallel,4) -m "$(ELSEWHERE) and not long"
 
 .PHONY: test-all
 test-all: setup-dev chromium  ## what CI runs: `test`, whole runs in an installed wheel, more seeds and histories

@@ -1,8 +1,8 @@
 """Name, type and default of every setting of Kafka 4.3, from Kafka's own documentation of itself.
 
-Both the broker, which says of each what it does with it, and whoever writes settings for a broker need the names; the
-client has a file of the same form for its own. `python -m broker.node.settings_page --jars DIR` reads them anew from
-Apache Kafka's jars.
+The broker needs the names, because it documents what it does with each setting. Code that writes the properties of a
+broker needs them too. The client has a file of the same form for its own settings. `python -m broker.node.settings_page
+--jars DIR` reads the names again from Apache Kafka's jars.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NAMES_FILE = Path(__file__).with_name("kafka_settings.tsv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSetting:
-    """As Apache Kafka documents it."""
+    """A setting as Apache Kafka documents it."""
 
     name: str
     kind: str
     default: str
 
     def accepts(self, text: str) -> bool:
-        """Whether this text is of its kind. Nothing is asked of texts, lists, classes and passwords."""
+        """Whether `text` can be read as this setting's type. Any text is a valid string, list, class or password."""
         if self.kind == "boolean":
             return text.lower() in ("true", "false")
         try:
@@ -40,12 +40,12 @@ class KafkaSetting:
 
 @cache
 def kafka_settings(scope: str) -> Mapping[str, KafkaSetting]:
-    """`broker` or `topic`: by name."""
+    """The settings of a scope (`broker` or `topic`) by name."""
     return read_settings(NAMES_FILE, scope)
 
 
 def read_settings(path: Path, scope: str) -> Mapping[str, KafkaSetting]:
-    """Those of a scope in a file of lines `scope, name, type, default`, separated by tabs: by name."""
+    """The settings of a scope by name. Each line of the file is `scope, name, type, default`, separated by tabs."""
     found: dict[str, KafkaSetting] = {}
     for line in path.read_text().splitlines():
         of_scope, name, kind, default = line.split("\t")

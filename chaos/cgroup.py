@@ -1,7 +1,8 @@
-"""What the kernel's control groups tell about one process: its limits, and how often they held it back.
+"""What the kernel's control groups say about one process: its limits, and how often they limited it.
 
-Reads version 1 (a hierarchy for each controller) and version 2 (one for all), from the host's side: a container's
-process has the same files there. Knows no engine and changes nothing. Shown by tests/harness/test_harness_docker.py.
+It reads version 1 (one hierarchy per controller) and version 2 (one hierarchy for all) on the host. The processes of
+containers have the same files there. It knows no container engine and changes nothing. Shown by
+tests/harness/test_harness_docker.py.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path("/sys/fs/cgroup")
-_CHARGE_BATCH_BYTES: Final = 64 * 4096  # memory is charged ahead by this much for each core
-_UNLIMITED: Final = 1 << 62  # version 1 writes "no limit" as the largest multiple of a page
+_CHARGE_BATCH_BYTES: Final = 64 * 4096  # The kernel charges memory in advance, up to this much for each core.
+_UNLIMITED: Final = 1 << 62  # Version 1 writes "no limit" as the largest multiple of a page.
 
 
 def cgroup_file(pid: int, controller: str, v1_name: str, v2_name: str) -> Path | None:
-    """The file of the process' group under one of its two names; None when the kernel has neither."""
+    """The file of the process' group. It has one name in version 1 and another in version 2. None if there is
+    neither."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError:
@@ -35,7 +37,7 @@ def cgroup_file(pid: int, controller: str, v1_name: str, v2_name: str) -> Path |
 
 
 def cpu_cores_max(pid: int) -> float | None:
-    """The share of the cores that the group may use; None without a limit."""
+    """How many cores the group may use. None if there is no limit."""
     quota = _text(cgroup_file(pid, "cpu", "cpu.cfs_quota_us", "cpu.max")).split()
     if not quota or quota[0] in ("-1", "max"):
         return None
@@ -44,12 +46,12 @@ def cpu_cores_max(pid: int) -> float | None:
 
 
 def cpu_throttled(pid: int) -> int:
-    """In how many periods the group was stopped because its share was used up."""
+    """In how many periods the group was stopped because it had used up its share."""
     return _counter(_text(cgroup_file(pid, "cpu", "cpu.stat", "cpu.stat")), "nr_throttled")
 
 
 def memory_bytes_max(pid: int) -> int | None:
-    """None without a limit."""
+    """The memory limit of the group. None if there is no limit."""
     text = _text(cgroup_file(pid, "memory", "memory.limit_in_bytes", "memory.max"))
     return int(text) if text.isdigit() and int(text) < _UNLIMITED else None
 
@@ -57,8 +59,8 @@ def memory_bytes_max(pid: int) -> int | None:
 def memory_limit_hits(pid: int) -> int:
     """How often the group wanted more memory than it may have, so that other memory had to be released.
 
-    Version 1 no longer counts what reclaim could satisfy (Linux 6.18). So there it is 1 while the group holds all that
-    it may: to take more, it must first release something.
+    Version 1 no longer counts requests that could be satisfied by releasing memory (Linux 6.18). So there the result is
+    1 while the group holds as much as it may. To take more, it must first release something.
     """
     text = _text(cgroup_file(pid, "memory", "memory.failcnt", "memory.events"))
     if not text.isdigit():
@@ -72,7 +74,7 @@ def memory_limit_hits(pid: int) -> int:
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Memory that the group's processes hold themselves. It does not include the page cache, which can be released."""
+    """Anonymous memory of the group's processes. It does not include the page cache, which can be released."""
     text = _text(cgroup_file(pid, "memory", "memory.stat", "memory.stat"))
     return _counter(text, "total_rss") or _counter(text, "anon")
 

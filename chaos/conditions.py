@@ -34,7 +34,7 @@ _NO_LEADER, _HAS_LEADER, _LEADER_GONE = "no leader", "has leader", "leader gone"
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """What conditions compare with."""
+    """The earlier state that conditions compare with."""
 
     leader: int | None
     controller: int | None = None
@@ -44,14 +44,14 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """`holds` returns whether it holds, and what was seen, for the record."""
+    """`holds` returns whether the condition holds, and what was seen. The latter goes into the record."""
 
     text: str
     holds: Callable[[ClusterPort, PartitionOfInterest, Observed], tuple[bool, dict[str, object]]]
 
 
 def parse(text: str) -> Condition:
-    """Raises ValueError with the forms that exist."""
+    """Raises ValueError that lists the possible forms."""
     words = " ".join(text.split())
     if words in _BY_TEXT:
         return Condition(text=words, holds=_BY_TEXT[words])
@@ -111,7 +111,7 @@ def _stopped(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> 
 def _isr(text: str, compare: Callable[[int, int], bool], count: int) -> Condition:
     def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
         isr = list(port.isr(of.topic, of.partition))
-        return bool(isr) and compare(len(isr), count), {"isr": isr}  # an empty answer means that nobody answered
+        return bool(isr) and compare(len(isr), count), {"isr": isr}  # empty: nobody answered
 
     return Condition(text=text, holds=holds)
 
@@ -151,11 +151,11 @@ _BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple
 
 
 def is_of_files(text: str) -> bool:
-    """True if only somebody who can read the brokers' files can answer it."""
+    """Whether the condition can be checked only with access to the brokers' files."""
     return bool(_LAG.fullmatch(text))
 
 
 def is_seen_by_clients(text: str) -> bool:
-    """True if Metadata and the load alone can answer it. The others look at processes and their files, or at the
-    quorum."""
+    """Whether Metadata and the load are enough to check the condition. Other conditions need processes and their files,
+    or the quorum."""
     return not (_LAG.fullmatch(text) or text in (_STOPPED, _CONTROLLER))

@@ -1,4 +1,4 @@
-"""A limit that a scenario sets on recovery or on silence, as text: `elect <= 5 s`."""
+"""A limit that a scenario sets for recovery or for the time without acknowledgements, as text: `elect <= 5 s`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _AREA = re.compile(r"area <= (\d+) record-seconds")
 
 
 class Criterion(StrictModel):
-    """One limit: on a figure of recovery, `elect <= 5 s`, `area <= 2000 record-seconds`; or on the longest time of the
-    measured window in which nothing was acknowledged, `gap <= 3 s`, which cells without a fault have too."""
+    """One limit. It is for a figure of recovery (`elect <= 5 s`, `area <= 2000 record-seconds`), or for the longest
+    time in the measured window without an acknowledgement (`gap <= 3 s`). Cells without a fault have a gap too."""
 
     text: str
     figure: str
@@ -23,7 +23,7 @@ class Criterion(StrictModel):
 
 
 def criterion(value: object) -> object:
-    """From its text."""
+    """Read a limit from its text."""
     if not isinstance(value, str):
         return value
     words = " ".join(value.split())

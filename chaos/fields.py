@@ -1,4 +1,5 @@
-"""The values in a scenario's YAML: durations with a unit, Kafka's settings as text. Unknown keys are errors."""
+"""The types of values in a scenario's YAML: durations with a unit, Kafka's settings as text. Unknown keys are
+errors."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000}
 
 
 def duration_ms(value: object) -> object:
-    """ "2s", "200 ms", "1.5s", "1m" to whole milliseconds."""
+    """Converts "2s", "200 ms", "1.5s", "1m" to whole milliseconds."""
     if isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
         return round(float(found[1]) * _UNIT_MS[found[2]])
     if isinstance(value, int) and not isinstance(value, bool):

@@ -2,8 +2,8 @@
 
 There is one JSON file for each owner process. Each change replaces it atomically, with fsync. It names its owner and
 the owner's place (host, boot, PID namespace). An entry is a process (known by pid, start time and a token in its
-environment), an undo step of a fault, or a topic on a cluster that outlives us. reap.py undoes what owners that are
-gone have left. lease_file.py knows the layout. Shown by tests/chaos/test_chaos_lease.py.
+environment), an undo step of a fault, or a topic on a cluster that outlives us. If an owner has ended, reap.py undoes
+what it left. lease_file.py knows the layout. Shown by tests/chaos/test_chaos_lease.py.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ from runlog.files.place import here
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Start the process with `environment` added, then call `Lease.record_process`."""
+    """A reserved entry for a process. Start the process with `environment` added, then call
+    `Lease.record_process`."""
 
     entry_id: str
     environment: dict[str, str]
 
 
 def state_root(environment: Mapping[str, str]) -> Path:
-    """The directory for everything on disk that outlives a process. Entry points pass os.environ."""
+    """The directory for everything on disk that must outlive a process. Entry points pass os.environ."""
     home = environment.get("HOME")
     if environment.get("XDG_STATE_HOME"):
         return Path(environment["XDG_STATE_HOME"]) / "kafka-harness"
     if home:
         return Path(home) / ".local" / "state" / "kafka-harness"
-    # A name of our own in a directory where everybody may write.
+    # The name contains our user id, because everybody may write in this directory.
     return Path(tempfile.gettempdir()) / f"kafka-harness-{os.getuid()}"
 
 
@@ -54,14 +55,14 @@ def default_root(environment: Mapping[str, str]) -> Path:
 
 
 class Lease:
-    """All entries of this process. Safe to share between threads.
+    """The entries of this process. Threads may share it.
 
     The disk is written before memory changes. If an entry could not be written (OSError), it does not exist, and the
     action that it stands for must not be done. Only `remove` never fails.
     """
 
     def __init__(self, root: Path) -> None:
-        """PermissionError when the directory is not ours."""
+        """Raises PermissionError if the directory does not belong to our user."""
         owner = read_identity(os.getpid())
         assert owner is not None
         self._path = own_directory(root) / f"{owner.pid}-{owner.start_ticks}-{secrets.token_hex(4)}.json"
@@ -70,7 +71,7 @@ class Lease:
         self._lock = threading.Lock()
 
     def reserve_process(self, label: str) -> Reservation:
-        """On disk before the process exists."""
+        """Reserve an entry, which is on disk before the process exists."""
         token = secrets.token_hex(16)
         entry_id = self._add({"kind": "process", "label": label, "token": token})
         return Reservation(entry_id=entry_id, environment={TOKEN_VARIABLE: token})
@@ -82,30 +83,31 @@ class Lease:
             self._replace({**self._entries, entry_id: {**self._entries[entry_id], **found}})
 
     def add_proxy(self, url: str, proxy: str, upstream: str) -> str:
-        """A proxy on a server that is not ours: undone by deleting it, if it still leads to `upstream`."""
+        """Note a proxy on a server that is not ours. It is undone by deleting the proxy, if its upstream is still
+        `upstream`."""
         return self._add({"kind": "proxy", "url": url, "proxy": proxy, "upstream": upstream})
 
     def add_proxy_disabled(self, url: str, proxy: str, upstream: str) -> str:
-        """Undone by enabling the proxy, if it still leads to `upstream`."""
+        """Note a proxy that is switched off. It is undone by enabling it, if its upstream is still `upstream`."""
         return self._add({"kind": "proxy_disabled", "url": url, "proxy": proxy, "upstream": upstream})
 
     def add_toxic(self, url: str, proxy: str, upstream: str, toxic: str) -> str:
-        """Undone by removing the toxic, if the proxy still leads to `upstream`."""
+        """Note a toxic. It is undone by removing it, if the upstream of the proxy is still `upstream`."""
         return self._add({"kind": "toxic", "url": url, "proxy": proxy, "upstream": upstream, "toxic": toxic})
 
     def add_stopped_process(self, pid: int) -> str:
-        """A SIGSTOP. It is undone by SIGCONT if a lease started the process."""
+        """Note a SIGSTOP. It is undone by SIGCONT, if the process was started with a lease."""
         identity = read_identity(pid)
         ticks = identity.start_ticks if identity else -1
         return self._add({"kind": "stopped", "pid": pid, "start_ticks": ticks, "token": read_token(pid)})
 
     def add_cgroup(self, path: Path) -> str:
-        """A control group of our own. It is undone by removing it; its processes go to the group above."""
+        """Note a control group of our own. It is undone by removing it. Its processes move to the parent group."""
         return self._add({"kind": "cgroup", "path": str(path), "inode": path.stat().st_ino})
 
     def reserve_topic(self, bootstrap_servers: str, topic: str) -> str:
-        """A topic that is about to be made on a cluster that outlives us. It is undone by deleting it, only by
-        its id."""
+        """Note a topic before it is created on a cluster that outlives us. It is undone by deleting it, and only by its
+        id."""
         return self._add({"kind": "topic", "bootstrap_servers": bootstrap_servers, "topic": topic})
 
     def record_topic(self, entry_id: str, topic_id: str | None) -> None:
@@ -115,8 +117,9 @@ class Lease:
     def remove(self, entry_id: str) -> None:
         """The entry has been undone, or its process has ended. Unknown ids are ignored, so healing twice is no error.
 
-        A full disk does not prevent the other faults from being healed. The entry that stays on disk is undone already,
-        and undoing it again finds nothing. The next entry that can be written removes it.
+        A full disk is no error here, so that the other faults are healed all the same. The entry then stays on disk
+        until the next write succeeds. This does no harm, because it is undone already, and undoing it again finds
+        nothing.
         """
         with self._lock:
             left = {key: entry for key, entry in self._entries.items() if key != entry_id}
@@ -128,7 +131,8 @@ class Lease:
                 self._entries = left
 
     def close(self) -> None:
-        """Call it when everything is undone. Topics that could not be deleted stay in the file, for `harness clean`."""
+        """Call this when everything is undone. Topics that could not be deleted stay in the file, for `harness
+        clean`."""
         with self._lock:
             left = {key: entry for key, entry in self._entries.items() if entry["kind"] == "topic"}
             if left:

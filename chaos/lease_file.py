@@ -1,7 +1,7 @@
 """The layout of lease files, and how they are read. A file is trusted only if nobody else could write it.
 
-Directory 0700 and file 0600, both of our user. Symbolic links are not followed, and pipes are not opened. Anything that
-is no lease is a LeaseProblem, whatever it looks like. Shown by tests/chaos/test_chaos_lease_file.py.
+The directory has mode 0700 and the file 0600. Both belong to our user. Symbolic links are not followed, and pipes are
+not opened. Anything that is not a lease raises LeaseProblem. Shown by tests/chaos/test_chaos_lease_file.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Final
 from chaos.process_identity import ProcessIdentity
 from runlog.files.place import Place
 
-FORMAT: Final = 2  # format 1 did not say where its owner lived
-FILE_BYTES_MAX: Final = 4 << 20  # some 10,000 entries
+FORMAT: Final = 2  # format 1 did not hold the place of its owner
+FILE_BYTES_MAX: Final = 4 << 20  # about 10,000 entries
 _PID_MAX: Final = 1 << 22  # the kernel's own limit
 _TICKS_MAX: Final = 1 << 62
 _TEXT_MAX: Final = 4096
@@ -28,12 +28,12 @@ _KINDS: Final = ("process", "stopped", "proxy", "proxy_disabled", "toxic", "cgro
 
 
 class LeaseProblem(Exception):
-    """The file is no lease of ours, or cannot be trusted; the text says why."""
+    """The file is not a lease of ours, or cannot be trusted. The text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One thing that was started or broken. Which fields are set depends on the kind; all are checked."""
+    """One thing that was started or broken. The kind decides which fields are set. All fields are checked."""
 
     kind: str
     label: str = ""
@@ -62,10 +62,10 @@ class LeaseFile:
     owner: ProcessIdentity
     place: Place | None  # None: written by an older harness
     entries: tuple[Entry, ...]
-    document: Mapping[str, object]  # as it was read
+    document: Mapping[str, object]  # the file as it was read
 
     def with_entries(self, entries: Sequence[Entry]) -> dict[str, object]:
-        """The document with only these of its entries."""
+        """The document with only these entries."""
         listed = self.document["entries"]
         assert isinstance(listed, list)
         kept = [fields for fields, entry in zip(listed, self.entries, strict=True) if entry in entries]
@@ -73,7 +73,8 @@ class LeaseFile:
 
 
 def own_directory(root: Path) -> Path:
-    """`root`, made if need be, for us alone. PermissionError when it is somebody else's or a link."""
+    """`root`, which only our user may use. It is created if it does not exist. Raises PermissionError if it belongs to
+    another user or is a link."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -87,7 +88,8 @@ def own_directory(root: Path) -> Path:
 
 
 def read_own_file(path: Path) -> bytes:
-    """FileNotFoundError, or LeaseProblem unless it is a plain file that only our user may write."""
+    """Read a file. Raises FileNotFoundError, and LeaseProblem unless it is a plain file that only our user may
+    write."""
     try:
         # Without O_NONBLOCK, opening a named pipe would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -122,7 +124,7 @@ def read_lease(path: Path) -> LeaseFile:
 
 
 def parse_lease(data: bytes) -> LeaseFile:
-    """LeaseProblem for any other bytes."""
+    """Parse a lease. Raises LeaseProblem for any other bytes."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -185,7 +187,7 @@ def _number(fields: Mapping[str, object], name: str, low: int, high: int) -> int
 
 
 def _text(fields: Mapping[str, object], name: str) -> str:
-    """Empty if it is not there. The text contains only printable characters."""
+    """The text of a field. Empty if there is none. It contains only printable characters."""
     value = fields.get(name)
     if value is None:
         return ""

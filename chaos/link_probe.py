@@ -1,4 +1,4 @@
-"""What a probe of a link has seen, here or on another host. Pure values."""
+"""The results of probes of a link, from this host or another one. Pure values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkProbe:
-    """`outcome`: answered, refused, reset, closed or silent."""
+    """The result of one round trip. `outcome`: answered, refused, reset, closed or silent."""
 
     outcome: str
     elapsed_us: int
@@ -15,8 +15,8 @@ class LinkProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadProbe:
-    """`size_bytes` were carried in the asked direction before `outcome`: answered (all of it), reset, closed
-    or silent."""
+    """The result of a load. `size_bytes` were sent in the wanted direction before `outcome`: answered (everything was
+    sent), refused, reset, closed or silent."""
 
     outcome: str
     size_bytes: int

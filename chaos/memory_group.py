@@ -1,9 +1,10 @@
-"""A control group of our own around one process of this host. What it takes from now on is counted and limited.
+"""A control group of our own for one process of this host. Memory that the process takes from now on is counted and
+limited.
 
-Memory that the process has already stays with its old group (Linux no longer moves charges). So this limits growth,
-including the page cache of what it writes. It needs control groups of version 1, or version 2 if the root group
-delegates the memory controller. Both need a privilege; `problem()` says what is missing. Containers have groups of
-their own.
+Memory that the process has already stays with its old group, because Linux no longer moves it. So this limits growth,
+including the page cache of what the process writes. It needs control groups of version 1, or of version 2 if the root
+group delegates the memory controller. Both need a privilege. `problem()` says what is missing. Containers have groups
+of their own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _REMOVE_WITHIN_S: Final = 2.0
 
 
 def problem() -> str:
-    """Why this host does not let us make such a group; empty if it does."""
+    """Why we cannot create such a group on this host. Empty if we can."""
     try:
         with _trial():
             return ""
@@ -42,7 +43,7 @@ def _trial() -> Iterator[Path]:
 
 
 def create(name: str, limit_bytes: int) -> Path:
-    """Raises OSError."""
+    """Create a group with this limit. Raises OSError."""
     parent, file = _parent()
     path = parent / name
     path.mkdir()
@@ -55,7 +56,7 @@ def create(name: str, limit_bytes: int) -> Path:
 
 
 def _parent() -> tuple[Path, str]:
-    """Where groups are made, and the name of the file with their limit."""
+    """The directory where groups are created, and the name of the file with their limit."""
     if (ROOT / "memory" / "memory.limit_in_bytes").exists():
         return ROOT / "memory", "memory.limit_in_bytes"
     if "memory" in (ROOT / "cgroup.controllers").read_text().split():
@@ -65,8 +66,8 @@ def _parent() -> tuple[Path, str]:
 
 
 def is_own(path: Path, inode: int | None) -> bool:
-    """Whether `create` made this group, and nobody replaced it: its place, its name, its inode and our user are the
-    same."""
+    """Whether `create` made this group and nobody has replaced it. Its directory, its name, its inode and its user must
+    fit."""
     try:
         parent, _ = _parent()
         found = path.lstat()
@@ -81,7 +82,8 @@ def add(path: Path, pid: int) -> None:
 
 
 def remove(path: Path) -> None:
-    """Its processes go back to the group above. If the group is already gone, this is no error."""
+    """Remove a group. Its processes move to the parent group. If the group does not exist any more, this is no
+    error."""
     deadline = time.monotonic() + _REMOVE_WITHIN_S
     while path.is_dir():
         with contextlib.suppress(OSError):

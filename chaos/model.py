@@ -22,12 +22,13 @@ from chaos.step import Step
 from chaos.swarm import Swarm, draw
 from chaos.targets import TargetError, check_link_target
 
-# What `harness worker … --allow-faults` does on the hosts of somebody else's brokers, and what each fault needs there.
+# For each fault, the action that `harness worker … --allow-faults` must be permitted on the hosts of somebody else's
+# brokers.
 HOST_ACTIONS: Final[Mapping[str, str]] = {
     "kill": "kill", "terminate": "terminate", "pause": "pause", "restart": "terminate",
 }  # fmt: skip
 
-# What proxies on the brokers' hosts can do, and what each fault needs to be permitted there.
+# For each fault of links, the permit that proxies on the brokers' hosts need.
 HOST_LINK_FAULTS: Final[Mapping[str, str]] = {
     "link_cut": "cut", "one_way_cut": "stall", "link_stall": "stall", "black_hole": "black_hole", "reset": "reset",
     "latency": "latency", "bandwidth": "bandwidth", "byte_limit": "byte_limit", "slicing": "slicing",
@@ -40,8 +41,13 @@ Engine = Literal["reference", "kafka", "docker"]
 
 
 class Expect(StrictModel):
-    """For each kind of damage: `none`; `predicted`: exactly what is predicted, and at least one; `exact`: the same, but
-    nothing is allowed too; `any`."""
+    """What is expected for each kind of damage.
+
+    - `none`: no damage.
+    - `predicted`: exactly the predicted damage, and at least one record.
+    - `exact`: exactly the predicted damage, which may be none.
+    - `any`: nothing is checked.
+    """
 
     lost: Expectation = "none"
     duplicated: Expectation = "none"
@@ -61,8 +67,8 @@ class Topic(StrictModel):
 
 
 class Case(StrictModel):
-    """One configuration under the scenario's faults. Its settings are added to those of the scenario and win
-    over them."""
+    """One configuration under the scenario's faults. Its settings are added to those of the scenario and override
+    them."""
 
     title: str
     because: str = Field(default="", description="why this outcome is the right one")
@@ -86,7 +92,8 @@ def _is_on_client_links(step: Step) -> bool:
 
 
 def _can_carry_out(spec: FaultSpec, engine: str) -> bool:
-    """Whatever reference brokers support, they also support in containers."""
+    """Whether clusters of this kind can carry out the fault. Reference brokers in containers can do all that reference
+    brokers can do."""
     return not spec.engines or engine in spec.engines or (engine == "docker" and "reference" in spec.engines)
 
 
@@ -166,7 +173,7 @@ class Scenario(StrictModel):
         return (*self.criteria, *self.cases[case].criteria)
 
     def steps(self, seed: int) -> tuple[Step, ...]:
-        """The timeline, then what the swarm draws from `seed`."""
+        """The steps of the timeline, then those that the swarm draws from `seed`."""
         return self.timeline + (draw(self.swarm, seed) if self.swarm else ())
 
     @property
@@ -175,21 +182,22 @@ class Scenario(StrictModel):
         return any(step.fault and step.spec.is_interposed for step in self._all_steps())
 
     def host_problem(self, engine: str) -> str:
-        """Why this host cannot carry it out on such a cluster; empty if it can."""
+        """Why this host cannot run the scenario on such a cluster. Empty if it can."""
         for step in self._all_steps():
             if step.fault and (problem := step.spec.host_problem(engine)):
                 return f"{step.fault}: {problem}"
         return ""
 
     def _all_steps(self) -> tuple[Step, ...]:
-        """Each fault that may occur; the kinds of the swarm once each."""
+        """A step for each fault that may occur. Each kind of the swarm is there once."""
         drawn = self.swarm.faults if self.swarm else ()
         return self.timeline + tuple(fault.step("check", 0, fault.for_[0]) for fault in drawn)
 
     @property
     def is_client_side(self) -> bool:
-        """Needs only proxies between the clients and somebody's brokers: no process, no link between brokers, no broker
-        setting, and no condition that only the owner of a cluster can observe."""
+        """Whether the scenario needs only proxies between the clients and somebody else's brokers. Then it touches no
+        process, no link between brokers and no broker setting, and has no condition that only the owner of a cluster
+        can observe."""
         steps = self._all_steps()
         return not (
             any(step.fault and not _is_on_client_links(step) for step in steps)
@@ -202,9 +210,9 @@ class Scenario(StrictModel):
 
     @property
     def is_for_fault_hosts(self) -> bool:
-        """Needs only the clients' links and, on the brokers' hosts, workers that may end, pause and start brokers, and
-        have proxies on the links between them. Settings of the brokers are the operator's to set: they are compared
-        before a run."""
+        """Whether the scenario needs only the clients' links and workers on the brokers' hosts. These workers end,
+        pause and start brokers, and have proxies on the links between them. The operator sets the settings of the
+        brokers. They are compared before a run."""
         steps = self._all_steps()
         known = HOST_ACTIONS.keys() | HOST_LINK_FAULTS.keys()
         return not (
@@ -215,7 +223,8 @@ class Scenario(StrictModel):
         )
 
     def host_actions(self) -> dict[str, frozenset[int]]:
-        """What workers on the brokers' hosts must be permitted, by action: with which brokers; none: with any."""
+        """The actions that workers on the brokers' hosts must be permitted, with the brokers of each action. No
+        brokers: any broker may be the target."""
         found: dict[str, set[int]] = {}
         for step in self._all_steps():
             if step.fault is None or step.fault not in HOST_ACTIONS:
@@ -229,7 +238,7 @@ class Scenario(StrictModel):
         return {action: frozenset(() if ANY_BROKER in brokers else brokers) for action, brokers in found.items()}
 
     def link_faults(self) -> tuple[tuple[str, str], ...]:
-        """Faults on links, each with its target."""
+        """The faults on links, each with its target."""
         steps = (step for step in self._all_steps() if step.fault is not None)
         of_links = (step for step in steps if step.spec.target_kind in ("link", "client_link"))
         found = ((step.spec.name, step.target or step.spec.default_target) for step in of_links)
@@ -245,7 +254,7 @@ class Scenario(StrictModel):
 
 
 def parse_scenario(text: str) -> Scenario:
-    """Raises pydantic.ValidationError, or ruamel's YAMLError."""
+    """Parse a scenario. Raises pydantic.ValidationError, or ruamel's YAMLError."""
     document: Mapping[str, Any] = YAML(typ="safe", pure=True).load(StringIO(text))
     return Scenario.model_validate(document)
 
@@ -257,7 +266,8 @@ def builtin_scenarios() -> list[str]:
 
 @cache
 def load_builtin(name: str) -> Scenario:
-    """Raises KeyError with the names that exist. Read once in a process: the YAML parser takes 40 ms for one."""
+    """A scenario of the package. Raises KeyError that lists the names. Each is read once per process, because the YAML
+    parser takes 40 ms for one."""
     if name not in builtin_scenarios():
         raise KeyError(f"no scenario {name!r}, there are {', '.join(builtin_scenarios())}")
     return parse_scenario((resources.files("chaos") / "scenarios" / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What chaos asks of a cluster. The harness implements it for its engines; the tests use a fake."""
+"""The interface through which chaos uses a cluster. The harness implements it for its engines. The tests use a fake."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Containers(Protocol):
-    """What a cluster of containers offers beyond processes. Every call takes effect before it returns."""
+    """What a cluster of containers can do beyond processes. Every call takes effect before it returns."""
 
     def disconnect(self, broker_id: int) -> None:
-        """Off its network."""
+        """Take the broker off its network."""
 
     def reconnect(self, broker_id: int) -> None:
-        """At its old address."""
+        """Connect the broker again, with its old address."""
 
     def limit_cpu(self, broker_id: int, cores: float | None) -> None:
-        """`cores` may be a fraction; None gives all of them back."""
+        """`cores` may be a fraction. None removes the limit."""
 
     def limit_memory(self, broker_id: int, limit_bytes: int | None) -> None:
-        """None gives the host's memory back."""
+        """None removes the limit."""
 
 
 @runtime_checkable
 class HostProcesses(Protocol):
-    """Brokers whose processes are on other hosts, which break and mend them there and keep the leases."""
+    """Brokers whose processes are on other hosts. Workers there carry out the faults and keep the leases."""
 
     def identity(self, broker_id: int) -> ProcessIdentity | None:
-        """Of the process that runs there; None if there is none."""
+        """The identity of the broker's process on its host. None if it does not run."""
 
     def state_of(self, broker_id: int, identity: ProcessIdentity) -> str | None:
-        """The letter of its state there, as in /proc; None if it is gone."""
+        """The letter of the process' state on its host, as in /proc. None if the process has ended."""
 
     def take_times(self) -> list[dict[str, object]]:
-        """When what was done since the last call took effect, with the bound of that host's clock."""
+        """When the actions since the last call took effect, with the error bound of that host's clock."""
 
 
 class LinkServer(Protocol):
-    """The Toxiproxy server that carries a link: a server here, by its API (ToxiproxyClient), or one on another host,
-    through the worker there. Every call takes effect before it returns, or raises ToxiproxyError."""
+    """The Toxiproxy server of a link. It is a server that we reach by its API (ToxiproxyClient), or one on another host
+    that we reach through the worker there. Every call takes effect before it returns, or raises ToxiproxyError."""
 
     @property
     def url(self) -> str:
-        """Of its API; empty for a server on another host, which keeps the leases there."""
+        """The URL of its API. Empty for a server on another host, where the worker keeps the leases."""
 
     def proxy(self, name: str) -> ProxyState: ...
 
     def enable(self, name: str) -> ProxyState: ...
 
     def disable(self, name: str) -> ProxyState:
-        """Closes its connections; later ones are refused."""
+        """Close the connections of the proxy. Later ones are refused."""
 
     def add_toxic(
         self,
@@ -74,13 +74,13 @@ class LinkServer(Protocol):
     ) -> ToxicState: ...
 
     def retire_toxic(self, proxy: str, name: str, *, then: Callable[[], None]) -> None:
-        """`then` is called when it is gone."""
+        """Remove the toxic, perhaps later. `then` is called when it is removed."""
 
     def toxic(self, proxy: str, name: str) -> ToxicState: ...
 
 
 class LinkProber(Protocol):
-    """Probes a link on the host of its proxy, which may listen where nobody else reaches it."""
+    """Probes a link from the host of its proxy, because other hosts may not reach the proxy."""
 
     def probe_link(self, *, timeout_ms: int) -> LinkProbe: ...
 
@@ -89,30 +89,30 @@ class LinkProber(Protocol):
 
 @runtime_checkable
 class HostLinks(Protocol):
-    """Links whose proxies run on other hosts, which break and mend them there and keep the leases."""
+    """Links whose proxies run on other hosts. Workers there carry out the faults and keep the leases."""
 
     def prober(self, link: str) -> LinkProber | None:
-        """None for a link whose proxy is of ours."""
+        """None for a link whose proxy is our own."""
 
     def joint_links(self) -> Sequence[frozenset[str]]:
-        """For each proxy there, the links that it carries: what breaks one of them breaks all."""
+        """For each proxy there, the links that it carries. A fault on one of them affects all."""
 
 
 class Topics(Protocol):
-    """A topic in use, by Kafka's admin requests. Every call takes effect before it returns, or raises."""
+    """Kafka's admin requests for a topic in use. Every call takes effect before it returns, or raises."""
 
     def partition_count(self, topic: str) -> int: ...
 
     def set_partition_count(self, topic: str, count: int) -> None: ...
 
     def own_settings(self, topic: str) -> Mapping[str, str]:
-        """What is set on the topic itself."""
+        """The overrides of the topic itself."""
 
     def setting_by_broker(self, topic: str, name: str) -> Mapping[int, str | None]:
-        """The value in force, by each running broker."""
+        """The effective value, as each running broker tells it."""
 
     def change_setting(self, topic: str, name: str, value: str | None) -> None:
-        """None: restore what the brokers' settings say."""
+        """None: remove the override, so that the brokers' setting counts."""
 
     def id_by_broker(self, topic: str) -> Mapping[int, str | None]:
         """The topic's id (KIP-516) as each running broker tells it. None for a broker that knows no such topic.
@@ -123,19 +123,19 @@ class Topics(Protocol):
     def replication_factor(self, topic: str) -> int: ...
 
     def replicas_of(self, topic: str) -> dict[int, tuple[int, ...]]:
-        """By partition; the first one leads if it can."""
+        """The replicas by partition. The first one is the preferred leader."""
 
     def set_replicas(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> None:
-        """Returns when these are the replicas, and all of them in sync."""
+        """Reassign. It returns when these are the replicas and all of them are in sync."""
 
     def cancel_moves(self, topic: str) -> None:
-        """Take back what `set_replicas` began and did not see the end of."""
+        """Cancel reassignments that `set_replicas` began and that are not complete."""
 
     def brokers(self) -> frozenset[int]:
-        """Those that the cluster lists."""
+        """The ids of the brokers that the cluster lists."""
 
     def forget_broker(self, broker_id: int) -> None:
-        """One that does not run: the cluster no longer has it."""
+        """Unregister a broker that does not run, so that the cluster no longer lists it."""
 
     def delete(self, topic: str) -> None: ...
 
@@ -146,14 +146,14 @@ class Topics(Protocol):
     def end_offset(self, topic: str, partition: int) -> int: ...
 
     def newest_append_time_ms(self, topic: str, partition: int) -> int | None:
-        """The time of its leader's clock when it appended the newest batch. None in an empty log, or if timestamps are
-        the producers'."""
+        """The time when the leader appended the newest batch, by the leader's clock. None if the log is empty, or if
+        the timestamps are those of the producers."""
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None: ...
 
 
 class Access(Protocol):
-    """How a client of the cluster gets in."""
+    """How a client connects to the cluster and logs in."""
 
     @property
     def context(self) -> ssl.SSLContext | None:
@@ -165,27 +165,29 @@ class Access(Protocol):
 
 
 class Roles(Protocol):
-    """Who is who in a cluster, which is all that a target needs."""
+    """The roles of brokers in a cluster. A target needs nothing else."""
 
     @property
     def broker_ids(self) -> Sequence[int]: ...
 
     def leader(self, topic: str, partition: int) -> int | None:
-        """None while there is none, or nobody answers."""
+        """None while there is no leader, or nobody answers."""
 
     def replicas(self, topic: str, partition: int) -> Sequence[int]: ...
 
     def controller(self) -> int | None: ...
 
     def coordinator(self) -> int | None:
-        """Of the first consumer group of this cell's load. None if there is no group, or if nobody knows."""
+        """The coordinator of the first consumer group of this cell's load. None if there is no group, or if the
+        coordinator is unknown."""
 
     def transaction_coordinator(self) -> int | None:
-        """Of the first transactional copier of this cell's load. None if there is none, or if nobody knows."""
+        """The coordinator of the first transactional copier of this cell's load. None if there is no copier, or if the
+        coordinator is unknown."""
 
 
 class ClusterPort(Roles, Protocol):
-    """A running cluster with its proxies and load. Called from the timeline's thread. Every call ends within a
+    """A running cluster with its proxies and load. The thread of the timeline calls it. Every call ends within a time
     limit."""
 
     def isr(self, topic: str, partition: int) -> Sequence[int]:
@@ -215,10 +217,11 @@ class ClusterPort(Roles, Protocol):
         """Where the broker keeps the partition's log; None if it has none."""
 
     def disk_control(self, broker_id: int) -> Path | None:
-        """The control file of the broker's storage. None if the broker's disk cannot be told to fail."""
+        """The control file of the broker's storage. None if the broker has none."""
 
     def fault_page(self, broker_id: int) -> Path | None:
-        """The mapped file that its clock obeys, and on Apache Kafka its disk (chaos/interposer/fault_page.py).
+        """The mapped file that controls the broker's clock, and on Apache Kafka also its disk
+        (chaos/interposer/fault_page.py).
 
         None for a broker that has none.
         """
@@ -230,41 +233,41 @@ class ClusterPort(Roles, Protocol):
         """None for brokers that are processes of this host."""
 
     def host_links(self) -> HostLinks | None:
-        """None where all proxies are of ours."""
+        """None if all proxies are our own."""
 
     def topics(self) -> Topics: ...
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
-        """Remove from a dead broker's segment files what a loss of power would remove. Returns the number of bytes for
-        each file."""
+        """Remove from the segment files of a dead broker what a loss of power would remove. Returns the number of bytes
+        for each file."""
 
     def link_names(self) -> Sequence[str]:
-        """`client-<j>`, `internal-<i>-<j>`, `controller-<i>-<j>`; empty for a cluster without proxies."""
+        """`client-<j>`, `internal-<i>-<j>`, `controller-<i>-<j>`. Empty for a cluster without proxies."""
 
     def plain(self, link: str) -> tuple[LinkServer, str]:
-        """Client and proxy name for cutting a link and for Toxiproxy's own toxics."""
+        """The server and the name of the proxy, for cutting a link and for Toxiproxy's own toxics."""
 
     def probe_access(self, link: str) -> ProbeAccess:
-        """How a probe of ours must speak to `plain`, to be answered by the broker."""
+        """TLS and credentials that a probe through the proxy of `plain` needs to get an answer of the broker."""
 
     def kafka(self, link: str) -> tuple[LinkServer, str]:
         """The same for Kafka toxics, on client links."""
 
     def client_names(self) -> Sequence[str]:
-        """Member processes of this cell's load, like app-0."""
+        """Names of the member processes of this cell's load, like app-0."""
 
     def client_pids(self) -> Mapping[str, int]:
-        """Of those that run."""
+        """Process ids of the clients that run, by name."""
 
     def committed_ahead(self, name: str) -> int | None:
-        """Records that it has committed and not processed, by its journal. None: it does not commit ahead of
-        processing."""
+        """How many records the member has committed and not processed, by its journal. None: it does not commit before
+        it processes."""
 
     def kill_client(self, name: str) -> None:
         """SIGKILL."""
 
     def leave_client(self, name: str) -> None:
-        """SIGTERM, and wait: it leaves its group."""
+        """SIGTERM, and wait until it has left its group."""
 
     def pause_client(self, name: str) -> None:
         """SIGSTOP, also for the processes that it started."""
@@ -275,18 +278,18 @@ class ClusterPort(Roles, Protocol):
         """Start a client again that does not run."""
 
     def twin_client(self, name: str) -> int:
-        """A second process with the same group and transactional.id; its pid."""
+        """Start a second process with the same group and transactional.id. Returns its pid."""
 
     def end_twins(self) -> None: ...
 
     def access(self) -> Access | None:
-        """None where everybody gets in, in plain text."""
+        """None if clients need neither TLS nor a login."""
 
     def security(self) -> SecurityChanges | None:
-        """None where certificates and users are not ours to change."""
+        """None if we may not change certificates and users."""
 
     def acked(self) -> int:
-        """Records acknowledged so far in this cell."""
+        """How many records were acknowledged so far in this cell."""
 
     def high_watermark_lag(self, topic: str, partition: int) -> int | None:
-        """Records in the leader's log above the high watermark; None if unknown."""
+        """How many records in the leader's log are above the high watermark. None if unknown."""

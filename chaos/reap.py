@@ -1,11 +1,11 @@
-"""Undoes what owners of leases that are gone have left, and nothing else.
+"""Undoes what is in the leases of owners that have ended, and nothing else.
 
-- An owner is gone if its process is gone, seen from its own place: the same host, boot and PID namespace, or the same
-  machine after a restart.
+- An owner has ended if its process does not exist any more. This can be seen only from the same host, boot and PID
+  namespace, or on the same machine after a restart.
 - Leases of other places are never acted on, because their owners cannot be seen from here.
-- A process is ended only if it runs under our user, has the start time of the lease, and has the token of the lease in
+- A process is ended only if it belongs to our user, has the start time of the lease, and has the token of the lease in
   its environment.
-- No lease prevents a start, whatever it contains. A lease that cannot be read is put aside.
+- No lease prevents a start, whatever it contains. A lease that cannot be read is renamed.
 
 Shown by tests/chaos/test_chaos_lease.py.
 """
@@ -39,14 +39,14 @@ from runlog.files.place import Where, here
 TERM_GRACE_MS: Final = 2_000
 KILL_WAIT_MS: Final = 5_000
 CALL_TIMEOUT_MS: Final = 2_000
-LEASES_MAX: Final = 1_000  # number of leases read in one start
-REAP_MAX_MS: Final = 60_000  # after this the rest waits for the next start
+LEASES_MAX: Final = 1_000  # leases that are read at one start
+REAP_MAX_MS: Final = 60_000  # after this time the rest waits for the next start
 TOPIC: Final = "topic"  # only `settle_topics` undoes it, because it needs a client of the cluster
 _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 
 
 def reap(root: Path) -> list[str]:
-    """Undo what is left; one line for each thing done. Takes a limited time."""
+    """Undo what ended owners have left. Returns one line for each thing done. It takes a limited time."""
     done: list[str] = []
     deadline = time.monotonic() + REAP_MAX_MS / 1000
     for path, lease in _leases(root, done):
@@ -64,18 +64,18 @@ def reap(root: Path) -> list[str]:
 
 
 def _where(lease: LeaseFile) -> Where:
-    """An older harness did not say where it lived."""
+    """Where the owner of the lease is. A lease of an older harness does not say it."""
     return "elsewhere" if lease.place is None else lease.place.seen_from(here())
 
 
 def _has_owner(lease: LeaseFile, where: Where) -> bool:
-    """Somebody may still use what is in the lease: a process that is alive, or one that cannot be seen from here."""
+    """Whether somebody may still use what is in the lease. The owner is alive, or cannot be seen from here."""
     return where == "elsewhere" or (where == "here" and is_alive(lease.owner))
 
 
 def _keep(path: Path, entries: Sequence[Entry], lease: LeaseFile) -> None:
-    """Keep only these entries in the file; without entries the file is removed. An error does no harm, because undoing
-    an entry again finds nothing."""
+    """Keep only these entries in the file. Without entries the file is removed. An error does no harm, because the
+    other entries are undone already, and undoing them again finds nothing."""
     with contextlib.suppress(OSError):
         if not entries:
             path.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ def _keep(path: Path, entries: Sequence[Entry], lease: LeaseFile) -> None:
 
 
 def topics_left(root: Path) -> list[str]:
-    """Topics that runs which are gone have left on clusters of others: a line for each lease."""
+    """Topics that ended runs have left on clusters of others. One line for each lease."""
     lines: list[str] = []
     for _, lease in _leases(root, lines):
         topics = [entry for entry in lease.entries if entry.kind == TOPIC]
@@ -97,7 +97,7 @@ def topics_left(root: Path) -> list[str]:
 
 
 def left_alone(root: Path) -> list[str]:
-    """Leases that `reap` does not act on, because their owners cannot be seen from here: a line for each."""
+    """Leases that `reap` does not act on, because their owners cannot be seen from here. One line for each."""
     lines: list[str] = []
     for path, lease in _leases(root, lines):
         if lease.place is None:
@@ -113,8 +113,8 @@ def left_alone(root: Path) -> list[str]:
 
 
 def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
-    """For owners that are gone: `delete` returns why the topic could not be deleted, or nothing. One line for each
-    topic."""
+    """Delete the topics of ended owners. `delete` returns why a topic could not be deleted, or an empty text. Returns
+    one line for each topic."""
     lines: list[str] = []
     for path, lease in _leases(root, lines):
         if _has_owner(lease, _where(lease)):
@@ -133,7 +133,7 @@ def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
 
 
 def _leases(root: Path, problems: list[str]) -> Iterator[tuple[Path, LeaseFile]]:
-    """The leases that can be trusted. The others are put aside, and `problems` says so."""
+    """The leases that can be trusted. The others are renamed, and `problems` gets a line for each."""
     if not os.path.lexists(root):
         return
     try:
@@ -155,17 +155,18 @@ def _leases(root: Path, problems: list[str]) -> Iterator[tuple[Path, LeaseFile]]
 
 
 def _remove_halves(root: Path) -> None:
-    """Removes what a writer that died has left of its file."""
+    """Remove temporary files of writers that died."""
     with contextlib.suppress(OSError):
         for temporary in root.glob("*.tmp"):
             pid, _, rest = temporary.name.lstrip(".").partition("-")
-            is_old = time.time() - temporary.lstat().st_mtime > 3_600  # its writer may live in another namespace
+            is_old = time.time() - temporary.lstat().st_mtime > 3_600  # its writer may run in another namespace
             if is_old and pid.isascii() and pid.isdigit() and rest and read_identity(int(pid)) is None:
                 temporary.unlink(missing_ok=True)
 
 
 def _undo(entry: Entry, where: Where, dead_servers: set[str]) -> list[str]:
-    """Processes and control groups end with their boot. Faults on a Toxiproxy server may be on another host."""
+    """Undo one entry. Processes and control groups end when their host restarts. A Toxiproxy server may be on another
+    host, so its faults may still exist."""
     if entry.kind in ("toxic", "proxy_disabled", "proxy"):
         return [] if entry.url in dead_servers else _heal_proxy(entry, dead_servers)
     if entry.kind == TOPIC:
@@ -185,7 +186,7 @@ def _end_process(entry: Entry) -> list[str]:
     found = entry.identity if entry.pid is not None else find_by_token(entry.token)
     if found is None or not is_ours(found, entry.token):
         return []
-    # A stopped process must be continued to see SIGTERM.
+    # A stopped process handles SIGTERM only after SIGCONT.
     for number, wait_ms in ((signal.SIGTERM, TERM_GRACE_MS), (signal.SIGKILL, KILL_WAIT_MS)):
         if not is_alive(found):
             break
@@ -227,7 +228,7 @@ def _heal_proxy(entry: Entry, dead_servers: set[str]) -> list[str]:
         return []
     client = ToxiproxyClient(url, timeout_ms=CALL_TIMEOUT_MS)
     try:
-        # The server of a later run may have the same address, and a proxy of the same name.
+        # The server of a later run may have the same address and a proxy with the same name.
         if client.proxy(proxy).upstream != entry.upstream:
             return [f"left alone proxy {proxy} at {url}: it leads elsewhere than the one that the run made"]
         if entry.kind == "proxy":
@@ -240,11 +241,11 @@ def _heal_proxy(entry: Entry, dead_servers: set[str]) -> list[str]:
         return [f"removed toxic {entry.toxic} of {proxy} at {url}"]
     except NotFound:
         return []
-    except Unreachable:  # usually the server is gone too, and the fault with it
+    except Unreachable:  # usually the server has ended too, and the fault with it
         dead_servers.add(url)
         return []
     except ToxiproxyError as error:
-        if not error.status:  # the process that answers is no Toxiproxy server
+        if not error.status:  # the process that answers is not a Toxiproxy server
             dead_servers.add(url)
         return [f"proxy {proxy} at {url} was not healed: {error}"]
     finally:

@@ -1,7 +1,7 @@
-"""`python -m chaos.scenario_page`: docs/reference/scenarios.md, the scenarios that come with the package and what is
-expected.
+"""`python -m chaos.scenario_page`: prints docs/reference/scenarios.md, the scenarios of the package and what they
+expect.
 
-Written from the YAML files; a test demands that the file in docs/ is what this prints.
+The page is made from the YAML files. A test checks that the file in docs/ is equal to the output.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What chaos asks of a cluster whose certificates, users and access control lists are ours: to change them, and to look
-at them as a client does.
+"""The interface to a cluster whose certificates, users and access control lists we may change. Chaos changes them, and
+checks them as a client does.
 
 The harness implements it for the clusters that it secures (harness/clusters/security_changes.py).
 """
@@ -20,60 +20,63 @@ class Issuer(Enum):
     """Who signs a certificate."""
 
     PRESENT = "present"  # the authority that the cluster began with
-    NEXT = "next"  # another one, which the clients of the load have trusted since they began
-    UNKNOWN = "unknown"  # another one, which they do not know
+    NEXT = "next"  # another one, which the clients of the load have trusted since their start
+    UNKNOWN = "unknown"  # another one, which the clients do not know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCertificate:
-    """One handshake by TLS as a client of the load does it. `outcome`: accepted, or why not."""
+    """The result of a TLS handshake like that of a client of the load. `outcome`: accepted, or why not."""
 
-    fingerprint: str  # SHA-256; empty if nothing was shown
+    fingerprint: str  # SHA-256; empty if no certificate was presented
     outcome: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAccess:
-    """How a probe of a fault gets through a link to the broker."""
+    """What a probe of a fault needs to reach the broker through a link."""
 
     is_tls: bool = False
-    certificate_file: str = ""  # its own, with the key, where the other side asks for one
-    credentials: Credentials | None = field(default=None, repr=False)  # where it asks for SASL
+    certificate_file: str = ""  # its own certificate and key, if the other side asks for one
+    credentials: Credentials | None = field(default=None, repr=False)  # if the other side asks for SASL
 
 
-OPEN: Final = ProbeAccess()  # nobody asks who it is
+OPEN: Final = ProbeAccess()  # no TLS, no SASL
 
 
 class SecurityChanges(Protocol):
-    """Every call ends within a limit, and raises the harness' error with the broker's words if it is refused."""
+    """Every call ends within a time limit. If a request is refused, it raises the harness' error with the broker's
+    text."""
 
     def certificates(self, brokers: Sequence[int]) -> Mapping[str, SeenCertificate]:
-        """Of the clients' listener of each broker, and of the proxy before it: `broker 1`, `proxy before broker 1`."""
+        """The certificates of each broker's listener for clients, and of the proxy before it. The keys are `broker 1`,
+        `proxy before broker 1` and so on."""
 
     def renew_certificates(self, brokers: Sequence[int], *, valid_s: float | None, issuer: Issuer) -> float:
-        """Of the same places, for the connections to come. When they end, in seconds since 1970. `valid_s` None: after
-        any run. The proxies trust the new certificates too."""
+        """Renew the certificates of the same places, for new connections. Returns when they expire, in seconds since
+        1970. `valid_s` None: they are valid for longer than any run. The proxies trust the new certificates too."""
 
     def change_password(self) -> None:
-        """Of the user of the load, to one that its clients do not know."""
+        """Change the password of the load's user to one that its clients do not know."""
 
     def restore_password(self) -> None: ...
 
     def logins(self, brokers: Sequence[int]) -> Mapping[str, str]:
-        """By broker: what happens to somebody who logs in as the load's clients do: accepted, refused, or no answer."""
+        """By broker: the result of a login like that of the load's clients: accepted, refused, or no answer."""
 
     def forbid(self, operation: str) -> None:
-        """The list that allows the load's user to `read` or `write` all topics is deleted."""
+        """Delete the access control list that allows the load's user to `read` or `write` all topics."""
 
     def allow(self, operation: str) -> None: ...
 
     def allowed(self, brokers: Sequence[int], topic: str) -> Mapping[str, Sequence[str]]:
-        """By broker: what the load's user may do with the topic. A broker that does not answer is left out."""
+        """By broker: the operations that the load's user may do on the topic. A broker that does not answer is left
+        out."""
 
     def refuse_tokens(self) -> None:
-        """The token endpoint gives none to the load's user any more."""
+        """From now on the token endpoint gives the load's user no tokens."""
 
     def give_tokens(self) -> None: ...
 
     def token_counts(self) -> Mapping[str, int]:
-        """How many tokens the load's user was `given` and `refused` since the cluster began."""
+        """How many tokens the endpoint has `given` to the load's user and `refused` since the start of the cluster."""

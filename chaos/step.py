@@ -1,4 +1,4 @@
-"""One step of a scenario's timeline: a fault, its end, or a wait. What cannot work is refused when it is read.
+"""One step of a scenario's timeline: a fault, its end, or a wait. A step that cannot work is refused when it is read.
 
 Shown by tests/chaos/test_chaos_timeline.py.
 """

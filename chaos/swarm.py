@@ -1,4 +1,4 @@
-"""Faults that are drawn from a seed, beside a scenario's own timeline."""
+"""Faults that are drawn from a seed, in addition to a scenario's own timeline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.faults.base import Parameter
 from chaos.fields import Duration, StrictModel
 from chaos.step import Step
 
-SWARM_REST_MS = 1_000  # between two faults on processes, so that the broker can come back
+SWARM_REST_MS = 1_000  # pause between two faults on processes, so that the broker can come back
 
 
 class SwarmFault(StrictModel):
@@ -44,10 +44,10 @@ class SwarmFault(StrictModel):
 
 
 class Swarm(StrictModel):
-    """Faults drawn from a seed: `count` of them, beginning at random moments of `from` to `to` of the window.
+    """`count` faults that are drawn from a seed. They begin at random times between `from` and `to`.
 
-    Faults on links may overlap. Faults on processes follow one another, so that a broker that is down is not taken down
-    again.
+    Faults on links may overlap. A fault on a process begins only after the one before has ended, so that a broker that
+    is down is not taken down again. So it may begin after `to`.
     """
 
     count: int = Field(ge=1, le=50)
@@ -57,7 +57,7 @@ class Swarm(StrictModel):
 
 
 def draw(swarm: Swarm, seed: int) -> tuple[Step, ...]:
-    """The same steps for the same seed, in order of time."""
+    """The steps for this seed, in order of time. Equal seeds give equal steps."""
     rng = random.Random(f"swarm/{seed}")
     steps: list[Step] = []
     processes_free_ms = swarm.from_

@@ -5,12 +5,17 @@ Brokers: `leader`, `followers`, `follower:0`, `heir` (the follower that is elect
 first transactional copier), `broker:2`, `minority` (the leader and as many more as stay below half), `majority` (the
 rest), `all`.
 
-Clients: `app:0` (member 0 of the reader app, one whose members are processes of their own), `app:all`.
+Clients: `app:0` (member 0 of a reader called app whose members are processes of their own), `app:all`.
 
-Links: `followers->leader` (connections that the followers open to the leader), `client->leader`, `clients->all`;
-`<->` for both directions; the listener in front where it is not the brokers' own: `controller:leader->controller`, or
-`any:` for both; several with commas. Two shapes after Jepsen's nemeses: `any:ring` (each broker reaches a majority, no
-two the same) and `any:bridge` (two halves that only one broker reaches both of).
+Links:
+
+- `followers->leader`: connections that the followers open to the leader. Also `client->leader`, `clients->all`.
+- `<->` means both directions.
+- A listener may stand in front. Without one it is that between brokers. `controller:leader->controller` is the
+  controllers' listener, `any:` means both.
+- Commas separate several expressions.
+- Two shapes are those of Jepsen's nemeses: `any:ring` (each broker reaches a majority, and no two reach the same one)
+  and `any:bridge` (only one broker reaches both halves).
 """
 
 from __future__ import annotations
@@ -35,12 +40,12 @@ _SHAPES = ("ring", "bridge")
 
 
 class TargetError(Exception):
-    """It is no target, or no broker or link fits it at this moment."""
+    """The text is not a target, or no broker or link has this role at the moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOfInterest:
-    """Whose leader and followers are meant."""
+    """The partition whose leader and followers are meant."""
 
     topic: str
     partition: int = 0
@@ -48,7 +53,7 @@ class PartitionOfInterest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Links:
-    """One link expression: a shape, or two sides that are roles (`left` may be `client`)."""
+    """One link expression. It is a shape, or two sides that are roles (`left` may be `client`)."""
 
     kinds: tuple[str, ...]
     left: str = ""
@@ -62,7 +67,7 @@ class _Links:
 
 
 def check_broker_target(target: str) -> None:
-    """Raises TargetError for what `resolve_brokers` could never resolve."""
+    """Raises TargetError for a text that `resolve_brokers` can never resolve."""
     if not _ROLE.fullmatch(target):
         raise TargetError(
             f"{target!r} is no broker target: leader, heir, followers, follower:N, others, controller, coordinator, "
@@ -140,7 +145,7 @@ def resolve_brokers(target: str, port: Roles, of: PartitionOfInterest) -> tuple[
 
 
 def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tuple[str, ...]:
-    """Names of all existing links that are meant, each once. Raises TargetError if there is none."""
+    """The names of all existing links of this target, each once. Raises TargetError if there is none."""
     wanted = wanted_links(target, port, of)
     existing = set(port.link_names())
     found = tuple(name for name in wanted if name in existing)
@@ -152,7 +157,7 @@ def resolve_links(target: str, port: ClusterPort, of: PartitionOfInterest) -> tu
 
 
 def wanted_links(target: str, port: Roles, of: PartitionOfInterest) -> tuple[str, ...]:
-    """Names of all links that are meant, whether there is a proxy on them or not."""
+    """The names of all links of this target, with or without a proxy."""
     wanted: dict[str, None] = {}
     for expression in _split_links(target):
         wanted |= dict.fromkeys(_wanted(expression, port, of))
@@ -160,7 +165,7 @@ def wanted_links(target: str, port: Roles, of: PartitionOfInterest) -> tuple[str
 
 
 def check_joint(links: Sequence[str], joint: Sequence[frozenset[str]]) -> None:
-    """Raises TargetError if a proxy that carries one of the links carries others too: they would break with it."""
+    """Raises TargetError if a proxy carries some of the links and others too, because the fault would affect those."""
     for together in joint:
         if (others := together.difference(links)) and len(others) < len(together):
             meant = ", ".join(sorted(together - others))
@@ -168,7 +173,7 @@ def check_joint(links: Sequence[str], joint: Sequence[frozenset[str]]) -> None:
 
 
 def other_way(link: str) -> str | None:
-    """The link of the connections that the other side opens; None for a client's link."""
+    """The link of the connections that the other side opens. None for a client's link."""
     kind, _, rest = link.partition("-")
     source, separator, target = rest.partition("-")
     return f"{kind}-{target}-{source}" if separator else None
@@ -191,7 +196,8 @@ def _wanted(expression: _Links, port: Roles, of: PartitionOfInterest) -> list[st
 
 
 def ring(brokers: Sequence[int]) -> list[tuple[int, int]]:
-    """The ordered pairs to cut so that each broker still reaches the next half of the ring: a majority with itself."""
+    """The ordered pairs to cut so that each broker reaches only the next half of the ring. With itself this is a
+    majority."""
     count = len(brokers)
     return [
         (source, brokers[(place + step) % count])
@@ -201,7 +207,7 @@ def ring(brokers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def bridge(brokers: Sequence[int], leader: int | None) -> list[tuple[int, int]]:
-    """The ordered pairs to cut so that two halves, one with the leader, only meet at one broker in between."""
+    """The ordered pairs to cut so that only one broker in between reaches both halves. One half has the leader."""
     ends = [broker for broker in brokers if broker != leader]
     middle = ends[0] if ends else None
     sides = [broker for broker in brokers if broker not in (leader, middle)]

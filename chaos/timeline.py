@@ -1,7 +1,7 @@
 """Carries out a scenario's steps against a cluster: waits, injects, proves, heals, and records each of these.
 
 Every wait has a limit and ends when `stop` is set. Whatever happens, every injected fault is healed at the end, the
-last one first. The clock is passed in, so tests run without waiting. Knows nothing of load or analysis.
+last one first. The clock is passed in, so tests run without waiting. It knows nothing of load or analysis.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Recorder = Callable[[FaultLine], None]
 
 
 class Clock(Protocol):
-    """Time of the run; `wait_ms` returns True if it was cut short by a stop."""
+    """The time of the run. `wait_ms` returns True if a stop has ended the wait early."""
 
     def now_us(self) -> int: ...
 
@@ -52,7 +52,8 @@ class RunningClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineResult:
-    """`problem` is empty if all steps were carried out. Otherwise the cell cannot pass."""
+    """`problem` is empty if all steps were carried out. Otherwise the cell cannot pass. `unproved` names the steps
+    whose fault was not proved."""
 
     problem: str
     unproved: tuple[str, ...]
@@ -95,7 +96,8 @@ def run(
     lease: Lease | None = None,
     seed: int = 0,
 ) -> TimelineResult:
-    """Blocks until all steps are done or one failed, and everything is healed. Start it in its own thread."""
+    """Run the timeline. It blocks until all steps are done or one has failed, and everything is healed. Start it in a
+    thread of its own."""
     assert case in scenario.cases
     executor = _Executor(
         port=port,
@@ -138,7 +140,7 @@ class _Executor:
             self._await_timed_heals()
         except StepFailed as error:
             problem = str(error)
-        # The entry point of a thread: whatever a port raises, the healing must not be skipped.
+        # This is the entry point of a thread. Whatever a port raises, the healing must not be skipped.
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         finally:
@@ -228,7 +230,7 @@ class _Executor:
         run.inject()
         if step.for_ is not None:
             applied.heal_due_us = self._clock.now_us() + step.for_ * 1000
-        # Its effect may show from the moment when it begins, so this is its time.
+        # The fault may take effect from the moment when `inject` begins, so this is its time.
         detail = {"took_us": self._clock.now_us() - started_us, **self._times_at_hosts()}
         self._record_fault(applied, FaultPhase.APPLIED, detail, t_us=started_us)
         if not spec.is_proved_at_heal:
@@ -264,7 +266,7 @@ class _Executor:
     def _try_prove(self, applied: _Applied) -> Proof:
         try:
             return applied.run.prove()
-        except Exception as error:  # missing evidence is a result, and no reason to leave the fault in place
+        except Exception as error:  # missing evidence is a result; the fault must still be healed
             return Proof(is_effective=False, detail={"error": f"{type(error).__name__}: {error}"})
 
     def _heal(self, applied: _Applied) -> None:
@@ -275,7 +277,7 @@ class _Executor:
         self._record_fault(applied, FaultPhase.HEALED, self._times_at_hosts())
 
     def _heal_all(self) -> list[str]:
-        """The last first. Goes on after a failure and returns what failed."""
+        """Heal everything, the last fault first. It continues after a failure and returns what failed."""
         problems: list[str] = []
         for applied in reversed(list(self._state.applied)):
             try:
@@ -287,7 +289,7 @@ class _Executor:
     # --- records ---
 
     def _times_at_hosts(self) -> dict[str, object]:
-        """When what was done on other hosts took effect, with the bounds of their clocks."""
+        """When the actions on other hosts took effect, with the error bounds of their clocks."""
         there = self._port.host_processes()
         times = [] if there is None else there.take_times()
         return {"at_hosts": times} if times else {}

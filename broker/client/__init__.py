@@ -1,7 +1,7 @@
 """Reference producer, consumer and admin for clusters that speak the Kafka protocol: pure core, thread-based shell.
 
-core/ decides (no I/O, no clock), the modules beside it move bytes. docs/internals/contracts.md describes the public
-surface.
+core/ makes the decisions (no I/O, no clock). The modules next to it move bytes. docs/internals/contracts.md describes
+the public surface.
 """
 
 from __future__ import annotations

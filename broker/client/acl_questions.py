@@ -1,4 +1,5 @@
-"""Access control lists as a client asks for them: make one, delete one, and what the asker may do with a topic.
+"""The questions of a client about access control lists: create an ACL, delete one, and ask what this client may do with
+a topic.
 
 Shown by tests/harness/test_harness_security_changes.py.
 """
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from broker.wire.shapes.delete_acls import DeleteAclsFilterFields, DeleteAclsRequest, DeleteAclsResponse
     from broker.wire.shapes.metadata import MetadataRequest, MetadataResponse
 
-_WITH_OPERATIONS: Final = 8  # the first version of Metadata that tells what the asker may do (KIP-430)
+_WITH_OPERATIONS: Final = 8  # the first version of Metadata that tells which operations the client may do (KIP-430)
 _MAY_NOTHING: Final = frozenset({ErrorCode.topic_authorization_failed})
 
 
 def created_acls(bindings: tuple[AclBinding, ...]) -> Question[None]:
-    """One that exists already is no error."""
+    """It is no error if the ACL exists already."""
 
     def build(version: int) -> CreateAclsRequest:
         creations: list[AclCreationFields] = [
@@ -49,7 +50,7 @@ def created_acls(bindings: tuple[AclBinding, ...]) -> Question[None]:
 
 
 def deleted_acl(binding: AclBinding) -> Question[int]:
-    """How many were deleted: 0 if there was none like this."""
+    """The answer is how many ACLs were deleted: 0 if none matched."""
 
     def build(version: int) -> DeleteAclsRequest:
         chosen: DeleteAclsFilterFields = {
@@ -74,7 +75,8 @@ def deleted_acl(binding: AclBinding) -> Question[int]:
 
 
 def allowed_operations(topic: str) -> Question[frozenset[Operation]]:
-    """What the asker may do with the topic, by this broker. Nothing if it may not even know of it."""
+    """What the client may do with the topic, according to this broker. The set is empty if the client may not even know
+    that the topic exists."""
 
     def build(version: int) -> MetadataRequest:
         return request(

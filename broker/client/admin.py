@@ -1,9 +1,10 @@
 """The reference admin: topics, cluster, settings, offsets; `.groups`, `.transactions` and delegation `.tokens`. Every
 call is bounded by default.api.timeout.ms.
 
-No thread: the caller's thread drives the network. Creating and deleting go to the controller that Metadata names; in
-KRaft any broker forwards them, so a wrong guess does no harm.
-Shown by tests/broker_client/test_client_mock_cluster.py and, on our own brokers, test_client_reference_cluster.py.
+It has no thread: the caller's thread drives the network. Requests that create or delete go to the controller that
+Metadata names. In KRaft any broker forwards them, so a wrong guess does no harm.
+Shown by tests/broker_client/test_client_mock_cluster.py and, with brokers of this project, by
+test_client_reference_cluster.py.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Admin:
         self.tokens = TokenAdmin(self._client, self._config.default_api_timeout_ms)
 
     def create_topics(self, topics: Iterable[NewTopic], *, wait: bool = True) -> None:
-        """Create all, then (with `wait`) until every partition has a leader. An existing topic is an error."""
+        """Create all topics. With `wait`, return only when every partition has a leader. An existing topic is an
+        error."""
         wanted = list(topics)
         deadline_ms = self._deadline_ms()
         self._change(created_topics(wanted, self._config.request_timeout_ms), deadline_ms)
@@ -96,7 +98,8 @@ class Admin:
         return self._client.retrying(ask, self._deadline_ms())
 
     def describe_topics(self, names: Sequence[str] | None = None) -> dict[str, TopicState]:
-        """Leader, leader epoch, replicas and ISR of each partition; None: of all topics. As one broker knows it now."""
+        """Leader, leader epoch, replicas and ISR of each partition, as one broker knows them now. None means all
+        topics."""
         answer = self._client.fetch_metadata(names, self._deadline_ms())
         for topic in answer.topics:
             if names is not None and topic.error_code and not topic.partitions:
@@ -116,17 +119,19 @@ class Admin:
     def list_offsets(
         self, partitions: Iterable[TopicPartition], timestamp_ms: int = LATEST
     ) -> dict[TopicPartition, int]:
-        """Offsets at a time in ms, or EARLIEST (-2), or LATEST (-1): the high watermark."""
+        """The offset of each partition at a time in ms. EARLIEST (-2) is the log start offset, LATEST (-1) the high
+        watermark."""
         deadline_ms = self._deadline_ms()
         chosen = [TopicPartition(*each) for each in partitions]
         return {each: list_offset(self._client, each, timestamp_ms, deadline_ms)[0] for each in chosen}
 
     def offset_for_leader_epoch(self, partition: TopicPartition, leader_epoch: int) -> tuple[int, int]:
-        """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if there is none."""
+        """Returns (largest epoch not above `leader_epoch`, offset after its last record), or (-1, -1) if there is
+        none."""
         return epoch_end_offset(self._client, TopicPartition(*partition), leader_epoch, self._deadline_ms())
 
     def group_coordinator(self, group_id: str) -> int:
-        """The broker that coordinates this group, whether it exists or not."""
+        """The broker that coordinates this group. The group need not exist."""
         deadline_ms = self._deadline_ms()
         return self._client.retrying(lambda: find_coordinator(self._client, GROUP, group_id, deadline_ms), deadline_ms)
 
@@ -139,7 +144,8 @@ class Admin:
         self._client.retrying(lambda: self._expect_partitions(counts, deadline_ms), deadline_ms)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Everything before these offsets (-1: before the high watermark). Returns where each log begins now."""
+        """Delete all records before these offsets (-1: before the high watermark). Returns the new log start
+        offsets."""
         deadline_ms = self._deadline_ms()
         return {each: self._delete_records(TopicPartition(*each), before[each], deadline_ms) for each in before}
 
@@ -157,14 +163,16 @@ class Admin:
         append: Mapping[str, str] | None = None,
         subtract: Mapping[str, str] | None = None,
     ) -> None:
-        """Of a "topic", a "broker" (its id as text, empty: of all) or a "group": all of these changes or none."""
+        """Change settings of a "topic", a "broker" (its id as text; empty means all brokers) or a "group". Either all
+        of these changes are made or none."""
         question = changed_settings(kind, name, set_=set_, delete=delete, append=append, subtract=subtract)
         self._client.ask(None, question, self._deadline_ms())
 
     def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None = None, *, is_unclean: bool = False
     ) -> dict[TopicPartition, KafkaError | None]:
-        """The preferred leader of each, or (unclean) any replica where there is no leader. None: of all partitions."""
+        """Elect the preferred leader of each partition. With `is_unclean`, elect any replica where there is no leader.
+        None means all partitions."""
         return admin_cluster.elect_leaders(
             self._client, partitions, is_unclean=is_unclean, deadline_ms=self._deadline_ms()
         )
@@ -172,19 +180,20 @@ class Admin:
     def alter_reassignments(
         self, wanted: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Other replicas, or None: back to those before. It has begun when this returns."""
+        """Begin to move partitions to other replicas. None cancels a reassignment: the old replicas stay. The move has
+        begun, but not ended, when this returns."""
         question = changed_replicas(wanted, self._config.request_timeout_ms)
         return self._client.ask(None, question, self._deadline_ms())
 
     def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
-        """Those in progress."""
+        """The reassignments that are in progress."""
         question, deadline_ms = reassignments(partitions, self._config.request_timeout_ms), self._deadline_ms()
         return self._client.retrying(lambda: self._client.ask(None, question, deadline_ms), deadline_ms)
 
     def unregister_broker(self, broker_id: int) -> None:
-        """Have the cluster forget a broker that does not come back."""
+        """Remove a broker that does not come back from the cluster's metadata."""
         self._client.ask(None, unregistered_broker(broker_id), self._deadline_ms())
 
     def describe_log_dirs(self, broker_id: int) -> dict[str, LogDirectory]:
@@ -197,11 +206,11 @@ class Admin:
         return self._client.retrying(lambda: self._client.ask(None, quorum(), deadline_ms), deadline_ms)
 
     def describe_client_quotas(self, client_id: str | None = None) -> dict[str | None, dict[str, float]]:
-        """By client id; under None the default of those that have none of their own."""
+        """Quotas by client id. The entry under None is the default of all clients that have no quotas of their own."""
         return admin_cluster.describe_client_quotas(self._client, client_id, self._deadline_ms())
 
     def alter_client_quotas(self, client_id: str | None, quotas: Mapping[str, float | None]) -> None:
-        """A quota of None is removed. `client_id` None: the default."""
+        """A quota whose value is None is removed. If `client_id` is None, the default quotas change."""
         admin_cluster.alter_client_quotas(self._client, client_id, quotas, self._deadline_ms())
 
     def close(self) -> None:
@@ -213,13 +222,13 @@ class Admin:
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _deadline_ms(self) -> int:
         return now_ms() + self._config.default_api_timeout_ms
 
     def _change(self, question: Question[Any], deadline_ms: int) -> None:
-        """Ask the controller. Any: callers need nothing of the answer beyond its errors.
+        """Ask the controller. The answer has the type Any, because callers read nothing of it but its errors.
 
         If the answer was lost after the request was sent, it is not retried. A second attempt would meet the result of
         the first one.

@@ -38,7 +38,7 @@ class ReplicaLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:
-    """-1 bytes where the broker does not tell."""
+    """A size is -1 where the broker does not tell it."""
 
     total_bytes: int
     usable_bytes: int
@@ -48,7 +48,8 @@ class LogDirectory:
 def elect_leaders(
     client: BlockingClient, partitions: Iterable[TopicPartition] | None, *, is_unclean: bool, deadline_ms: int
 ) -> dict[TopicPartition, KafkaError | None]:
-    """By partition: None where it has the leader that was asked for. None for `partitions`: all that need it."""
+    """The result by partition: None if the partition has the leader that was asked for, else the error. If `partitions`
+    is None, all partitions that need an election get one."""
     chosen = None if partitions is None else [TopicPartition(*each) for each in partitions]
 
     def build(version: int) -> ElectLeadersRequest:
@@ -78,7 +79,7 @@ def elect_leaders(
 
 
 def describe_log_dirs(client: BlockingClient, broker_id: int, deadline_ms: int) -> dict[str, LogDirectory]:
-    """By path, of one broker."""
+    """The log directories of one broker, by path."""
 
     def build(version: int) -> DescribeLogDirsRequest:
         return request(ApiKey.DESCRIBE_LOG_DIRS, version, topics=None)
@@ -105,7 +106,8 @@ def describe_log_dirs(client: BlockingClient, broker_id: int, deadline_ms: int) 
 def describe_client_quotas(
     client: BlockingClient, client_id: str | None, deadline_ms: int
 ) -> dict[str | None, dict[str, float]]:
-    """By client id, None for the default of all others; `client_id` None: of all."""
+    """Quotas by client id. The entry under None is the default of all other clients. If `client_id` is None, the quotas
+    of all clients are returned."""
     component: ComponentDataFields = {"entity_type": "client-id", "match_type": _ANY, "match": None}
     if client_id is not None:
         component = {"entity_type": "client-id", "match_type": _EXACT, "match": client_id}
@@ -124,8 +126,8 @@ def describe_client_quotas(
 def alter_client_quotas(
     client: BlockingClient, client_id: str | None, quotas: Mapping[str, float | None], deadline_ms: int
 ) -> None:
-    """`producer_byte_rate`, `consumer_byte_rate`, `request_percentage`; a quota of None is removed. `client_id` None:
-    the default of all clients without one of their own."""
+    """Change `producer_byte_rate`, `consumer_byte_rate` or `request_percentage`. A quota whose value is None is
+    removed. If `client_id` is None, the default of all clients without quotas of their own changes."""
 
     def build(version: int) -> AlterClientQuotasRequest:
         entry: AskedEntryDataFields = {

@@ -1,6 +1,6 @@
-"""The admin of consumer groups: list, describe, delete, their members and their committed offsets.
-
-Reached as `Admin(..).groups`. Each call goes to the coordinator of the group and is bounded by default.api.timeout.ms.
+"""The admin of consumer groups: it lists, describes and deletes groups, and changes their members and committed
+offsets. It is reached as `Admin(..).groups`. Each call goes to the coordinator of the group and is bounded by
+default.api.timeout.ms.
 Shown by tests/broker_client/test_client_admin.py.
 """
 
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 _CONSUMER_PROTOCOL_TYPE = "consumer"
 _DEAD = "Dead"
-_GROUPS_SINCE = 8  # of OffsetFetch
+_GROUPS_SINCE = 8  # the version of OffsetFetch that asks for several groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
     state: str
-    group_type: str  # "classic", "consumer", or empty where the broker does not tell
+    group_type: str  # "classic", "consumer", or empty if the broker does not tell
     protocol_type: str
     coordinator: int  # broker id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberDescription:
-    """`epoch` is that of the member under the new protocol, -1 under the classic one."""
+    """`epoch` is the member epoch of the new protocol (KIP-848). It is -1 under the classic protocol."""
 
     member_id: str
     instance_id: str | None
@@ -69,7 +69,7 @@ class MemberDescription:
     client_host: str
     epoch: int
     assignment: frozenset[TopicPartition]
-    target: frozenset[TopicPartition]  # differs from `assignment` until the member has followed
+    target: frozenset[TopicPartition]  # differs from `assignment` until the member has taken its new assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class GroupDescription:
     group_type: str
     state: str
     assignor: str
-    epoch: int  # of the group under the new protocol, -1 under the classic one
+    epoch: int  # the group epoch of the new protocol; -1 under the classic one
     coordinator: int
     members: tuple[MemberDescription, ...]
 
@@ -89,7 +89,8 @@ class GroupAdmin:
         self._timeout_ms = timeout_ms
 
     def list(self, *, states: Sequence[str] = (), types: Sequence[str] = ()) -> dict[str, GroupListing]:
-        """Of all coordinators, by group id; only those in these states ("Stable", "Empty" ..) and of these types."""
+        """The groups of all coordinators, by group id. `states` ("Stable", "Empty" ..) and `types` select groups; empty
+        means all."""
         deadline_ms = self._deadline_ms()
 
         def build(version: int) -> ListGroupsRequest:
@@ -112,7 +113,7 @@ class GroupAdmin:
         return found
 
     def describe(self, group_id: str) -> GroupDescription:
-        """GROUP_ID_NOT_FOUND if there is none of that name."""
+        """Raises GROUP_ID_NOT_FOUND if there is no group of that name."""
         try:
             return self._at_coordinator(
                 group_id, ApiKey.CONSUMER_GROUP_DESCRIBE, _describe_consumer(group_id), _consumer_description
@@ -123,7 +124,7 @@ class GroupAdmin:
         return self._at_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, _describe_classic(group_id), _classic_description)
 
     def delete(self, group_id: str) -> None:
-        """NON_EMPTY_GROUP while it has members."""
+        """Raises NON_EMPTY_GROUP while the group has members."""
 
         def build(version: int) -> DeleteGroupsRequest:
             return request(ApiKey.DELETE_GROUPS, version, groups_names=[group_id])
@@ -136,7 +137,7 @@ class GroupAdmin:
     def offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is committed, of all partitions or of these."""
+        """The committed offsets of these partitions, or of all."""
         chosen = None if partitions is None else [TopicPartition(*each) for each in partitions]
 
         def build(version: int) -> OffsetFetchRequest:
@@ -162,7 +163,7 @@ class GroupAdmin:
         return self._at_coordinator(group_id, ApiKey.OFFSET_FETCH, build, parse)
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Set what is committed. Only while the group has no members: UNKNOWN_MEMBER_ID otherwise."""
+        """Set the committed offsets. Raises UNKNOWN_MEMBER_ID while the group has members."""
         chosen = {TopicPartition(*each): OffsetAndMetadata(*at) for each, at in offsets.items()}
 
         def build(version: int) -> OffsetCommitRequest:
@@ -187,7 +188,7 @@ class GroupAdmin:
         self._at_coordinator(group_id, ApiKey.OFFSET_COMMIT, build, parse)
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        """GROUP_SUBSCRIBED_TO_TOPIC while a member reads it."""
+        """Raises GROUP_SUBSCRIBED_TO_TOPIC while a member subscribes to the topic."""
         entries: list[tuple[TopicPartition, OffsetDeleteRequestPartitionFields]] = [
             (TopicPartition(*each), {"partition_index": each[1]}) for each in partitions
         ]
@@ -209,7 +210,7 @@ class GroupAdmin:
     def remove_members(
         self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
     ) -> None:
-        """Static members by their lasting name, others by the id that `describe` shows."""
+        """Static members are named by their group.instance.id, other members by the member id that `describe` shows."""
         members: list[MemberIdentityFields] = [{"member_id": "", "group_instance_id": each} for each in instance_ids]
         members += [{"member_id": each, "group_instance_id": None} for each in member_ids]
         for member in members:
@@ -225,7 +226,7 @@ class GroupAdmin:
 
         self._at_coordinator(group_id, ApiKey.LEAVE_GROUP, build, parse)
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _deadline_ms(self) -> int:
         return now_ms() + self._timeout_ms
@@ -282,7 +283,8 @@ def _consumer_description(answer: ConsumerGroupDescribeResponse, node: int) -> G
 def _classic_description(answer: DescribeGroupsResponse, node: int) -> GroupDescription:
     group = first_of(answer.groups)
     _raise_error(group.error_code, f"group {group.group_id!r}")
-    if group.group_state == _DEAD:  # brokers before DescribeGroups 6 say so that there is none
+    # before version 6 of DescribeGroups, this is how a broker says that the group does not exist
+    if group.group_state == _DEAD:
         raise KafkaError(ErrorCode.group_id_not_found, f"group {group.group_id!r}")
     members = []
     for each in group.members:

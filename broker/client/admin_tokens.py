@@ -1,7 +1,7 @@
 """The admin of delegation tokens (KIP-48): create, renew, expire, describe. Reached as `Admin(..).tokens`.
 
-Who holds a token logs in by SCRAM with `DelegationToken.jaas_config`. A client that was itself let in by a token cannot
-ask for tokens. Each call is bounded by default.api.timeout.ms.
+The holder of a token logs in by SCRAM with `DelegationToken.jaas_config`. A client that itself logged in with a token
+cannot ask for tokens. Each call is bounded by default.api.timeout.ms.
 Shown by tests/broker_node/test_node_delegation_tokens.py.
 """
 
@@ -36,27 +36,28 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 AS_ALLOWED: Final = -1  # a lifetime or a period: as long as the cluster allows
-AT_ONCE: Final = -1  # a period until a token ends
-_WITH_OWNER: Final = 3  # of CreateDelegationToken
+AT_ONCE: Final = -1  # a period after which a token expires
+_WITH_OWNER: Final = 3  # the version of CreateDelegationToken that has an owner
 _LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationToken:
-    """Principals are texts, as in `User:alice`. Times in ms of the wall clock. `hmac` is the secret."""
+    """Principals are texts like `User:alice`. Times are in ms of the wall clock. `hmac` is the secret."""
 
     token_id: str
     hmac: bytes = field(repr=False)
     owner: str
-    requester: str  # as the owner, if the broker does not tell
+    requester: str  # equal to the owner if the broker does not tell the requester
     issued_ms: int
     expires_ms: int
-    ends_ms: int  # it cannot be renewed beyond this
+    ends_ms: int  # the token cannot be renewed beyond this time
     renewers: tuple[str, ...] = ()
 
     @property
     def jaas_config(self) -> str:
-        """What `sasl.jaas.config` must be to log in by it, with sasl.mechanism SCRAM-SHA-256 or SCRAM-SHA-512."""
+        """The value of `sasl.jaas.config` that logs in with this token. `sasl.mechanism` must be SCRAM-SHA-256 or
+        SCRAM-SHA-512."""
         password = base64.b64encode(self.hmac).decode()
         return f'{_LOGIN_MODULE} required username="{self.token_id}" password="{password}" tokenauth="true";'
 
@@ -68,22 +69,26 @@ class TokenAdmin:
     def create(
         self, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = AS_ALLOWED
     ) -> DelegationToken:
-        """Principals as in `User:alice`. `owner` None: who asks. Another owner needs CREATE_TOKENS on it (KIP-373).
+        """Principals are texts like `User:alice`. If `owner` is None, the client itself is the owner. For another
+        owner, the client needs CREATE_TOKENS on that user (KIP-373).
 
-        If its answer is lost, a token may stay that nobody has the secret of. It expires.
+        If the answer is lost, a token may exist whose secret nobody knows. It expires.
         """
         return self._ask(_created(owner, renewers, max_lifetime_ms))
 
     def renew(self, hmac: bytes, *, period_ms: int = AS_ALLOWED) -> int:
-        """When it expires now, in ms of the wall clock. Its owner and its renewers may."""
+        """Returns the new time of expiry, in ms of the wall clock. Only the owner and the renewers of the token may
+        renew it."""
         return self._ask(_renewed(hmac, period_ms))
 
     def expire(self, hmac: bytes, *, period_ms: int = AT_ONCE) -> int:
-        """As `renew`, for a token that must end sooner. A period below 0: it is gone, and nobody logs in by it."""
+        """As `renew`, for a token that must expire sooner. With a period below 0 the token is deleted at once, and
+        nobody can log in with it any more."""
         return self._ask(_expired(hmac, period_ms))
 
     def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
-        """Those that these own or may renew (None: everybody), as far as the asker may be told of them."""
+        """The tokens that these principals own or may renew (None: all principals). Tokens that the client may not
+        describe are left out."""
         return self._ask(_described(owners))
 
     def _ask(self, question: Question[Result]) -> Result:

@@ -1,5 +1,5 @@
-"""The admin of transactions (KIP-664), as `Admin.transactions`: which there are, what a producer has open, and how to
-end one that its coordinator has forgotten.
+"""The admin of transactions (KIP-664), as `Admin.transactions`. It lists transactions, shows what a producer has open,
+and ends a transaction that its coordinator has forgotten.
 
 Shown by tests/broker_client/test_client_transactions.py.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         WriteTxnMarkersResponse,
     )
 
-_EPOCH_MAX = 2**15 - 1  # of a producer
+_EPOCH_MAX = 2**15 - 1  # the largest producer epoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerDescription:
-    """-1 where there is none."""
+    """A field is -1 where the broker has no value."""
 
     producer_epoch: int
     last_sequence: int
@@ -73,7 +73,8 @@ class TransactionAdmin:
         self._timeout_ms = timeout_ms
 
     def list(self, states: Sequence[str] = (), pattern: str = "") -> dict[str, TransactionListing]:
-        """Of all coordinators, by transactional id; only those in these states (e.g. "Ongoing") and of this pattern."""
+        """The transactions of all coordinators, by transactional id. `states` (e.g. "Ongoing") and the pattern select
+        some of them."""
         deadline_ms = self._deadline_ms()
 
         def build(version: int) -> ListTransactionsRequest:
@@ -102,7 +103,8 @@ class TransactionAdmin:
         return found
 
     def describe(self, transactional_id: str) -> TransactionDescription:
-        """As its coordinator has it. TRANSACTIONAL_ID_NOT_FOUND if it knows none of that name."""
+        """The transaction as its coordinator knows it. Raises TRANSACTIONAL_ID_NOT_FOUND if the coordinator knows no
+        such id."""
         deadline_ms = self._deadline_ms()
 
         def build(version: int) -> DescribeTransactionsRequest:
@@ -127,7 +129,8 @@ class TransactionAdmin:
         return self._client.retrying(ask, deadline_ms)
 
     def describe_producers(self, partition: TopicPartition) -> dict[int, ProducerDescription]:
-        """What the partition's leader remembers of each producer id. An open transaction holds consumers back."""
+        """What the partition's leader remembers of each producer id. An open transaction there holds back consumers
+        that read committed records."""
         chosen = TopicPartition(*partition)
 
         def build(version: int) -> DescribeProducersRequest:
@@ -162,7 +165,7 @@ class TransactionAdmin:
         producer = self.describe_producers(chosen).get(producer_id)
         if producer is None or producer.transaction_start_offset < 0:
             raise KafkaError(ErrorCode.invalid_txn_state, f"producer {producer_id} has no transaction in {where}")
-        # DescribeProducers has more room for an epoch than the marker.
+        # The epoch is a wider integer in DescribeProducers than in a marker.
         if not 0 <= producer.producer_epoch <= _EPOCH_MAX:
             text = f"producer {producer_id} in {where}: epoch {producer.producer_epoch}, expected 0 to {_EPOCH_MAX}"
             raise KafkaError(ErrorCode.invalid_producer_epoch, text)

@@ -1,6 +1,8 @@
-"""A network that its caller drives: one call at a time, with a time limit. Other answers go to a handler.
+"""A network that its caller drives. It makes one call at a time, with a time limit. Answers to other requests go to a
+handler.
 
-Owns: metadata refreshes, finding a leader or any broker, retries of retriable errors until the deadline. No thread.
+Owns: metadata refreshes, finding a leader or any broker, retries of retriable errors until the deadline. It has no
+thread.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _WAIT_MS_MAX = 200
 
 
 class _Call:
-    """What an outstanding call waits for; its identity is the context of the request."""
+    """A call that waits for its answer. The object itself is the context of the request."""
 
     __slots__ = ("failure", "message")
 
@@ -63,14 +65,16 @@ class BlockingClient:
 
     def step(self, until_ms: int) -> None:
         """One round of the network, for at most 200 ms and not beyond `until_ms`. Raises AuthenticationError, once, if
-        a broker and we did not accept each other: the caller learns it at once, and not by a time-out."""
+        the authentication between a broker and this client failed. So the caller learns it at once, and not by a
+        time-out."""
         self.advance(until_ms)
         if self._refusal is not None:
             refusal, self._refusal = self._refusal, None
             raise refusal
 
     def advance(self, until_ms: int) -> None:
-        """As `step`, for a caller who holds records that nobody has seen yet. A refusal waits for the next step."""
+        """As `step`, for a caller that holds records which the application has not seen yet. An AuthenticationError is
+        kept for the next `step`."""
         for event in self.network.poll(min(until_ms - now_ms(), _WAIT_MS_MAX)):
             self.dispatch(event)
 
@@ -91,12 +95,13 @@ class BlockingClient:
     def call(
         self, node: int | None, api_key: ApiKey, build: Build[Answer], deadline_ms: int, *, highest: int | None = None
     ) -> Answer:
-        """The whole answer; see `ask`."""
+        """As `ask`, but returns the whole answer."""
         whole: Question[Answer] = Question(api_key, build, lambda message: message, highest=highest)
         return self.ask(node, whole, deadline_ms)
 
     def ask(self, node: int | None, question: Question[Result], deadline_ms: int) -> Result:
-        """Of one broker (None: any). Raises KafkaError: NETWORK_EXCEPTION if the connection broke, or a time-out."""
+        """Ask one broker (None: any). Raises KafkaError: NETWORK_EXCEPTION if the connection broke, TimedOutError at
+        the deadline, or the broker's error."""
         chosen = self._wait_ready(node, deadline_ms)
         version = question.version(partial(self.network.version, chosen), f"broker {chosen}")
         call = _Call()
@@ -123,7 +128,8 @@ class BlockingClient:
             self.step(deadline_ms)
 
     def fetch_metadata(self, topics: Sequence[str] | None, deadline_ms: int) -> MetadataAnswer:
-        """Of these topics (None: all), taken into the cache. Topics are not created by asking."""
+        """Fetch the metadata of these topics (None: all) and put them into the cache. The question does not create
+        topics."""
 
         def ask() -> MetadataAnswer:
             answer = self.ask(None, metadata_of(topics), deadline_ms)
@@ -150,7 +156,8 @@ class BlockingClient:
     def ask_leader(
         self, partition: TopicPartition, question: Callable[[int], Question[Result]], deadline_ms: int
     ) -> Result:
-        """Ask the partition's leader and follow leader changes. `question` gets the leader epoch that we know."""
+        """Ask the partition's leader and follow leader changes. `question` gets the leader epoch that this client
+        knows."""
 
         def ask() -> Result:
             node = self.leader(partition, deadline_ms)
@@ -164,7 +171,8 @@ class BlockingClient:
         return self.retrying(ask, deadline_ms)
 
     def retrying(self, ask: Callable[[], Result], deadline_ms: int) -> Result:
-        """Repeat until it succeeds, fails for good, or the deadline passes. Waits retry.backoff.ms in between."""
+        """Repeat the call until it succeeds, fails with an error that is not retriable, or the deadline passes. Waits
+        retry.backoff.ms between two attempts."""
         while True:
             try:
                 return ask()
@@ -175,7 +183,7 @@ class BlockingClient:
             self.pause(self.config.retry_backoff_ms)
 
     def pause(self, wait_ms: int) -> None:
-        """Let time pass while the network goes on."""
+        """Waits, and handles events of the network meanwhile."""
         until_ms = now_ms() + wait_ms
         while now_ms() < until_ms:
             self.step(until_ms)

@@ -121,7 +121,7 @@ NOTES: Mapping[str, Mapping[str, str]] = {
 
 @cache
 def kafka_client_settings(scope: str) -> Mapping[str, KafkaSetting]:
-    """`producer` or `consumer`: by name."""
+    """All settings of Kafka's `producer` or `consumer`, by name."""
     return read_settings(NAMES_FILE, scope)
 
 
@@ -147,8 +147,8 @@ def support_of(scope: str, name: str) -> tuple[str, str] | None:
 
 
 def screen(scope: str, properties: Mapping[str, object]) -> dict[str, object]:
-    """The honoured settings, and those that no table knows (the parser then names the nearest one). Raises
-    ConfigurationError for a refused setting whose value is not Kafka's default."""
+    """Returns the honoured settings and the unknown ones. For an unknown setting, the parser then suggests the nearest
+    name. Raises ConfigurationError for a refused setting whose value is not Kafka's default."""
     left: dict[str, object] = {}
     for name, value in properties.items():
         support = support_of(scope, name)

@@ -1,4 +1,4 @@
-"""The clock of the client's decisions: monotonic milliseconds. Record timestamps alone come from the wall clock.
+"""The clock of the client's decisions: monotonic milliseconds. Only record timestamps come from the wall clock.
 
 The simulation puts a virtual clock in its place.
 """
@@ -16,11 +16,11 @@ def now_ms() -> int:
 
 
 def use_clock(read_ns: Callable[[], int]) -> None:
-    """Read this one from now on, in the whole process."""
+    """From now on the whole process reads this clock."""
     global _read_ns
     _read_ns = read_ns
 
 
 def source() -> Callable[[], int]:
-    """The one in use, to put it back."""
+    """The clock that is in use now. A caller keeps it to restore it later."""
     return _read_ns

@@ -1,7 +1,7 @@
-"""One connection to one broker: bytes of requests out, answers in, in the order of the requests.
+"""One connection to one broker. It writes the bytes of requests, and reads the answers in the order of the requests.
 
 Owns: the socket (or the TLS over it, tls.py) and its buffers. core/conversation.py decides what is sent, and
-core/authentication.py how we prove who we are. This module decides nothing about retries.
+core/authentication.py how this client authenticates. This module decides nothing about retries.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from broker.client.tls import TlsTransport
 
-_SENDMSG_BUFFERS_MAX = 256  # IOV_MAX is 1024 on Linux; more buffers a call bring nothing
+_SENDMSG_BUFFERS_MAX = 256  # IOV_MAX is 1024 on Linux; more buffers in one call bring nothing
 _RECEIVE_HINT_BYTES = 32 * 1024
-_TLS_RECEIVE_HINT_BYTES = 128 * 1024  # the size of one record of it stays free
+_TLS_RECEIVE_HINT_BYTES = 128 * 1024  # room for one TLS record stays free in it
 
 
 class ConnectionConfig(Protocol):
@@ -43,7 +43,7 @@ class ConnectionConfig(Protocol):
 
 
 class Transport(Protocol):
-    """The calls of a socket that are needed. Each raises BlockingIOError instead of waiting."""
+    """The calls that a connection needs from a socket. Each raises BlockingIOError instead of waiting."""
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int: ...
     def recv_into(self, view: memoryview, /) -> int: ...
@@ -52,8 +52,8 @@ class Transport(Protocol):
 
 class Connection:
     """Invariants: `pending` holds requests that wait for an answer, `_silent` requests that only wait to be written,
-    `_held` requests that wait for the end of a re-authentication. Only then `_held` is not empty. The callers bound it,
-    as they bound what is in flight."""
+    `_held` requests that wait for the end of a re-authentication. `_held` is not empty only during a re-authentication.
+    The callers bound it, as they bound the requests in flight."""
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class Connection:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _set_buffer_sizes(sock, config.send_buffer_bytes, config.receive_buffer_bytes)
-            with contextlib.suppress(BlockingIOError):  # under way: the poll tells when it is done
+            with contextlib.suppress(BlockingIOError):  # the connect is under way: the poll tells when it is done
                 sock.connect(address)
             tls = None if tls_context is None else _tls_over(sock, tls_context, host)
-        except (OSError, ValueError) as error:  # ValueError: what TLS does not take as the name of a host
+        except (OSError, ValueError) as error:  # ValueError: TLS does not accept this text as a host name
             sock.close()
             raise error if isinstance(error, OSError) else OSError(str(error)) from error
         return cls(node, sock, f"{host}:{port}", config.client_id, deadline_ms, correlation_ids, tls)
@@ -134,7 +134,8 @@ class Connection:
         return self.pending[0].deadline_ms if self.pending else 2**62
 
     def finish_connect(self) -> None:
-        """The socket became writable: connected, or OSError. Begins TLS, and asks for the broker's versions."""
+        """The socket became writable: it is connected, or OSError is raised. Begins TLS, and asks which versions the
+        broker speaks."""
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, "cannot connect")
@@ -144,9 +145,10 @@ class Connection:
         self._queue(self.conversation.greet(self, self._setup_deadline_ms))
 
     def on_own_answer(self, pending: Pending, message: Message, now_ms: int) -> bool:
-        """To a request whose context is this connection. True when it has become ready by that.
+        """Take the answer to a request of the connection itself (its context is this connection). Returns True if the
+        connection has become ready with this answer.
 
-        The question for versions may have to be asked in its oldest version. Then we prove who we are, if asked to.
+        ApiVersions may have to be asked again in its oldest version. Authentication follows, if it is configured.
         Raises AuthenticationError.
         """
         authentication = self.authentication
@@ -177,7 +179,8 @@ class Connection:
             self._enqueue_now(*self._held.popleft())
 
     def enqueue(self, pending: Pending, message: Message, now_ms: int) -> None:
-        """If the session is about to end (KIP-368), it is renewed first. Requests wait for that; answers still come."""
+        """If the session is about to end (KIP-368), it is renewed first. New requests wait for the renewal; answers
+        still arrive."""
         authentication = self.authentication
         if authentication is None:
             self._enqueue_now(pending, message)
@@ -186,7 +189,7 @@ class Connection:
             self._sasl_deadline_ms = pending.deadline_ms
             self._ask_sasl(authentication.begin())
         if authentication.is_under_way:
-            pending.end_bytes = 2**62  # not a byte of it is written
+            pending.end_bytes = 2**62  # no byte of this request is written yet
             self._held.append((pending, message))
         else:
             self._enqueue_now(pending, message)
@@ -203,7 +206,8 @@ class Connection:
         self._queued_bytes += sum(map(len, buffers))
 
     def flush(self) -> tuple[int, list[Pending]]:
-        """Write what the kernel takes: (bytes written, requests without an answer that are out now). Raises OSError."""
+        """Write what the kernel takes: Returns (bytes written, requests that expect no answer and are written
+        completely now). Raises OSError."""
         if self.is_connecting:
             return 0, []
         before = self._written_bytes
@@ -235,10 +239,10 @@ class Connection:
         return finished
 
     def receive(self) -> Iterator[tuple[Pending, Message]]:
-        """One read, and all whole answers in it. Raises OSError, ConnectionClosedError, RemoteProtocolError, and
+        """Read once, and yield all complete answers. Raises OSError, ConnectionClosedError, RemoteProtocolError, and
         AuthenticationError if TLS is refused.
 
-        Answers that were returned before an error count.
+        Answers that were yielded before an error are valid.
         """
         view = self._reader.writable(self._receive_hint_bytes)
         try:
@@ -252,7 +256,8 @@ class Connection:
             yield self.conversation.take(frame)
 
     def close(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
-        """(contexts handed over whole and unanswered, contexts not handed over whole)."""
+        """Returns (contexts of requests that were written completely and have no answer, contexts of requests that were
+        not written completely)."""
         self._transport.close()
         held = [pending for pending, _ in self._held]
         mine = [each for each in (*self.pending, *self._silent, *held) if each.context is not self]
@@ -266,13 +271,13 @@ class Connection:
 
 
 def _tls_over(sock: socket.socket, context: ssl.SSLContext, host: str) -> TlsTransport:
-    from broker.client.tls import TlsTransport  # with plain text nobody pays for the import
+    from broker.client.tls import TlsTransport  # imported here, so that a client with plain text does not pay for it
 
     return TlsTransport(sock, context, host)
 
 
 def _set_buffer_sizes(sock: socket.socket, send_bytes: int, receive_bytes: int) -> None:
-    """-1 leaves the system's choice, as in Kafka."""
+    """-1 keeps the size that the operating system chose, as in Kafka."""
     if send_bytes >= 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
     if receive_bytes >= 0:

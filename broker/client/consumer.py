@@ -1,8 +1,10 @@
-"""The reference consumer: assigned partitions, or a member of a group. Records are fetched inside `poll`, without a
-thread; a `group.id` adds one for the group (member_thread.py), so that heartbeats go on while the application works.
+"""The reference consumer. It reads assigned partitions, or it is a member of a group. Records are fetched inside
+`poll`, without a thread. With a `group.id` there is a thread for the group (member_thread.py), so that heartbeats go on
+while the application works.
 
 Owns: what the application calls, and the waits of `poll`. fetching.py speaks to the brokers, core/fetcher.py decides,
-and group_session.py has the side of a group. To be used by one thread at a time; `wakeup` alone may be called from any.
+and group_session.py connects the consumer to its group. Only one thread at a time may use it; only `wakeup` may be
+called from any thread.
 Shown by tests/broker_client/test_client_mock_cluster.py and test_client_groups.py.
 """
 
@@ -66,10 +68,10 @@ class Consumer:
     def effective_properties(self) -> dict[str, str]:
         return as_properties(self._config)
 
-    # -- what to read ---------------------------------------------------------------------------------------------
+    # -- assignment and subscription ------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions and no others, without being a member of the group. Cannot be used together with
+        """Reads these partitions and no others, without membership in the group. It cannot be used together with
         `subscribe`."""
         if self._group is not None and self._group.is_subscribed:
             raise _wrong_state("assign(): the consumer is subscribed; unsubscribe() first")
@@ -79,7 +81,8 @@ class Consumer:
         self._core.assign(chosen)
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
-        """Names, or a pattern that must match a whole name. The group assigns the partitions, in later polls."""
+        """Subscribe to names, or to a pattern that must match a whole name. The group assigns the partitions in later
+        polls."""
         group = self._the_group("subscribe()")
         if isinstance(topics, str):
             raise _wrong_state(f"subscribe(): expected a list of topics or a compiled pattern, got {topics!r}")
@@ -88,7 +91,7 @@ class Consumer:
         group.subscribe(topics, listener)
 
     def unsubscribe(self) -> None:
-        """Also ends what `assign` began."""
+        """Ends a subscription, and also an assignment made by `assign`."""
         if self._group is not None:
             self._group.unsubscribe()
         self._core.assign(())
@@ -103,7 +106,7 @@ class Consumer:
         self._the_group("enforce_rebalance()").rejoin(reason)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these until `resume`. They stay assigned."""
+        """Return no records of these partitions until `resume`. They stay assigned."""
         self._core.pause([TopicPartition(*each) for each in partitions])
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -112,7 +115,7 @@ class Consumer:
     def paused(self) -> frozenset[TopicPartition]:
         return self._core.paused()
 
-    # -- where to read --------------------------------------------------------------------------------------------
+    # -- positions ------------------------------------------------------------------------------------------------
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """`leader_epoch` is the epoch of the record before, if known. The position is then validated (KIP-320)."""
@@ -121,7 +124,7 @@ class Consumer:
         self._core.seek(TopicPartition(*partition), offset, leader_epoch)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Of these partitions, or of all assigned ones. Looked up at the next poll."""
+        """Seek in these partitions, or in all assigned ones. The offset is looked up at the next poll."""
         for partition in partitions or self._core.assignment():
             self._core.seek_to(TopicPartition(*partition), EARLIEST)
 
@@ -130,7 +133,8 @@ class Consumer:
             self._core.seek_to(TopicPartition(*partition), LATEST)
 
     def position(self, partition: TopicPartition) -> int:
-        """Offset of the next record `poll` will return; looks it up if need be, within default.api.timeout.ms."""
+        """Offset of the next record that `poll` will return. Looks it up if necessary, within
+        default.api.timeout.ms."""
         chosen = TopicPartition(*partition)
         deadline_ms = now_ms() + self._config.default_api_timeout_ms
         while True:
@@ -148,13 +152,14 @@ class Consumer:
             self._client.step(now_ms() + self._config.retry_backoff_ms)
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records between the position and the high watermark that the last fetch told; None before the first."""
+        """Number of records between the position and the high watermark of the last fetch. None before the first
+        fetch."""
         return self._core.lags().get(TopicPartition(*partition))
 
     def poll(self, timeout_ms: int = 0) -> list[ConsumerRecord]:
-        """Up to max.poll.records records; waits at most `timeout_ms` for the first. Raises KafkaError.
+        """Return up to max.poll.records records. Waits at most `timeout_ms` for the first. Raises KafkaError.
 
-        Rebalances happen in here: the listener and callbacks of commits are called from here.
+        Rebalances happen inside this call: it calls the rebalance listener and the callbacks of commits.
         """
         if self._is_closed:
             raise _wrong_state("poll(): the consumer is closed")
@@ -171,7 +176,8 @@ class Consumer:
             records = self._core.take(self._config.max_poll_records)
             self._fetching.send()
             if records:
-                # Read what has arrived, without waiting. Nothing may be raised: the position is behind these records.
+                # Read what has arrived, without waiting. Nothing may be raised here: the position is already after the
+                # records that were taken, so they would be lost.
                 self._client.advance(0)
                 return self._handed_out(records)
             time_ms = now_ms()
@@ -186,34 +192,35 @@ class Consumer:
                 return self._handed_out(self._core.take(self._config.max_poll_records))
 
     def wakeup(self) -> None:
-        """May be called from any thread: a poll that runs, or else the next one, raises WakeupError."""
+        """May be called from any thread. The poll that runs now, or else the next one, raises WakeupError."""
         self._is_woken = True
         self._client.network.wake()
 
     # -- commits --------------------------------------------------------------------------------------------------
 
     def commit_sync(self, offsets: Offsets | None = None, timeout_ms: int | None = None) -> None:
-        """The positions of all partitions, or these offsets (of the next record to read). Raises KafkaError, a
-        CommitFailedError when the member is out of its group."""
+        """Commit the positions of all partitions, or these offsets (each is the offset of the next record to read).
+        Raises KafkaError; it is a CommitFailedError if the member is no longer in its group."""
         group = self._the_group("commit_sync()")
         limit_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         group.commits.commit_sync(group.commits.positions() if offsets is None else _normal(offsets), limit_ms)
 
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
-        """Tried once; `callback(offsets, error)` runs inside a later poll."""
+        """The commit is tried once. `callback(offsets, error)` runs inside a later poll."""
         group = self._the_group("commit_async()")
         group.commits.commit_async(group.commits.positions() if offsets is None else _normal(offsets), callback)
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Of the group; None where nothing was ever committed."""
+        """The committed offsets of the group. None where nothing was ever committed."""
         limit_ms = self._config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         chosen = [TopicPartition(*each) for each in partitions]
         return self._the_group("committed()").commits.committed(chosen, limit_ms)
 
     def group_metadata(self) -> GroupMetadata:
-        """For `Producer.send_offsets_to_transaction`; fences a member of an older generation."""
+        """The argument for `Producer.send_offsets_to_transaction`. With it, the coordinator fences a member of an older
+        generation."""
         return self._the_group("group_metadata()").group_metadata()
 
     # -- offsets and topics ---------------------------------------------------------------------------------------
@@ -221,7 +228,7 @@ class Consumer:
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, FoundOffset | None]:
-        """The first record of each that is not older; None if there is none."""
+        """For each partition, the first record that is not older than this time. None if there is no such record."""
         deadline_ms = now_ms() + self._config.default_api_timeout_ms
         found = {}
         for each, timestamp_ms in timestamps_ms.items():
@@ -247,12 +254,13 @@ class Consumer:
         return self._offsets(partitions, EARLIEST)
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The high watermark of each: the offset after the last record that consumers can see. With
-        isolation.level=read_committed the last stable offset: before the first transaction that is not decided."""
+        """The high watermark of each partition: the offset after the last record that consumers can see. With
+        isolation.level=read_committed it is the last stable offset: the end of the log before the first open
+        transaction."""
         return self._offsets(partitions, LATEST)
 
     def metrics(self) -> dict[str, float]:
-        """Kafka's names; `records-lag:<topic>-<partition>` is `records-lag` of one partition."""
+        """Metrics under Kafka's names. `records-lag:<topic>-<partition>` is `records-lag` of one partition."""
         time_ms = now_ms()
         lags = self._core.lags()
         found = self._metrics.snapshot(time_ms, lags, self._core.leads())
@@ -279,7 +287,7 @@ class Consumer:
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _handed_out(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         self._metrics.records_consumed_total += len(records)

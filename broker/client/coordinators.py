@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker coordinates a group or a transactional id. One question, one answer; callers repeat."""
+"""FindCoordinator: which broker coordinates a group or a transactional id. It asks once. The callers repeat it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from broker.client.questions import coordinator_of
 
 
 def find_coordinator(client: BlockingClient, key_type: int, key: str, deadline_ms: int) -> int:
-    """The broker's id; its address is known to the client afterwards. Raises KafkaError, as a rule a retriable one."""
+    """Returns the broker's id. Afterwards the client knows the address of that broker. Raises KafkaError, which is
+    usually retriable."""
     node_id = client.ask(None, coordinator_of(key_type, key), deadline_ms)
     if node_id not in client.metadata.brokers:
         client.fetch_metadata([], deadline_ms)

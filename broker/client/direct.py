@@ -1,7 +1,7 @@
-"""A connection to one broker of the caller's choice: one question at a time. Each is answered within its time or not at
-all. Nothing is asked again, and no other broker is asked.
+"""A connection to one broker that the caller chooses. It asks one question at a time. Each question is answered within
+its time or fails. There are no retries, and no other broker is asked.
 
-It is for probes, which want to know what *this* broker says. A connection can be secured by TLS and SASL. Shown by
+It is for probes, which need the answer of *this* broker. A connection can be secured by TLS and SASL. Shown by
 tests/broker_client/test_client_conversation.py and tests/harness/test_harness_hostile.py.
 """
 
@@ -27,17 +27,18 @@ from broker.wire.messages import Message
 
 __all__ = ["AuthenticationError", "DirectConnection", "Security"]
 
-# A fetch answer has the asked size plus at most one batch (max.message.bytes). Every other question is about one topic.
+# The answer to a fetch has at most the size that was asked for plus one batch (max.message.bytes). Every other question
+# is about one topic.
 FETCHED_BYTES_MAX: Final = 64 << 20
 ANSWER_BYTES_MAX: Final = 16 << 20
-ELEMENTS_MAX: Final = 200_000  # of all arrays of an answer together: 28,000 partitions with three replicas
-SECURE_TIMEOUT_S: Final = 10.0  # at least, for a connection that must first do a handshake and authenticate
+ELEMENTS_MAX: Final = 200_000  # in all arrays of an answer together: enough for 28,000 partitions with three replicas
+SECURE_TIMEOUT_S: Final = 10.0  # the minimum for a connection that first needs a TLS handshake and authentication
 _RECEIVE_BYTES: Final = 64 * 1024
-_NO_DEADLINE: Final = 0  # of `Pending`: the whole question has one
+_NO_DEADLINE: Final = 0  # for `Pending`: here the whole question has a deadline
 
 
 class Security(Protocol):
-    """How a connection is secured. None: without TLS, without SASL."""
+    """How a connection is secured. A field that is None means: no TLS, or no SASL."""
 
     @property
     def context(self) -> ssl.SSLContext | None: ...
@@ -46,8 +47,8 @@ class Security(Protocol):
 
 
 class DirectConnection:
-    """The first question opens it, the first failure closes it, and the next question opens it again. For one thread at
-    a time."""
+    """The first question opens the connection, the first failure closes it, and the next question opens it again. Only
+    one thread may use it at a time."""
 
     def __init__(
         self, host: str, port: int, *, client_id: str, timeout_s: float, security: Security | None = None
@@ -63,10 +64,11 @@ class DirectConnection:
             self._socket = None
 
     def ask(self, question: Question[Result]) -> Result:
-        """Raises KafkaError with what the broker says, NETWORK_EXCEPTION or TimedOutError if it does not answer or
-        answers wrongly, and AuthenticationError if it does not let us in.
+        """Raises KafkaError with the broker's error, NETWORK_EXCEPTION or TimedOutError if the broker does not answer
+        or breaks the protocol, and AuthenticationError if the broker does not accept this client.
 
-        There is one deadline for everything, so a peer that drips bytes gets no more time than a silent one.
+        There is one deadline for the whole question, so a peer that sends single bytes slowly gets no more time than a
+        silent one.
         """
         who, deadline_s = f"{self._address[0]}:{self._address[1]}", time.monotonic() + self._limit_s
         is_sent = False
@@ -113,7 +115,7 @@ class DirectConnection:
         try:
             opened.settimeout(_left_s(deadline_s))
             return context.wrap_socket(opened, server_hostname=self._address[0])
-        except ssl.SSLEOFError:  # the broker ends the connection, and does not say why
+        except ssl.SSLEOFError:  # the broker closed the connection without a reason
             raise
         except ssl.SSLError as error:
             raise AuthenticationError(str(error)) from error
@@ -135,7 +137,7 @@ class DirectConnection:
         return self._answer(opened, buffers, size_bytes_max, deadline_s)
 
     def _answer(self, opened: socket.socket, buffers: list[Buffer], size_bytes_max: int, deadline_s: float) -> Message:
-        """Write, and read one frame. Each has memory of its own, so what it holds stays valid."""
+        """Writes the request and reads one frame. Each frame has its own memory, so its content stays valid."""
         opened.settimeout(_left_s(deadline_s))
         opened.sendall(b"".join(buffers))
         reader = FrameReader(frame_bytes_max=size_bytes_max)

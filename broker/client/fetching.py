@@ -1,7 +1,7 @@
-"""What a consumer says to the brokers while it reads: metadata, fetches, and look-ups of its positions.
+"""The requests of a consumer while it reads: metadata, fetches, and look-ups of its positions.
 
-Owns: the connections and the core of the fetcher, which decides. Only the look-ups of positions wait.
-Shown by tests/broker_client/test_client_mock_cluster.py.
+Owns: the connections and the core of the fetcher, which decides. Only the look-ups of positions wait for answers. Shown
+by tests/broker_client/test_client_mock_cluster.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class TopicFilter(Protocol):
-    """Which topics a group wants to know of. With a pattern it must see all of them to choose."""
+    """The topics whose metadata a group needs. With a pattern it needs all topics, because it chooses among them."""
 
     @property
     def wants_all_topics(self) -> bool: ...
@@ -52,10 +52,10 @@ class Fetching:
         self._isolation_level = _ISOLATION_LEVELS[config.isolation_level]
         self.client = BlockingClient(config, rng, self._on_event)
         self.core = FetcherCore(config, self.client.metadata, rng)
-        self.topic_filter: TopicFilter | None = None  # None: no group, so the assigned topics count
+        self.topic_filter: TopicFilter | None = None  # None: there is no group, so the assigned topics are needed
 
     def look_up(self, partition: TopicPartition, timestamp_ms: int, deadline_ms: int) -> FoundOffset:
-        """The offset for a time in ms, EARLIEST or LATEST, as isolation.level sees it."""
+        """The offset for a time in ms, EARLIEST or LATEST, according to isolation.level."""
         return list_offset(self.client, partition, timestamp_ms, deadline_ms, self._isolation_level)
 
     def resolve(self, deadline_ms: int) -> None:
@@ -76,12 +76,12 @@ class Fetching:
             found = self.look_up(partition, since_ms, deadline_ms)
             if found.offset >= 0:
                 return found
-            timestamp = LATEST  # all records are older than that (KIP-1106)
+            timestamp = LATEST  # all records are older than this time (KIP-1106)
         return self.look_up(partition, timestamp, deadline_ms)
 
     def validate(self, deadline_ms: int) -> None:
-        """Ask new leaders whether what was read before is still there. If the answer comes from a still later epoch,
-        the metadata now knows that epoch, and the question is asked once more."""
+        """Asks new leaders whether the records that were read before are still there. If the leader has a still later
+        epoch, the metadata now knows that epoch, and the question is asked once more."""
         for partition, asked in self.core.validations(now_ms()).items():
             try:
                 end = epoch_end_offset(self.client, partition, asked.offset_epoch, deadline_ms)
@@ -125,7 +125,7 @@ class Fetching:
         )
 
     def _refresh_metadata(self) -> None:
-        """Ask if a refresh is due, without waiting for the answer."""
+        """If a refresh is due, sends the request. Does not wait for the answer."""
         metadata = self.client.metadata
         due_ms = metadata.next_request_ms()
         if due_ms is None or now_ms() < due_ms:

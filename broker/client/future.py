@@ -1,4 +1,4 @@
-"""What `send` returns: a light handle on one record's outcome."""
+"""The result of `send`: a small handle to the outcome of one record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def deadline_after_ms(wait_s: float) -> int:
 
 
 class DeliveryFuture(tuple[Batch, int, WaitForBatch]):
-    """(batch, index in it, how to wait). Inside it is a bare tuple, because one is made for each record."""
+    """(batch, index in it, how to wait). It is a plain tuple inside, because one is made for each record."""
 
     __slots__ = ()
 
@@ -27,7 +27,8 @@ class DeliveryFuture(tuple[Batch, int, WaitForBatch]):
         return self[0].outcome is not None
 
     def get(self, timeout_s: float | None = None) -> RecordMetadata:
-        """The record's place, or its KafkaError. A TimedOutError here leaves the outcome open."""
+        """Returns where the record is, or raises its KafkaError. After a TimedOutError of this call the outcome is
+        still open."""
         batch, index, wait_for = self
         if batch.outcome is None:
             wait_s = WAIT_S_MAX if timeout_s is None else timeout_s
@@ -47,7 +48,7 @@ class DeliveryFuture(tuple[Batch, int, WaitForBatch]):
 
 
 class FailedFuture:
-    """Of a record that was never queued."""
+    """The future of a record that was never queued."""
 
     __slots__ = ("_error",)
 

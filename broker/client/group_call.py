@@ -1,4 +1,4 @@
-"""One commit or look-up of committed offsets, on its way between the application's thread and the member's."""
+"""One commit or look-up of committed offsets. The application's thread passes it to the member's thread."""
 
 from __future__ import annotations
 

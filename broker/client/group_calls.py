@@ -1,6 +1,6 @@
 """Commits and look-ups of committed offsets, from the application's call to the coordinator's answer, with retries.
 
-`put` is for the application's thread. All else is for the member's thread. Shown by
+The application's thread calls `put`. The member's thread calls everything else. Shown by
 tests/broker_client/test_client_groups.py.
 """
 
@@ -22,12 +22,12 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import Message
 
 CALLS_MAX = 1000  # calls that wait for the coordinator; more are refused
-_LOOK_MS_MAX = 1000  # the caller looks around at least this often
+_LOOK_MS_MAX = 1000  # the caller checks the calls at least this often
 _COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
 
 
 class GroupCalls:
-    """Invariant: a call that is not done is new, waits, or is in flight."""
+    """Invariant: a call that is not done is in exactly one place: new, waiting or in flight."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class GroupCalls:
             self._waiting.append(self._new.popleft())
 
     def send_due(self, coordinator: int | None, time_ms: int) -> int:
-        """Returns when to look again."""
+        """Sends the calls that are due. Returns when to call this again."""
         waiting, self._waiting = self._waiting, []
         look_ms = time_ms + _LOOK_MS_MAX
         for call in waiting:
@@ -106,7 +106,7 @@ class GroupCalls:
         self._finish(call, None)
 
     def failed(self, call: GroupCall, error: KafkaError) -> None:
-        """This attempt has failed. The call waits for the next one, if that is worth it."""
+        """This attempt has failed. The call waits for the next attempt if a retry can help."""
         self._in_flight.discard(call)
         if error.code in _COORDINATOR_ERRORS:
             self._on_wrong_coordinator(str(error))

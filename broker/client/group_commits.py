@@ -1,4 +1,4 @@
-"""Commits of a group's offsets, and the look-up of committed ones, for the thread of the application.
+"""Commits of a group's offsets, and the look-up of committed offsets, for the application's thread.
 
 Owns: automatic commits, the calls that wait for an answer, and the callbacks that are due. The member's thread sends
 the requests (member_thread.py). Callbacks and interceptors run in the thread that polls or commits, as in Java.
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 CommitCallback: TypeAlias = Callable[[Offsets, KafkaError | None], None]
-# The member does not count any more. What it read now belongs to another member, which will read it again.
+# The member is no longer in the group. Its partitions belong to another member, which reads the uncommitted records
+# again.
 _FENCED = frozenset(
     {
         ErrorCode.unknown_member_id,
@@ -48,7 +49,7 @@ _FENCED = frozenset(
 
 
 class GroupCommits:
-    """`has_membership` says whether commits are those of a member. Without a subscription they are anybody's."""
+    """`has_membership` says whether a member makes the commits. Without a subscription they carry no member id."""
 
     def __init__(
         self,
@@ -66,14 +67,15 @@ class GroupCommits:
         self._interceptors = interceptors
         self._has_membership = has_membership
         self._finished: deque[Callable[[], None]] = deque()
-        self._done: deque[Offsets] = deque()  # commits that the interceptors have not heard of
+        self._done: deque[Offsets] = deque()  # commits that the interceptors have not been told of
         self._look_up: GroupCall | None = None
         self._due_ms = 0
         self._last_commit: dict[TopicPartition, int] = {}
-        self.holds_callbacks = False  # while the application gives up or takes partitions, its callbacks wait
+        # True while the application gives up or takes partitions: its callbacks wait until then
+        self.holds_callbacks = False
 
     def on_poll(self, time_ms: int) -> None:
-        """Records that earlier polls returned count as processed."""
+        """Records that earlier polls returned now count as processed."""
         if self._config.enable_auto_commit and time_ms >= self._due_ms:
             self._due_ms = time_ms + self._config.auto_commit_interval_ms
             self._commit_automatically()
@@ -87,7 +89,7 @@ class GroupCommits:
     # -- committed offsets ----------------------------------------------------------------------------------------
 
     def _look_committed_up(self, time_ms: int) -> None:
-        """Does not wait: asks for unknown offsets and takes in answers that have come."""
+        """Does not wait. It asks for unknown offsets, and takes the answers that have arrived."""
         call = self._look_up
         if call is not None and call.done.is_set():
             self._look_up = None
@@ -124,7 +126,7 @@ class GroupCommits:
     # -- commits --------------------------------------------------------------------------------------------------
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Of all assigned partitions that have one: what a commit without offsets commits."""
+        """The positions of all assigned partitions that have one. A commit without offsets commits these."""
         return {
             each: OffsetAndMetadata(position, self._fetcher.position_epoch(each))
             for each in self._fetcher.assignment()
@@ -145,8 +147,8 @@ class GroupCommits:
             raise _commit_failure(call.error)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
-        """Not repeated, because a later commit may be in the log by then. The callback runs in a later call of this
-        client."""
+        """The commit is not retried, because a later commit may be in the log before the retry. The callback runs in a
+        later call of this client."""
         if not offsets:
             return
 
@@ -172,7 +174,7 @@ class GroupCommits:
 
         def build(version: int, who: Identity) -> OffsetCommitRequest:
             if self._has_membership() and who.generation == NO_GENERATION:
-                # A group that has become empty would accept it from anybody.
+                # If the group has become empty, the coordinator would accept a commit without a member.
                 raise KafkaError(ErrorCode.unknown_member_id, "not a member of the group any more")
             return commit_request(version, self._config, who, chosen)
 
@@ -206,7 +208,8 @@ class GroupCommits:
         self.commit_async(changed, noted)
 
     def commit_before_change(self, deadline_ms: int | None = None) -> None:
-        """A failure is only logged. Records that were not committed come again."""
+        """The automatic commit before partitions are given up. A failure is only logged: records that were not
+        committed are read again."""
         self._last_commit.clear()
         left_ms = self._config.default_api_timeout_ms if deadline_ms is None else max(1, deadline_ms - now_ms())
         try:
@@ -215,7 +218,8 @@ class GroupCommits:
             _LOG.warning("event=auto_commit_failed group=%s cause=%r", self._config.group_id, str(error))
 
     def _wait(self, call: GroupCall) -> None:
-        call.done.wait(max(0, call.deadline_ms - now_ms() + 1000) / 1000)  # the thread itself keeps the deadline
+        # the member's thread ends the call at its deadline
+        call.done.wait(max(0, call.deadline_ms - now_ms() + 1000) / 1000)
         if not call.done.is_set():
             raise TimedOutError(f"{call.api_key.name}: no answer in time", definite=False)
 
@@ -225,7 +229,7 @@ class GroupCommits:
 
 
 def _is_passing(error: KafkaError) -> bool:
-    """Of a look-up: it is made again."""
+    """Whether a look-up that failed with this error is made again."""
     is_of_membership = error.code in (ErrorCode.unknown_member_id, ErrorCode.stale_member_epoch)
     return error.retriable or is_of_membership or isinstance(error, TimedOutError)
 

@@ -1,6 +1,7 @@
-"""Requests and answers of consumer groups, as the values of core/groups. No I/O.
+"""Translates between the requests and answers of consumer groups and the values of core/groups. It does no I/O.
 
-Join, sync, heartbeat and leave of the classic protocol, the heartbeat of the new one, commits and committed offsets.
+These are join, sync, heartbeat and leave of the classic protocol, the heartbeat of the new one, commits, and look-ups
+of committed offsets.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ if TYPE_CHECKING:
     from broker.wire.shapes.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_TYPE = "consumer"
-_JOIN_GRACE_MS = 5000  # added to the rebalance timeout, as in Java: the coordinator answers a little after it
-_GROUPS_SINCE = 8  # of OffsetFetch: several groups in one request
-_INSTANCE_SINCE = 3  # of LeaveGroup: members are listed
+_JOIN_GRACE_MS = 5000  # added to the rebalance timeout, as in Java: the coordinator answers shortly after that timeout
+_GROUPS_SINCE = 8  # the version of OffsetFetch with several groups in one request
+_INSTANCE_SINCE = 3  # the version of LeaveGroup that lists members
 Send = SendJoin | SendSync | SendHeartbeat | SendLeave | SendConsumerHeartbeat
 MembershipRequest: TypeAlias = (
     "JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest | ConsumerGroupHeartbeatRequest"
@@ -76,14 +77,14 @@ API_OF: Mapping[type[Action], ApiKey] = {
 
 
 class Identity(NamedTuple):
-    """Who commits. The coordinator uses it to fence an old member."""
+    """The member that commits. The coordinator uses it to fence an old member."""
 
     generation: int
     member_id: str
 
 
 def timeout_ms(action: Send, config: ConsumerConfig) -> int:
-    """A join waits for the other members."""
+    """The timeout of the request. It is longer for a join, because a join waits for the other members."""
     if isinstance(action, SendJoin):
         return max(config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_GRACE_MS)
     return config.request_timeout_ms
@@ -166,7 +167,7 @@ def _consumer_heartbeat(
 
 
 def membership_event(action: Send, answer: Any) -> Event:
-    """`answer` is that to the request of this action. Any: it has the type that belongs to it."""
+    """`answer` is the answer to the request of this action. Its type is Any, because each action has its own."""
     match action:
         case SendJoin():
             joined: JoinGroupResponse = answer
@@ -206,7 +207,7 @@ def membership_event(action: Send, answer: Any) -> Event:
 
 
 def _assigned(given: Assignment) -> Iterator[tuple[UUID, int]]:
-    """The zero id (None) is no topic's: it stays in, and is never resolved."""
+    """No topic has the zero id (None). It stays in the assignment and is never resolved to a name."""
     for each in given.topic_partitions:
         topic_id = cast("UUID", each.topic_id)
         for index in each.partitions:
@@ -249,7 +250,7 @@ def commit_entries(
 
 
 def commit_error(answer: OffsetCommitResponse) -> KafkaError | None:
-    """The first partition that failed: the others may have been committed."""
+    """The error of the first partition that failed. The other partitions may have been committed."""
     for topic in answer.topics:
         for each in topic.partitions:
             if each.error_code is not ErrorCode.none:
@@ -260,7 +261,8 @@ def commit_error(answer: OffsetCommitResponse) -> KafkaError | None:
 def committed_request(
     version: int, config: ConsumerConfig, who: Identity, partitions: Iterable[TopicPartition]
 ) -> OffsetFetchRequest:
-    """`require_stable`: the coordinator waits for offsets of a transaction that is not decided (KIP-447)."""
+    """With `require_stable` a partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT
+    (KIP-447). The client then asks again."""
     indexes = defaultdict(list)
     for topic, partition in partitions:
         indexes[topic].append(partition)
@@ -278,14 +280,14 @@ def committed_request(
 
 
 def committed_offsets(answer: OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """None: nothing was ever committed. Raises KafkaError."""
+    """None means that nothing was ever committed. Raises KafkaError."""
     groups = field_or(answer, "groups", None)
     group = answer if groups is None else first_of(groups)
     code = error_of(group)
     if code is not ErrorCode.none:
         raise KafkaError(code, "committed offsets")
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    # Those of a group and those of the message itself have the same fields.
+    # The topics of a group and the topics of the message itself have the same fields.
     for topic in cast("tuple[OffsetFetchResponseTopic, ...]", group.topics):
         for each in topic.partitions:
             if each.error_code is not ErrorCode.none:

@@ -42,22 +42,25 @@ _INTERNAL_PREFIX = "__"  # __consumer_offsets and __transaction_state
 
 
 class RebalanceListener:
-    """Override what you need. Called in the thread that polls. `on_partitions_revoked` may still commit."""
+    """Override the methods that you need. They are called in the thread that polls. `on_partitions_revoked` may still
+    commit."""
 
     def on_partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
-        """These partitions are new, in addition to those that the member has. Their positions are looked up afterwards;
-        a seek decides them."""
+        """These partitions are new, in addition to those that the member has. Their positions are looked up afterwards,
+        unless this method calls seek."""
 
     def on_partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are about to go."""
+        """The member is about to give up these partitions."""
 
     def on_partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are gone already, and another member may have them: too late for a commit."""
+        """The member has already lost these partitions, and another member may have them. It is too late for a
+        commit."""
         self.on_partitions_revoked(partitions)
 
 
 class GroupSession:
-    """Exists if there is a group.id. Without a subscription it only commits and looks up offsets, and is no member."""
+    """It exists if group.id is set. Without a subscription it only commits and looks up offsets, and the consumer is no
+    member."""
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class GroupSession:
 
     @property
     def wants_all_topics(self) -> bool:
-        """A pattern needs to see every topic."""
+        """A pattern needs the metadata of every topic."""
         return self._pattern is not None
 
     def subscription(self) -> frozenset[str]:
@@ -118,11 +121,12 @@ class GroupSession:
         self.thread.submit(Subscribe(topics=topics))
 
     def unsubscribe(self, *, reason: str = "unsubscribed", leaves_group: bool | None = None) -> None:
-        """Gives everything up, after a last automatic commit, and leaves. Bounded by default.api.timeout.ms."""
+        """Makes a last automatic commit, gives up all partitions, and leaves the group. It is bounded by
+        default.api.timeout.ms."""
         if not self._is_subscribed:
             return
         deadline_ms = now_ms() + self._config.default_api_timeout_ms
-        while self.thread.has_step and now_ms() < deadline_ms:  # deliver at least the steps that were decided before
+        while self.thread.has_step and now_ms() < deadline_ms:  # carry out at least the steps that were decided before
             self._run_step()
         if self._owned:
             self._give_up(self._owned, frozenset())
@@ -132,7 +136,7 @@ class GroupSession:
         self.thread.leave(Leave(reason=reason, leaves_group=leaves_group), max(0, deadline_ms - now_ms()))
 
     def close(self, timeout_ms: int, leaves_group: bool | None) -> None:
-        """The last commit, and leaving, as far as there is time."""
+        """Makes the last commit and leaves the group, as far as there is time."""
         deadline_ms = now_ms() + timeout_ms
         try:
             if self._is_subscribed:
@@ -149,10 +153,10 @@ class GroupSession:
     def rejoin(self, reason: str) -> None:
         self.thread.submit(Rejoin(reason=reason))
 
-    # -- what poll does -------------------------------------------------------------------------------------------
+    # -- steps of poll --------------------------------------------------------------------------------------------
 
     def on_poll(self) -> None:
-        """Called before records are taken. Records that earlier polls returned count as processed."""
+        """It is called before records are taken. Records that earlier polls returned now count as processed."""
         thread = self.thread
         time_ms = now_ms()
         thread.polled_ms = time_ms
@@ -208,7 +212,8 @@ class GroupSession:
         self._fetcher.assign(sorted(remaining))
 
     def _on_metadata(self) -> None:
-        """New metadata of topics. A pattern may match other topics. The leader watches the number of partitions."""
+        """There is new metadata of topics. A pattern may match other topics now. A leader must know if numbers of
+        partitions have changed."""
         self._metadata_version = self._metadata.version
         if self._pattern is not None:
             pattern = self._pattern
@@ -231,14 +236,15 @@ class GroupSession:
         return pattern.fullmatch(topic) is not None
 
     def accepts_topic(self, topic: str) -> bool:
-        """Of all that a Metadata answer names: what the cache should hold for this subscription."""
+        """Whether the cache should keep this topic of a Metadata answer for this subscription."""
         if self._pattern is None:
             return True
         return self._is_match(self._pattern, topic) or topic in self.thread.core.group_topics
 
     def group_metadata(self) -> GroupMetadata:
-        """For a member that was dropped, this is its old identity. So the coordinator refuses what it did since then.
-        Without a generation, the coordinator would accept its offsets from anybody (KIP-447)."""
+        """For a member that the group has removed, this is its old identity. So the coordinator refuses what this
+        member did after its removal. Without a generation, the coordinator would accept offsets from anybody
+        (KIP-447)."""
         who = self.thread.last_identity() if self._is_subscribed else Identity(NO_GENERATION, NO_MEMBER_ID)
         return GroupMetadata(
             group_id=self._config.group_id,

@@ -1,4 +1,4 @@
-"""What a consumer's interceptors see (KIP-42): records before `poll` returns them, and commits that succeeded.
+"""The interceptors of a consumer (KIP-42). They get records before `poll` returns them, and commits that succeeded.
 
 Owns: the calls, which run in the application's thread. An error of an interceptor is logged and does no other harm, as
 in Java's client. producer.py has the interceptors of producers. Shown by tests/broker_client/test_client_groups.py.
@@ -17,18 +17,18 @@ _LOG = logging.getLogger(__name__)
 
 
 class ConsumerInterceptor:
-    """Override what you need. Called in the thread that polls, commits or closes."""
+    """Override the methods that you need. They are called in the thread that polls, commits or closes."""
 
     def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         """Gets the records that `poll` is about to return. Its result is returned instead."""
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Of every commit that succeeded, automatic ones too, in their order."""
+        """It is called for every commit that succeeded, including automatic ones, in their order."""
 
 
 class ConsumerInterceptors:
-    """Each gets what the one before it gave."""
+    """Each interceptor gets the result of the one before it."""
 
     def __init__(self, interceptors: Iterable[ConsumerInterceptor]) -> None:
         self._all = tuple(interceptors)

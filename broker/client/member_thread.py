@@ -1,7 +1,7 @@
 """The thread of a group member. It talks to the coordinator while the application works between its polls.
 
 Owns: its own connections, the search for the coordinator, and the order of the core's events. core/groups makes the
-decisions. `GroupCalls` sends commits and look-ups of committed offsets. The application's thread and this one meet in
+decisions. `GroupCalls` sends commits and look-ups of committed offsets. The application's thread and this thread share
 `submit`, `call`, `take_step` and the lock. Callbacks never run here. Shown by
 tests/broker_client/test_client_groups.py.
 """
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from broker.wire.shapes.metadata import MetadataResponse
 
 _LOG = logging.getLogger(__name__)
-_WAIT_MS_MAX = 1000  # the loop looks around at least this often
-_LOOK_MS = 50  # while there is no connection to ask for the coordinator
+_WAIT_MS_MAX = 1000  # the loop wakes at least this often
+_LOOK_MS = 50  # the wait while there is no connection on which to ask for the coordinator
 
 
 class _Find(NamedTuple):
@@ -67,12 +67,12 @@ class _Topics(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    incarnation: int  # of the coordinator: answers of an earlier one do not count
+    incarnation: int  # number of the coordinator connection: answers to requests of an earlier number are ignored
     action: Send
 
 
 class MemberThread:
-    """`wake` ends a wait of the application's thread; it may be called from here at any time."""
+    """`wake` ends a wait of the application's thread. This thread may call it at any time."""
 
     def __init__(self, config: ConsumerConfig, rng: random.Random, wake: Callable[[], None]) -> None:
         self._config = config
@@ -84,7 +84,7 @@ class MemberThread:
         self.polled_ms = now_ms()  # the application writes it, this thread reads it
         self.has_step = False
         self.failure: BaseException | None = None
-        self.refusal: AuthenticationError | None = None  # written here, taken by the application's thread
+        self.refusal: AuthenticationError | None = None  # this thread writes it, the application's thread takes it
         self._last_identity = Identity(NO_GENERATION, NO_MEMBER_ID)
         self._inbox: deque[Event] = deque()
         self._calls = GroupCalls(
@@ -128,13 +128,13 @@ class MemberThread:
             return Identity(self.core.generation, self.core.member_id)
 
     def last_identity(self) -> Identity:
-        """As `identity`. If the membership was lost, the identity under which the application still works until it
-        hears of that."""
+        """As `identity`, with one difference. If the membership was lost and the application does not know it yet, this
+        is the old identity, under which the application still works."""
         with self._lock:
             return self._last_identity
 
     def leave(self, event: Event, timeout_ms: int) -> None:
-        """Tell the coordinator, and wait for its answer at most this long."""
+        """Tells the coordinator, and waits for its answer at most this long."""
         self._left = left = native.Event()
         self.submit(event)
         left.wait(timeout_ms / 1000)
@@ -150,7 +150,7 @@ class MemberThread:
         try:
             while not self._is_stopping:
                 self._round()
-        except BaseException as error:  # a process entry: whatever the error is, nobody may wait for ever
+        except BaseException as error:  # this is the entry of a thread: whatever the error is, nobody may wait for ever
             _LOG.exception("event=member_thread_died group=%s", self._config.group_id)
             self.failure = error
         finally:
@@ -181,9 +181,9 @@ class MemberThread:
         deadline_ms = min(deadline_ms, self._calls.send_due(self._coordinator, time_ms))
         self._ask_topics()
         if self._inbox:
-            return  # the new information is for the core
+            return  # the core must handle the new events first
         if self._coordinator is None and self._is_wanted() and not self._is_finding:
-            # Without a ready connection the network tells when there is one, or when it may be tried again.
+            # No connection is ready. The network tells when one is ready, or when a new attempt is allowed.
             deadline_ms = min(deadline_ms, max(self._finding.not_before_ms, time_ms + _LOOK_MS))
         for event in self._network.poll(max(0, min(deadline_ms - now_ms(), _WAIT_MS_MAX))):
             self._on_network(event)
@@ -233,7 +233,7 @@ class MemberThread:
             return
         version = self._network.version(node, ApiKey.FIND_COORDINATOR, HIGHEST[ApiKey.FIND_COORDINATOR])
         if version is None:
-            self._finding.failed(now_ms())  # a broker without groups; another broker may have them
+            self._finding.failed(now_ms())  # this broker does not support groups; another broker may
             return
         group_id = self._config.group_id
         message = request(ApiKey.FIND_COORDINATOR, version, key=group_id, key_type=0, coordinator_keys=[group_id])
@@ -243,7 +243,7 @@ class MemberThread:
     def _on_found(self, answer: FindCoordinatorResponse) -> None:
         self._is_finding = False
         coordinators = field_or(answer, "coordinators", (answer,))
-        if not coordinators:  # an answer that leaves out what was asked: ask again
+        if not coordinators:  # the answer lacks the coordinator that was asked for: ask again
             self._finding.failed(now_ms())
             return
         found = coordinators[0]
@@ -274,7 +274,7 @@ class MemberThread:
             _LOG.info("event=coordinator_unknown group=%s broker=%d reason=%r", self._config.group_id, node, reason)
             self._network.close_node(node, reason)
 
-    # -- what the network says ------------------------------------------------------------------------------------
+    # -- events of the network ------------------------------------------------------------------------------------
 
     def _on_network(self, event: NetworkEvent) -> None:
         if isinstance(event, Connected):

@@ -1,8 +1,9 @@
-"""The figures of producer and consumer under Kafka's metric names. Averages are over the client's life, not a sliding
-window.
+"""The figures of producer and consumer under Kafka's metric names. Averages cover the client's whole life, not a
+sliding window.
 
-The producer's are written by the sender thread (and, for the time lost waiting for memory, by callers under the lock),
-the consumer's by the thread that polls, commits by the group's; read by anybody.
+The sender thread writes the producer's figures. Callers write, under the lock, the time that they waited for memory.
+The thread that polls writes the consumer's figures. The group's thread writes those of commits. Any thread may read
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ProducerMetrics:
         self.queue_time_ms_sum = 0.0
         self.accumulated_records = 0
         self.accumulated_ms_sum = 0
-        self.is_stamped_by_user = False  # if True, a record's timestamp does not tell when it was handed over
+        self.is_stamped_by_user = False  # if True, a record's timestamp is not the time of the call of `send`
         self.callback_error_total = 0
 
     def on_batch(self, encoded_bytes: int, uncompressed_bytes: int, queue_time_ms: int) -> None:
@@ -37,7 +38,7 @@ class ProducerMetrics:
         self.queue_time_ms_sum += queue_time_ms
 
     def on_records(self, count: int, waited_ms: int) -> None:
-        """Records of a batch that is sent for the first time; `waited_ms` is summed over them."""
+        """The records of a batch that is sent for the first time. `waited_ms` is the sum over these records."""
         self.accumulated_records += count
         self.accumulated_ms_sum += waited_ms
 
@@ -69,8 +70,8 @@ class ProducerMetrics:
             "records-per-batch-avg": _ratio(counters.record_send_total, self.encoded_batches),
             "compression-rate-avg": _ratio(self.record_bytes, self.uncompressed_bytes),
             "record-queue-time-avg": _ratio(self.queue_time_ms_sum, self.encoded_batches),
-            # Kafka's record-queue-time-avg is about batches: it begins with the first record of each. The wait of the
-            # average record needs a count of its own. Kafka has no name for it.
+            # Kafka's record-queue-time-avg counts batches: it begins with the first record of each batch. The wait of
+            # the average record needs a figure of its own, for which Kafka has no name.
             **(
                 {}
                 if self.is_stamped_by_user
@@ -129,7 +130,7 @@ class ConsumerMetrics:
     def snapshot(
         self, now_ms: int, lags: Mapping[TopicPartition, int], leads: Mapping[TopicPartition, int]
     ) -> dict[str, float]:
-        """Times in ms as Kafka has them; `last-poll-seconds-ago` is -1 before the first poll."""
+        """Times are in ms, as in Kafka. `last-poll-seconds-ago` is -1 before the first poll."""
         since_poll_ms = -1000 if self.last_poll_ms is None else now_ms - self.last_poll_ms
         return {
             "fetch-total": float(self.fetch_total),
@@ -151,7 +152,7 @@ class ConsumerMetrics:
 
 
 def group_snapshot(counters: GroupCounters, now_ms: int, assigned: int) -> dict[str, float]:
-    """Kafka's consumer-coordinator-metrics. "Seconds ago" is -1 if it never happened."""
+    """Kafka's consumer-coordinator-metrics. A figure in "seconds ago" is -1 if the event never happened."""
 
     def seconds_ago(at_ms: int | None) -> float:
         return -1.0 if at_ms is None else float((now_ms - at_ms) // 1000)

@@ -1,9 +1,9 @@
 """Real threads, locks, sockets and polling, also in a process where gevent replaced the standard ones.
 
-A sender thread must run beside greenlets, not among them. gevent is never imported from here: only if it is already
-loaded and has patched a module are its saved originals asked for. Resolved at each call, so it does not matter whether
-patching came before or after the import of this module.
-Shown by tests/broker_client/test_client_native.py, in a process of its own with everything patched.
+A sender thread must be a real thread beside the greenlets, not one of them. This module never imports gevent. If gevent
+is already loaded and has patched a module, this module takes the originals that gevent has saved. It looks them up at
+each call, so gevent may patch before or after the import of this module.
+Shown by tests/broker_client/test_client_native.py, in a separate process in which everything is patched.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _original(module: str, name: str, default: Any) -> Any:
-    """Any: these are the standard library's objects, typed by the functions below."""
+    """The type is Any: these are objects of the standard library. The functions below give them their types."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is None or not monkey.is_module_patched(module):
         return default
@@ -45,7 +45,7 @@ def thread_id() -> int:
 
 
 def start_thread(run: Callable[[], None]) -> Event:
-    """Run in a daemon thread; the event is set when `run` has returned or raised."""
+    """Runs `run` in a daemon thread. The event is set when `run` has returned or raised."""
     ended = Event()
 
     def guarded() -> None:
@@ -65,7 +65,7 @@ def new_socket(family: int) -> socket.socket:
 
 
 def ssl_context_class() -> type[ssl.SSLContext]:
-    import ssl  # here, because it takes 15 ms and most clients speak plain text
+    import ssl  # imported here, because it takes 15 ms and most clients use plain text
 
     found: type[ssl.SSLContext] = _original("ssl", "SSLContext", ssl.SSLContext)
     return found
@@ -77,18 +77,19 @@ def socket_pair() -> tuple[socket.socket, socket.socket]:
     kind = _original("socket", "socket", socket.socket)
     if type(left) is kind:
         return left, right
-    # A patched `socketpair` wraps descriptors in gevent's class: take them over.
+    # A patched `socketpair` returns sockets of gevent's class: take over their descriptors.
     return kind(fileno=left.detach()), kind(fileno=right.detach())
 
 
 def resolve(host: str, port: int) -> list[tuple[int, Any]]:
-    """(address family, address) of a host; raises OSError. Any: an address is a tuple that depends on the family."""
+    """(address family, address) of a host. Raises OSError. The address has the type Any: it is a tuple that depends on
+    the family."""
     lookup = _original("socket", "getaddrinfo", socket.getaddrinfo)
     if not 0 < port < 65_536:  # a broker may name any number; Linux would take its lowest 16 bits
         raise OSError(f"no port {port}")
     try:
         return [(family, address) for family, _, _, _, address in lookup(host, port, 0, socket.SOCK_STREAM)]
-    except ValueError as error:  # UnicodeError: a label too long; a zero byte
+    except ValueError as error:  # a host name with a label that is too long (UnicodeError), or with a zero byte
         raise OSError(f"{host!r} is no host name: {error}") from error
 
 
@@ -105,7 +106,7 @@ def new_poll() -> Poll:
 
 
 class Event:
-    """Set once; any number of threads may wait, each for a bounded time."""
+    """It is set once. Any number of threads may wait, each for a bounded time."""
 
     __slots__ = ("_is_set", "_lock")
 
@@ -129,5 +130,5 @@ class Event:
             return True
         if not self._lock.acquire(True, max(timeout_s, 0.0)):
             return False
-        self._lock.release()  # the next waiter passes too
+        self._lock.release()  # so that the next waiter returns too
         return True

@@ -1,7 +1,7 @@
 """Non-blocking connections to brokers: one per node, pipelined requests, answers matched in order.
 
-Owns: sockets, framing, the ApiVersions handshake, connection and request timeouts, reconnect backoff. Knows no topic
-and no batch. Used by one thread at a time (the sender thread, or the caller of a consumer or admin); `wake` alone may
+Owns: sockets, framing, the ApiVersions handshake, connection and request timeouts, reconnect backoff. It knows no topic
+and no batch. One thread at a time may use it (the sender thread, or the caller of a consumer or admin). Only `wake` may
 be called from any thread. Views in an `Answered` message are valid until the next `poll`.
 """
 
@@ -51,16 +51,16 @@ class NetworkConfig(ConnectionConfig, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Versions are known; requests may be sent."""
+    """The versions of the broker are known, so requests may be sent."""
 
     node: int
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """`unanswered` are contexts of requests that were completely handed over to the kernel, `unsent` those of all
-    others. With TLS, what was encrypted counts as handed over. `refusal`: one side does not accept the other; another
-    attempt is made all the same, after the usual backoff, if somebody asks for it."""
+    """`unanswered` are the contexts of requests that were handed to the kernel completely, `unsent` those of all other
+    requests. With TLS, data that was encrypted counts as handed over. `refusal` is set if the authentication failed on
+    either side. If the node is needed again, a new attempt still follows after the usual backoff."""
 
     node: int
     unanswered: tuple[object, ...]
@@ -72,7 +72,7 @@ class Lost:
 @dataclass(frozen=True, slots=True)
 class Answered:
     node: int
-    context: Any  # what `send` was given; the caller knows its type
+    context: Any  # the context that `send` got; the caller knows its type
     message: Message
     latency_ms: float
 
@@ -104,11 +104,11 @@ class Network:
             _BOOTSTRAP_ID_FIRST - index: _split(server) for index, server in enumerate(config.bootstrap_servers)
         }
         self._addresses: dict[int, tuple[str, int]] = dict(self._bootstrap)
-        self._brokers: set[int] = set()  # of the last Metadata answer
+        self._brokers: set[int] = set()  # the brokers of the last Metadata answer
         self._connections: dict[int, Connection] = {}
         self._by_descriptor: dict[int, Connection] = {}
         self._backoffs: dict[int, _Backoff] = {}
-        self._suspects: set[int] = set()  # lost a request, and have not answered one since
+        self._suspects: set[int] = set()  # nodes that lost a request and have answered none since
         self._poll = native.new_poll()
         self._wake_receiver, self._wake_sender = native.socket_pair()
         self._wake_receiver.setblocking(False)
@@ -122,7 +122,8 @@ class Network:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def update_nodes(self, brokers: Iterable[BrokerAddress]) -> None:
-        """Take the brokers of a Metadata answer. Connections to moved addresses are closed, in-flight included."""
+        """Take the brokers of a Metadata answer. If a broker has left or its address has changed, its connection is
+        closed, with all requests in flight."""
         fresh = {broker.broker_id: (broker.host, broker.port) for broker in brokers}
         for node in [node for node in self._connections if node >= 0 and fresh.get(node) != self._addresses.get(node)]:
             self.close_node(node, "the broker left the metadata or moved")
@@ -130,8 +131,9 @@ class Network:
         self._brokers = set(fresh)
 
     def name_node(self, broker: BrokerAddress) -> None:
-        """Take one broker that is asked by its name only: a question to any node does not wait behind what is asked of
-        it. A connection to another address of it is closed, in-flight included."""
+        """Adds one broker for requests to this very broker. This does not make `any_ready` choose it, so other
+        questions do not wait behind its requests. If its address has changed, its connection is closed, with all
+        requests in flight."""
         address = (broker.host, broker.port)
         if self._addresses.get(broker.broker_id, address) != address:
             self.close_node(broker.broker_id, "the broker moved")
@@ -142,7 +144,7 @@ class Network:
         return connection is not None and connection.is_ready
 
     def connect(self, node: int) -> None:
-        """Begin to connect unless that is under way or backing off."""
+        """Begins to connect, unless an attempt is under way or the backoff is not over."""
         if node in self._connections or node not in self._addresses:
             return
         now_ms = self._now_ms()
@@ -171,11 +173,12 @@ class Network:
         self._poll.register(connection.descriptor, select.POLLIN | select.POLLOUT)
 
     def any_ready(self) -> int | None:
-        """A node for a question to any node: a ready one with few requests. If there is none, a connection is begun and
-        the result is None.
+        """A node for a question that any node can answer: the ready node with the fewest requests. If no node is ready,
+        a connection is begun and the result is None.
 
-        A node that lost a request is asked after the others until it answers one. It may be cut off from its peers, and
-        then it tells old news for ever. Addresses of the bootstrap list are asked when no known broker can be reached.
+        A node that lost a request is asked after the others until it answers a request. It may be cut off from its
+        peers, and then its answers stay out of date. Addresses of the bootstrap list are asked when no known broker can
+        be reached.
         """
         known, listed = self._brokers, set(self._bootstrap)
         for group in (known - self._suspects, listed - self._suspects, known & self._suspects, listed):
@@ -218,11 +221,11 @@ class Network:
     # -- requests -------------------------------------------------------------------------------------------------
 
     def version(self, node: int, api_key: ApiKey, highest: int) -> int | None:
-        """What to speak with this ready node, None if it does not offer the API."""
+        """The version to use with this ready node. None if the node does not offer the API."""
         return self._connections[node].conversation.version(api_key, highest)
 
     def feature(self, node: int, name: str) -> int:
-        """The finalized level of a feature as this ready node told it; 0 if it knows none of that name."""
+        """The finalized level of a feature, as this ready node told it. 0 if the node does not know the feature."""
         connection = self._connections.get(node)
         return 0 if connection is None else connection.conversation.features.get(name, 0)
 
@@ -237,7 +240,7 @@ class Network:
         expects_answer: bool = True,
         timeout_ms: int | None = None,
     ) -> None:
-        """Queue a request on a ready node and try to write it."""
+        """Queues a request for a ready node and tries to write it."""
         connection = self._connections[node]
         now_ms = self._now_ms()
         wait_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -246,12 +249,13 @@ class Network:
         self._flush(connection)
 
     def wake(self) -> None:
-        """End a `poll` under way, or the next one. May be called from any thread."""
-        with contextlib.suppress(OSError):  # full: a wake-up is pending already; closed: nobody is left to wake
+        """Ends the `poll` under way, or else the next one. May be called from any thread."""
+        # the pipe is full: a wake-up is pending already; or closed: nobody waits any more
+        with contextlib.suppress(OSError):
             self._wake_sender.send(b"\x00")
 
     def poll(self, timeout_ms: int) -> list[NetworkEvent]:
-        """Move bytes for at most `timeout_ms`, less if something happened."""
+        """Moves bytes for at most `timeout_ms`. Returns earlier if something happened."""
         now_ms = self._now_ms()
         wait_ms = 0 if self._events else max(0, min(timeout_ms, self._next_deadline_ms(now_ms) - now_ms))
         for descriptor, mask in self._poll.poll(wait_ms):
@@ -264,7 +268,7 @@ class Network:
         events, self._events = self._events, []
         return events
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _drain_wake_ups(self, descriptor: int) -> None:
         if descriptor == self._wake_receiver.fileno():
@@ -280,7 +284,7 @@ class Network:
                 return
             if mask & (select.POLLIN | _POLL_ERRORS):
                 self._receive(connection)
-            # What TLS has read may let it write: the end of the handshake, an answer of its own.
+            # After TLS has read, it may have something to write: the end of the handshake, or a message of TLS itself.
             if (mask & select.POLLOUT or connection.is_secured) and connection.node in self._connections:
                 self._flush(connection)
         except AuthenticationError as error:

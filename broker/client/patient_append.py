@@ -1,7 +1,7 @@
-"""What a producer does with a record for which something is missing: the topic's metadata, or memory for a batch.
+"""How a producer queues a record that has to wait: for the topic's metadata, or for memory.
 
-Owns: the waits of the sending thread, together at most max.block.ms, and the choice of a partition after them. The way
-of a record for which nothing is missing is in producer.py. Shown by tests/broker_client/test_client_producer.py.
+Owns: the waits of the sending thread, together at most max.block.ms, and the choice of a partition after them. A record
+that need not wait goes through producer.py only. Shown by tests/broker_client/test_client_producer.py.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ class PatientAppend:
     def append(
         self, record: ProducerRecord, callback: DeliveryCallback | None, size_bytes: int, *, is_chosen: bool
     ) -> tuple[Batch, int]:
-        """The batch and the record's place in it. `is_chosen`: the partitioner chose the partition, not the caller.
+        """Returns the batch and the index of the record in it. `is_chosen` says that the partitioner chose the
+        partition, not the caller.
 
-        Raises KafkaError: the record is not queued.
+        If it raises KafkaError, the record is not queued.
         """
         deadline_s = monotonic() + self._config.max_block_ms / 1000
         if size_bytes > self._record_bytes_max:
@@ -100,7 +101,7 @@ class PatientAppend:
                 if state is not None and state.error_code in _HOPELESS_TOPIC_ERRORS:
                     raise KafkaError(state.error_code, f"topic {topic!r}")
                 self._metadata.use_topic(topic, now_ms())
-                self._metadata.request_update()  # also after a refusal: another attempt may succeed
+                self._metadata.request_update()  # also if the authentication has failed: another attempt may succeed
                 if self._sender.refusal is not None:
                     self._sender.wake_by(0)
                     raise AuthenticationError(self._sender.refusal.reason)

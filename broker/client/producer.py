@@ -3,8 +3,8 @@ measured.
 
 Owns: the caller's side of a send. producer_hooks.py has interceptors and serializers, patient_append.py waits for
 metadata and memory. Once a record is in a batch, core/sender.py decides and sender_thread.py acts. Any thread may send.
-Do not use it from greenlets, because a wait blocks its OS thread. Shown by tests/broker_client/test_client_producer.py
-and test_client_mock_cluster.py.
+Greenlets should not use it, because a wait blocks the whole OS thread. Shown by
+tests/broker_client/test_client_producer.py and test_client_mock_cluster.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from broker.client.transactions import TransactionClient
 from broker.wire.errors import ErrorCode, LocalProtocolError
 
 _SMALL_VALUE_BYTES = 8000
-_new_tuple = tuple.__new__  # a DeliveryFuture without the class's own call: 40 ns less
+_new_tuple = tuple.__new__  # makes a DeliveryFuture without a call of the class; this saves 40 ns
 _CLOSE_MARGIN_S = 5.0
 
 
@@ -56,8 +56,8 @@ class Producer:
     """See docs/internals/contracts.md. `properties` are Kafka's producer properties; an unknown one is an error.
 
     With a `batch_listener` no callback is called for each record. `send` then takes a token of any kind as
-    `on_delivery`, and the listener gets all tokens of a batch at once (a tenth of the cost). A record that could not be
-    queued only comes back as a FailedFuture.
+    `on_delivery`, and the listener gets all tokens of a batch at once (a tenth of the cost). For a record that could
+    not be queued, the caller gets only a FailedFuture.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Producer:
         self._lock = self._sender.lock
         self._accumulator = self._sender.accumulator
         self._metadata = self._sender.metadata
-        # As Java: a record may be as large as a whole request, header included.
+        # As in Java, a record may be as large as a whole request, including the header.
         self._record_bytes_max = min(self._config.max_request_size, self._config.buffer_memory) - BATCH_HEADER_BYTES
-        # The open batch that the last plain record of a topic, or of a (topic, partition), went to.
+        # The open batch that took the last plain record of a topic, or of a (topic, partition).
         self._open: dict[str | tuple[str, int], Batch] = {}
         self._is_sticky = isinstance(self._partitioner, StickyPartitioner)
         self._transactions = TransactionClient(self._config, random.Random(seed)) if self._is_transactional else None
@@ -113,13 +113,14 @@ class Producer:
         timestamp_ms: int | None = None,
         on_delivery: DeliveryCallback | None = None,
     ) -> DeliveryFuture | FailedFuture:
-        """Queue one record. Blocks up to max.block.ms for metadata or memory, else returns at once.
+        """Queues one record. Blocks up to max.block.ms for metadata or memory, else returns at once.
 
-        What cannot be queued comes back as a failed future and through `on_delivery`, like any other failure.
+        If the record cannot be queued, the caller gets a failed future and a call of `on_delivery`, as for any other
+        failure.
         """
-        # The hot path: a plain record goes into the batch that took the last one. One lock and no call into the core:
-        # 0.5 us instead of 1.8 us through `_send_in_full`. The sender closes a batch under the same lock, so no record
-        # can be added after that.
+        # This is the hot path: a plain record goes into the batch that took the last one. It takes one lock and no call
+        # into the core: 0.5 us instead of 1.8 us through `_send_in_full`. The sender closes a batch under the same
+        # lock, so no record can be added after that.
         batch = self._open.get(topic if partition is None else (topic, partition))
         if batch is not None and key is None and timestamp_ms is None and not headers and value is not None:
             size_bytes = len(value) + 12
@@ -178,7 +179,8 @@ class Producer:
                 if count:
                     available = metadata.available_partitions(topic)
                     chosen = self._partitioner.choose(topic, key, value, count, available)
-            queue = self._accumulator.queues.get((topic, chosen))  # type: ignore[call-overload]  # equal to a TopicPartition
+            # the tuple is equal to a TopicPartition
+            queue = self._accumulator.queues.get((topic, chosen))  # type: ignore[call-overload]
             is_known = transactions is None or (topic, chosen) in transactions.core.partitions
             if queue is not None and is_known and size_bytes <= self._record_bytes_max and not self._is_closed:
                 appended = self._accumulator.try_append(
@@ -199,8 +201,8 @@ class Producer:
         return _new_tuple(DeliveryFuture, (batch, index, self._event_of))
 
     def _note_open(self, topic: str, partition: int | None, batch: Batch, size_bytes: int, *, is_plain: bool) -> None:
-        """Under the lock: note where the next plain record may go, and tell the partitioner what it needs to know about
-        this one."""
+        """Called under the lock. Notes the batch for the next plain record, and tells the partitioner the size of this
+        record."""
         if is_plain and batch.takes_plain and self._may_append_in_place:
             if partition is not None:
                 self._open[(topic, partition)] = batch
@@ -213,7 +215,8 @@ class Producer:
             self._partitioner.on_appended(topic, batch.partition.partition, size_bytes)
 
     def _account_sticky(self, topic: str, next_bytes: int) -> None:
-        """Under the lock: the batch of the plain records takes no more. A full batch counts as batch.size."""
+        """Called under the lock. If the batch of the plain records cannot take the next record, tells the partitioner
+        its size. A full batch counts as batch.size."""
         batch = self._open.get(topic)
         if batch is not None and (not batch.takes_plain or next_bytes > batch.room_bytes):
             del self._open[topic]
@@ -221,7 +224,8 @@ class Producer:
             self._partitioner.on_appended(topic, batch.partition.partition, size_bytes)
 
     def flush(self, timeout_s: float | None = None) -> int:
-        """Send what is queued without linger, wait for its callbacks; returns how many records have no outcome yet."""
+        """Sends the queued records without linger and waits for their callbacks. Returns how many records have no
+        outcome yet."""
         self._refuse_sender_thread("flush")
         deadline_s = monotonic() + (WAIT_S_MAX if timeout_s is None else timeout_s)
         with self._lock:
@@ -239,8 +243,9 @@ class Producer:
     # -- transactions (KIP-98) ------------------------------------------------------------------------------------
 
     def init_transactions(self, timeout_s: float | None = None) -> None:
-        """Call it once, before the first transaction. It fences earlier producers of this transactional.id and ends
-        their open transactions. After a timeout (default: max.block.ms) it may be called again."""
+        """The application calls it once, before the first transaction. It fences earlier producers of this
+        transactional.id and ends their open transactions. After a timeout (default: max.block.ms) it may be called
+        again."""
         transactions = self._need_transactions("init_transactions")
         with transactions.call("init"):
             transactions.initialise(self._call_deadline_ms(timeout_s))
@@ -257,10 +262,10 @@ class Producer:
     def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata | str
     ) -> None:
-        """Commit the offsets that a consumer has read with the transaction: both count, or neither does (KIP-98,
-        KIP-447).
+        """Commits the offsets that a consumer has read as a part of the transaction: the offsets and the records are
+        committed together or not at all (KIP-98, KIP-447).
 
-        With only a group id, without the member, no member of the group is fenced by another.
+        If only the group id is given, without the member, the coordinator cannot fence an old member.
         """
         transactions = self._need_transactions("send_offsets_to_transaction")
         wanted = {
@@ -273,9 +278,9 @@ class Producer:
                 transactions.add_offsets(wanted, member, self._call_deadline_ms(None))
 
     def commit_transaction(self, timeout_s: float | None = None) -> None:
-        """Flush, then commit. Raises KafkaError if a record failed or the coordinator refuses: nothing of the
-        transaction counts, and the next call must be `abort_transaction`. After a timeout the outcome is unknown
-        (`definite` False). Only the same call, which asks again, can tell it."""
+        """Flushes, then commits. Raises KafkaError if a record failed or the coordinator refuses. In this case nothing
+        of the transaction is committed, and the next call must be `abort_transaction`. After a timeout the outcome is
+        unknown (`definite` is False). Only a repeated call of `commit_transaction` can tell the outcome."""
         transactions = self._need_transactions("commit_transaction")
         deadline_ms = self._call_deadline_ms(timeout_s)
         with transactions.call("commit"):
@@ -289,7 +294,8 @@ class Producer:
             transactions.end(is_commit=True, deadline_ms=deadline_ms, had_failures=False)
 
     def abort_transaction(self, timeout_s: float | None = None) -> None:
-        """Queued records fail, requests on the wire are waited for, then the coordinator aborts the transaction."""
+        """Queued records fail. The call waits for the requests on the wire. Then the coordinator aborts the
+        transaction."""
         transactions = self._need_transactions("abort_transaction")
         deadline_ms = self._call_deadline_ms(timeout_s)
         with transactions.call("abort"):
@@ -319,10 +325,10 @@ class Producer:
         return deadline_after_ms(self._config.max_block_ms / 1000 if timeout_s is None else timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Refuse new records, send the queued ones, end the thread. It is safe to call it again.
+        """Refuses new records, sends the queued ones, and ends the thread. It is safe to call it again.
 
-        After `timeout_s` (default: delivery.timeout.ms) unsent records have failed for certain, and those in flight are
-        unknown.
+        After `timeout_s` (default: delivery.timeout.ms) unsent records have definitely failed. The outcome of those in
+        flight is unknown.
         """
         self._refuse_sender_thread("close")
         wait_s = self._config.delivery_timeout_ms / 1000 if timeout_s is None else max(timeout_s, 0.0)
@@ -336,7 +342,7 @@ class Producer:
             self._transactions.close()
 
     def metrics(self) -> dict[str, float]:
-        """Kafka's metric names; see metrics.py."""
+        """The figures under Kafka's metric names; see metrics.py."""
         of_transactions = {} if self._transactions is None else self._transactions.metrics()
         with self._lock:
             return of_transactions | self._sender.metrics.snapshot(
@@ -348,7 +354,7 @@ class Producer:
             )
 
     def partitions_for(self, topic: str) -> list[int]:
-        """Waits up to max.block.ms for the topic's metadata."""
+        """The partition numbers of the topic. Waits up to max.block.ms for the topic's metadata."""
         self._patient.wait_for_topic(topic, monotonic() + self._config.max_block_ms / 1000)
         return list(range(self._metadata.partition_count(topic)))
 

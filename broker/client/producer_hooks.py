@@ -1,4 +1,4 @@
-"""What may change a record before it is sent (interceptors, serializers), and what hears of its outcome.
+"""Interceptors and serializers. Both may change a record before it is sent. Interceptors are also told the outcome.
 
 The calls run in the thread that sends, or in the sender thread (`on_acknowledgement`). An error of an interceptor is
 counted and does no other harm, as in Java's client. interceptors.py has those of consumers. Shown by
@@ -14,11 +14,11 @@ from broker.client.core.batch import DeliveryCallback, Headers, RecordMetadata
 from broker.client.core.errors import KafkaError
 from broker.client.metrics import ProducerMetrics
 
-Serializer: TypeAlias = Callable[[Any], bytes | None]  # Any: whatever the caller sends
+Serializer: TypeAlias = Callable[[Any], bytes | None]  # Any: the caller may send objects of any type
 
 
 class ProducerRecord(NamedTuple):
-    """What an interceptor sees and may replace, before serialization."""
+    """The record that an interceptor sees and may replace, before serialization."""
 
     topic: str
     value: Any

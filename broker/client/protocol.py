@@ -1,8 +1,8 @@
-"""Requests and answers of the APIs that the client speaks, as values of the core. No I/O.
+"""Translates between the requests and answers of the client's APIs and the values of the core. It does no I/O.
 
-Highest versions are those that name topics: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5, OffsetCommit and
-OffsetFetch 9 (later: topic ids).
-Left out: fetch sessions, rack awareness, leader hints of Produce v10, OffsetForLeaderEpoch as a replica.
+The highest versions are the last ones that identify topics by name: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5,
+OffsetCommit and OffsetFetch 9. Later versions use topic ids. Left out: fetch sessions, rack awareness, leader hints of
+Produce v10, OffsetForLeaderEpoch as a replica.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ HIGHEST: dict[ApiKey, int] = {
     ApiKey.DESCRIBE_CONFIGS: 4,
     ApiKey.DESCRIBE_CLUSTER: 1,
 }
-_DEFAULT_LZ4_LEVEL = 9  # Kafka's default number stands for the fast compressor, which is our codec's default
+_DEFAULT_LZ4_LEVEL = 9  # Kafka's default level stands for the fast compressor, which is the default of our codec
 
 
 def encode_records(batch: Batch, codec: CodecId, level: int | None) -> tuple[list[bytes], int]:
-    """([header, body] of a closed batch, its bytes without compression, header included)."""
+    """Returns ([header, body] of a closed batch, its size in bytes without compression, including the header)."""
     body = None
     if batch.keys is None and batch.headers is None:
         body = uniform_body(batch.values, batch.stamps)
@@ -108,7 +108,8 @@ def _wire_level(codec: CodecId, level: int | None) -> int | None:
 def produce_request(
     version: int, batches: Sequence[Batch], acks_code: int, timeout_ms: int, transactional_id: str | None = None
 ) -> ProduceRequest:
-    """Each batch must be encoded. Built from kio's types directly: this is the one request that is sent often."""
+    """Each batch must be encoded. The request is built from kio's types directly, because it is the only request that
+    is sent often."""
     types = request_types(ApiKey.PRODUCE, version)
     by_topic: dict[str, list[Any]] = {}
     for batch in batches:
@@ -124,7 +125,7 @@ def produce_request(
 
 
 def _duration(value_ms: int) -> Any:
-    """kio's type for a duration, without building it anew for each request."""
+    """A duration in kio's type. The last value is kept, so it is not built again for each request."""
     found = _DURATIONS.get(value_ms)
     if found is None:
         from datetime import timedelta
@@ -198,7 +199,7 @@ def identity_request(version: int) -> InitProducerIdRequest:
 
 
 def by_topic(partitions: Iterable[tuple[TopicPartition, Entry]]) -> dict[str, list[Entry]]:
-    """The shape most requests have: topics with partitions in them."""
+    """Groups partitions by topic. Most requests contain topics with partitions inside."""
     grouped: dict[str, list[Entry]] = {}
     for partition, entry in partitions:
         grouped.setdefault(partition.topic, []).append(entry)
@@ -215,7 +216,7 @@ def fetch_request(
     partition_max_bytes: int,
     isolation_level: int = 0,
 ) -> FetchRequest:
-    """Without a session: each request names all its partitions."""
+    """There is no fetch session: each request names all its partitions."""
     entries: Iterable[tuple[TopicPartition, FetchPartitionFields]] = (
         (
             partition,

@@ -1,4 +1,4 @@
-"""One request and how its answer is read. The caller chooses the broker, asks again, or gives up."""
+"""One request, and how to read its answer. The caller chooses the broker, asks again, or gives up."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Question(Generic[Result_co]):
     """`build` takes the version that is spoken. `parse` raises KafkaError for an error in the answer."""
 
     api_key: ApiKey
-    build: Callable[[int], Any]  # Any: which request and answer, only the constructor knows
+    build: Callable[[int], Any]  # Any: only the constructor knows the types of request and answer
     parse: Callable[[Any], Result_co]
-    lowest: int = 0  # an older version could not ask this
-    highest: int | None = None  # None: what protocol.py says
+    lowest: int = 0  # an older version cannot ask this question
+    highest: int | None = None  # None: the version in protocol.py
 
     if TYPE_CHECKING:
 
@@ -39,10 +39,11 @@ class Question(Generic[Result_co]):
             lowest: int = 0,
             highest: int | None = None,
         ) -> None:
-            """`parse` reads the answer that belongs to the request of `build`."""
+            """`parse` reads the answer to the request that `build` makes."""
 
     def version(self, negotiated: Callable[[ApiKey, int], int | None], who: str) -> int:
-        """The version to ask in. `negotiated` gives the highest version that both sides speak, not above the given one.
+        """The version of the request. `negotiated` returns the highest version that both sides speak and that is not
+        above its argument.
 
         Raises KafkaError UNSUPPORTED_VERSION if the broker offers no suitable version.
         """
@@ -53,6 +54,6 @@ class Question(Generic[Result_co]):
 
 
 def raise_error(code: ErrorCode, message: str | None, what: str) -> None:
-    """KafkaError with the broker's words, unless `code` is NONE."""
+    """Raises KafkaError with the broker's message, unless `code` is NONE."""
     if code is not ErrorCode.none:
         raise KafkaError(code, f"{what}: {message}" if message else what)

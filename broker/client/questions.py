@@ -1,7 +1,7 @@
 """Questions about logs and the cluster, as values. topic_questions.py has those about topics and settings.
 
 `blocking.py` asks them with retries and follows leaders, `direct.py` asks one broker once. The reference admin and the
-harness' probes are made of them.
+probes of the harness use them.
 
 Shown by tests/broker_client/test_client_admin.py and tests/harness/test_harness_topic_changes.py.
 """
@@ -50,7 +50,8 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 
 class FoundOffset(NamedTuple):
-    """-1 if the leader did not say. `leader_epoch` is the epoch of the record at or before the offset."""
+    """A field is -1 if the leader did not tell it. `leader_epoch` is the epoch of the record at or before the
+    offset."""
 
     offset: int
     timestamp_ms: int
@@ -59,7 +60,7 @@ class FoundOffset(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumReplica:
-    """Times are ms of the wall clock, -1 if not known."""
+    """Times are in ms of the wall clock, or -1 if not known."""
 
     replica_id: int
     log_end_offset: int
@@ -80,15 +81,15 @@ class QuorumDescription:
 
 
 def metadata_of(topics: Sequence[str] | None) -> Question[MetadataAnswer]:
-    """None asks for all topics, an empty list for the brokers only. A topic's error stands in its state. Topics are not
-    created by asking."""
+    """None asks for all topics, an empty list for the brokers only. The error of a topic is in its state. The question
+    does not create topics."""
     return Question(
         ApiKey.METADATA, lambda version: metadata_request(version, topics, auto_create=False), metadata_answer
     )
 
 
 def coordinator_of(key_type: int, key: str) -> Question[int]:
-    """Which broker coordinates this group or transactional id."""
+    """The broker that coordinates this group or transactional id."""
 
     def build(version: int) -> FindCoordinatorRequest:
         return request(ApiKey.FIND_COORDINATOR, version, key=key, key_type=key_type, coordinator_keys=[key])
@@ -103,7 +104,7 @@ def coordinator_of(key_type: int, key: str) -> Question[int]:
 
 
 def quorum() -> Question[QuorumDescription]:
-    """The controllers, as their leader knows them (KIP-836)."""
+    """The state of the controllers, as their leader knows it (KIP-836)."""
 
     def build(version: int) -> DescribeQuorumRequest:
         topics: list[AskedTopicDataFields] = [{"topic_name": _METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
@@ -133,15 +134,15 @@ def _quorum_replica(replica: ReplicaState) -> QuorumReplica:
     )
 
 
-# -- one partition, asked of its leader -----------------------------------------------------------------------------
-# `known_epoch` is the leader epoch that we know. A leader that was replaced then does not answer (KIP-320). -1: any
-# epoch.
+# -- questions to the leader of a partition -------------------------------------------------------------------------
+# `known_epoch` is the leader epoch that the client knows. A leader with another epoch refuses the question (KIP-320).
+# -1 means any epoch.
 
 
 def offset_at(
     partition: TopicPartition, timestamp_ms: int, *, known_epoch: int = -1, isolation_level: int = 0
 ) -> Question[FoundOffset]:
-    """For a time in ms, EARLIEST (-2) or LATEST (-1). The offset is -1 if all records are older than the time."""
+    """The offset for a time in ms, EARLIEST (-2) or LATEST (-1). It is -1 if all records are older than the time."""
 
     def build(version: int) -> ListOffsetsRequest:
         entry: ListOffsetsPartitionFields = {
@@ -161,7 +162,8 @@ def offset_at(
 
 
 def end_of_epoch(partition: TopicPartition, leader_epoch: int, *, known_epoch: int = -1) -> Question[tuple[int, int]]:
-    """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if the leader knows none."""
+    """(largest epoch not above `leader_epoch`, offset after its last record); (-1, -1) if the leader knows no such
+    epoch."""
 
     def build(version: int) -> OffsetForLeaderEpochRequest:
         entry: OffsetForLeaderPartitionFields = {
@@ -183,7 +185,7 @@ def end_of_epoch(partition: TopicPartition, leader_epoch: int, *, known_epoch: i
 def records_from(
     partition: TopicPartition, offset: int, *, size_bytes_max: int, max_wait_ms: int, known_epoch: int = -1
 ) -> Question[FetchResult]:
-    """What the leader serves from this offset on, perhaps nothing. Batches come as they are stored. They are not
+    """The batches that the leader returns from this offset on; perhaps none. They are the stored bytes, and are not
     checked."""
 
     def build(version: int) -> FetchRequest:
@@ -210,7 +212,7 @@ def records_from(
 
 
 def deleted_records(partition: TopicPartition, before: int, timeout_ms: int) -> Question[int]:
-    """Delete everything before this offset (-1: before the high watermark). The log's new beginning."""
+    """Delete all records before this offset (-1: before the high watermark). The answer is the new log start offset."""
 
     def build(version: int) -> DeleteRecordsRequest:
         topics: list[DeleteRecordsTopicFields] = [

@@ -1,4 +1,4 @@
-"""Questions about replicas: which brokers have a partition (KIP-455), and a broker that is taken out of the cluster.
+"""Questions about replicas: which brokers have a partition (KIP-455), and the removal of a broker from the cluster.
 
 Any broker forwards them to the controller.
 Shown by tests/broker_client/test_client_admin.py and tests/broker_node/test_node_reassignment.py.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reassignment:
-    """A partition on its way to other replicas. `adding` and `removing` are parts of `replicas`."""
+    """A partition that is moving to other replicas. `adding` and `removing` are parts of `replicas`."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -35,7 +35,8 @@ class Reassignment:
 def changed_replicas(
     wanted: Mapping[TopicPartition, Sequence[int] | None], timeout_ms: int
 ) -> Question[dict[TopicPartition, KafkaError | None]]:
-    """By partition: None where the reassignment has begun. Wanted replicas of None cancel the one in progress."""
+    """The result by partition: None where the reassignment has begun, else the error. If the wanted replicas are None,
+    the reassignment in progress is cancelled."""
     by_name: dict[str, list[alter_shapes.ReassignablePartitionFields]] = {}
     for (topic, index), replicas in wanted.items():
         chosen = None if replicas is None else list(replicas)
@@ -67,7 +68,7 @@ def changed_replicas(
 def reassignments(
     partitions: Iterable[TopicPartition] | None, timeout_ms: int
 ) -> Question[dict[TopicPartition, Reassignment]]:
-    """Those in progress, of these partitions; None: of all."""
+    """The reassignments in progress of these partitions. None means all partitions."""
     by_name: dict[str, list[int]] = {}
     for topic, index in partitions or ():
         by_name.setdefault(topic, []).append(index)

@@ -1,4 +1,4 @@
-"""Reports a finished batch: it calls the delivery callbacks, each once and in record order, or the listener once.
+"""Reports a finished batch. It calls the delivery callbacks, each once and in record order, or the listener once.
 
 Exceptions of the caller's code are caught.
 """
@@ -17,10 +17,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class DeliveredBatch(NamedTuple):
-    """A batch with its outcome: an error or a base offset. The offset is -1 if no broker told it (acks=0)."""
+    """A batch with its outcome: an error or a base offset. The offset is -1 if the broker did not tell it (acks=0)."""
 
     partition: TopicPartition
-    tokens: Sequence[Any]  # what each `send` was given as on_delivery, in record order
+    tokens: Sequence[Any]  # the `on_delivery` argument of each `send`, in record order
     base_offset: int
     log_append_time_ms: int  # -1 unless the topic has message.timestamp.type=LogAppendTime
     error: KafkaError | None
@@ -30,7 +30,8 @@ BatchListener: TypeAlias = Callable[[DeliveredBatch], None]
 
 
 def report(batch: Batch, listener: BatchListener | None = None) -> int:
-    """Call the listener or the callbacks; returns how many of them raised (logged once a batch)."""
+    """Calls the listener or the callbacks. Returns how many of them raised an exception (logged once for each
+    batch)."""
     callbacks = batch.callbacks
     if listener is not None:
         return _tell_listener(batch, listener)

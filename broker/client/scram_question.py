@@ -18,13 +18,14 @@ if TYPE_CHECKING:
         ScramCredentialUpsertionFields,
     )
 
-ITERATIONS: Final = 4096  # Kafka's smallest and its tools' default: each login costs some milliseconds
+ITERATIONS: Final = 4096  # the minimum of Kafka and the default of its tools: each login costs some milliseconds
 _SALT_BYTES: Final = 24
 _NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 
 
 def scram_user(name: str, mechanism: str, password: str) -> Question[None]:
-    """Makes the user, or gives it a new password. `mechanism` is one of Kafka's two."""
+    """Creates the user's credentials, or gives the user a new password. `mechanism` is SCRAM-SHA-256 or
+    SCRAM-SHA-512."""
     salt = secrets.token_bytes(_SALT_BYTES)
     salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, ITERATIONS)
 

@@ -1,4 +1,5 @@
-"""What every connection of one client needs to be secured: the TLS context and who we are, made once from the settings.
+"""What every connection of one client needs for its security: the TLS context and the credentials. They are made once
+from the settings.
 
 Shown by tests/broker_client/test_client_tls.py.
 """
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 
 class Security:
-    """Both None: plain text. Raises ConfigurationError for files that cannot be used."""
+    """If both fields are None, connections use plain text. Raises ConfigurationError for files that cannot be used."""
 
     def __init__(self, config: SecurityConfig) -> None:
         self.context: ssl.SSLContext | None = None
         self.credentials: Credentials | None = None
         if config.is_tls:
-            from broker.client.tls import client_context  # with plain text nobody pays for the import
+            # imported here, so that a client with plain text does not pay for it
+            from broker.client.tls import client_context
 
             self.context = client_context(config)
         if config.is_sasl:
@@ -29,7 +31,7 @@ class Security:
 
 
 def credentials_of(config: SecurityConfig) -> Credentials:
-    """Of a configuration with SASL."""
+    """The credentials from a configuration with SASL."""
     if config.sasl_mechanism == BEARER:
         from broker.client.tokens import token_source
 

@@ -1,7 +1,8 @@
 """The producer's only thread. It asks the sender core what to do, does it, and reports the result.
 
-Owns: the network, encoding at drain, and the order "lock, decide, unlock, act". The core, the accumulator and the
-metadata are used only under `lock`. Encoding, sockets and callbacks never run under it. Callbacks run here, each once.
+Owns: the network, the encoding of batches before they are sent, and the order "lock, decide, unlock, act". The core,
+the accumulator and the metadata are used only under `lock`. Encoding, sockets and callbacks never run under it.
+Callbacks run here, each once.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _LOG = logging.getLogger(__name__)
 PRODUCE_VERSION_MAX = HIGHEST[ApiKey.PRODUCE]
 LEGACY_PRODUCE = 11  # from version 12 on, a broker treats a producer's transaction as one of transaction.version 2
 _NEVER_MS = 2**62
-_WAIT_MS_MAX = 1000  # the loop looks around at least this often
+_WAIT_MS_MAX = 1000  # the loop wakes at least this often
 
 
 class _Produce(NamedTuple):
@@ -90,12 +91,12 @@ class SenderThread:
         self.core = SenderCore(config, self.accumulator, self.metadata, rng)
         self.metrics = ProducerMetrics()
         self.network = Network(config, rng, now_ms)
-        self.sleeps_until_ms = 0  # under the lock: the time until which the thread sleeps if nobody wakes it
+        self.sleeps_until_ms = 0  # used under the lock: the thread sleeps until this time if nobody wakes it
         self.memory_waiters: list[native.Event] = []
         self.metadata_waiters: list[native.Event] = []
         self.produce_version_max = PRODUCE_VERSION_MAX
         self.failure: BaseException | None = None
-        # Under the lock: why the last attempt to connect was refused, until another one succeeds.
+        # Used under the lock: the authentication error of the last connection attempt, until an attempt succeeds.
         self.refusal: AuthenticationError | None = None
         self.ident: int | None = None
         self._codec: CodecId = codec_by_name(config.compression_type)
@@ -110,14 +111,14 @@ class SenderThread:
     # -- for other threads ----------------------------------------------------------------------------------------
 
     def wake_by(self, due_ms: int) -> None:
-        """Under the lock: make sure that the thread wakes up by `due_ms`."""
+        """Called under the lock. Makes sure that the thread wakes up by `due_ms`."""
         if self.sleeps_until_ms > due_ms:
             self.sleeps_until_ms = 0
             self.network.wake()
         self._wanted_by_ms = min(self._wanted_by_ms, due_ms)
 
     def stop(self, deadline_ms: int) -> None:
-        """Under the lock: send what is queued, and end at the latest at the deadline."""
+        """Called under the lock. The thread sends the queued records, and ends at the deadline at the latest."""
         if self._stop_at_ms is None:
             self.core.hurry_count += 1
             self._stop_at_ms = deadline_ms
@@ -126,11 +127,11 @@ class SenderThread:
         self.network.wake()
 
     def unreported(self) -> list[Batch]:
-        """Under the lock: every batch whose callbacks have not all run."""
+        """Called under the lock. Returns every batch whose callbacks have not all run."""
         return [*self._reporting, *self.accumulator.incomplete.values()]
 
     def event_of(self, batch: Batch) -> native.Event:
-        """Under the lock: set when the callbacks of this batch have run."""
+        """Called under the lock. The event is set when the callbacks of this batch have run."""
         if batch.waiter is None:
             batch.waiter = native.Event()
             if batch.is_reported:
@@ -146,7 +147,7 @@ class SenderThread:
         try:
             while self._step():
                 pass
-        except BaseException as error:  # a process entry: whatever the error is, nobody may wait for ever
+        except BaseException as error:  # this is the entry of a thread: whatever the error is, nobody may wait for ever
             _LOG.exception("event=sender_thread_died")
             self.failure = error
             reason = f"the sender thread died: {type(error).__name__}: {error}"
@@ -176,14 +177,14 @@ class SenderThread:
             until_ms = self._next_look_ms(time_ms)
             self.sleeps_until_ms = until_ms
         events = self.network.poll(until_ms - time_ms)
-        self.sleeps_until_ms = 0  # awake; a late reader only wakes once too often
+        self.sleeps_until_ms = 0  # the thread is awake; a thread that reads the old value only wakes it once too often
         for event in events:
             self._on_network_event(event)
         return True
 
     def _next_look_ms(self, time_ms: int) -> int:
-        """Under the lock. Counted from the last Tick, so that nothing that came in or became due since then is
-        missed."""
+        """Called under the lock. It counts from the last Tick, so it misses nothing that arrived or became due since
+        then."""
         candidates = [time_ms + _WAIT_MS_MAX, self._wanted_by_ms]
         deadline_ms = self.core.next_deadline_ms(self._tick_ms)
         if deadline_ms is not None:
@@ -207,7 +208,7 @@ class SenderThread:
                 case CloseNode(node=node, reason=reason):
                     self.network.close_node(node, reason)
                 case Complete():
-                    pass  # noted under the lock, reported after
+                    pass  # `_note` has stored it under the lock; `_report` reports it
 
     def _send_produce(self, action: SendProduce) -> None:
         time_ms = now_ms()
@@ -218,7 +219,7 @@ class SenderThread:
                 if not self.metrics.is_stamped_by_user:
                     self.metrics.on_records(batch.record_count, batch.waited_ms(int(time.time() * 1000)))
         if not self.network.is_ready(action.node):
-            self._never_sent.add(action.request_id)  # its Lost event is on the way
+            self._never_sent.add(action.request_id)  # the Lost event of this node will follow
             return
         version = self.network.version(action.node, ApiKey.PRODUCE, self.produce_version_max)
         if version is None:
@@ -241,7 +242,7 @@ class SenderThread:
             expects_answer=self.config.acks_code != 0,
         )
 
-    # -- what the network tells -----------------------------------------------------------------------------------
+    # -- events of the network ------------------------------------------------------------------------------------
 
     def _on_network_event(self, event: NetworkEvent) -> None:
         match event:
@@ -267,7 +268,7 @@ class SenderThread:
                 if answer.brokers:
                     self.metadata.on_answer(answer, now_ms())
                 else:
-                    self.metadata.on_failure(now_ms())  # a broker that does not know its own cluster yet
+                    self.metadata.on_failure(now_ms())  # this broker does not know its own cluster yet
                 self._wake_all(self.metadata_waiters)
             if answer.brokers:
                 self.network.update_nodes(answer.brokers)
@@ -303,7 +304,7 @@ class SenderThread:
         self._report()
 
     def _note(self, actions: list[Action]) -> list[Action]:
-        """Under the lock: line finished batches up for reporting and let waiting callers use their memory."""
+        """Called under the lock. Queues finished batches for the report, and wakes callers that wait for memory."""
         finished = [action.batch for action in actions if isinstance(action, Complete)]
         if finished:
             self._reporting.extend(finished)
@@ -312,8 +313,9 @@ class SenderThread:
 
     def _report(self) -> None:
         while self._reporting:
-            batch = self._reporting[0]  # stays in line until it is done, so that flush() sees it
-            failures = report(batch, self._batch_listener)  # before the sum is read: interceptors add to it too
+            batch = self._reporting[0]  # it stays in the queue until it is reported, so that flush() sees it
+            # called before the total is read, because interceptors add to it too
+            failures = report(batch, self._batch_listener)
             self.metrics.callback_error_total += failures
             with self.lock:
                 self._reporting.popleft()
@@ -323,13 +325,13 @@ class SenderThread:
                     batch.waiter.set()
 
     def _ask_metadata(self, time_ms: int) -> None:
-        """Under the lock: nothing here blocks."""
+        """Called under the lock. Nothing here blocks."""
         asks_ms = self.metadata.next_request_ms()
         if asks_ms is None or asks_ms > time_ms:
             return
         node = self.network.any_ready()
         if node is None:
-            return  # connecting or backing off; the network's poll ends when that changes
+            return  # the network is connecting or waits for the backoff; its poll ends when that changes
         version = self.network.version(node, ApiKey.METADATA, HIGHEST[ApiKey.METADATA])
         if version is None:
             self.network.close_node(node, "offers no Metadata version that we speak")

@@ -1,7 +1,8 @@
-"""TLS over a non-blocking socket, and the context that a client's settings ask for.
+"""TLS over a non-blocking socket, and the TLS context that follows from a client's settings.
 
 `TlsTransport` has the three calls of a socket that `connection.py` uses. The engine works in memory (`ssl.MemoryBIO`),
-so it never waits and does not care which socket class a patched process has. Imported only if TLS is asked for.
+so it never waits, and any socket class works, also in a process that gevent has patched. The module is imported only if
+TLS is configured.
 Shown by tests/broker_client/test_client_tls.py.
 """
 
@@ -22,13 +23,14 @@ from broker.wire.encoder import Buffer
 
 # A record of TLS holds at most 16 KiB, and a header, padding and tag of at most 2 KiB (RFC 8446, 5.2).
 RECORD_BYTES_MAX: Final = 16 * 1024 + 2048 + 5
-SEND_BYTES_MAX: Final = 64 * 1024  # of plain text at a time: what waits encrypted is bounded by it
+SEND_BYTES_MAX: Final = 64 * 1024  # plain text in one call; this bounds the encrypted data that waits
 RECEIVE_BYTES_MAX: Final = 256 * 1024
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
 def client_context(config: SecurityConfig, *, with_own_certificate: bool = True) -> ssl.SSLContext:
-    """Without a trust store, the one of the host is used. ConfigurationError names the setting that cannot be used."""
+    """Without a trust store, the host's certificates are used. A ConfigurationError names the setting that cannot be
+    used."""
     name = "ssl.truststore.location"
     try:
         context: ssl.SSLContext = native.ssl_context_class()(ssl.PROTOCOL_TLS_CLIENT)
@@ -48,7 +50,7 @@ def client_context(config: SecurityConfig, *, with_own_certificate: bool = True)
         if with_own_certificate and (config.ssl_keystore_location or config.ssl_keystore_key):
             name = "ssl.keystore.key" if config.ssl_keystore_key else "ssl.keystore.location"
             with _own_certificate(config) as path:
-                # An empty password rather than none: OpenSSL would ask for it on the terminal.
+                # The password is empty and not None: for None OpenSSL would ask on the terminal.
                 context.load_cert_chain(path, password=config.ssl_key_password)
     except (OSError, ValueError) as error:
         shown = f"{config.ssl_truststore_location!r}: " if name == "ssl.truststore.location" else ""
@@ -58,7 +60,7 @@ def client_context(config: SecurityConfig, *, with_own_certificate: bool = True)
 
 @contextlib.contextmanager
 def _own_certificate(config: SecurityConfig) -> Iterator[str]:
-    """A path with key and chain. What stands in the settings goes into a file without a name."""
+    """The path of a file with key and certificate chain. If they are in the settings, they go into a file in memory."""
     store = _java_store(config.ssl_keystore_location, config.ssl_keystore_password, "ssl.keystore.location")
     if store is not None:
         if not store.key:
@@ -75,14 +77,15 @@ def _own_certificate(config: SecurityConfig) -> Iterator[str]:
 
 
 def _java_store(location: str, password: str, name: str) -> Store | None:
-    """None: it is in no file, or it is PEM. As with Java, the content decides. Raises OSError, ConfigurationError."""
+    """The content of a Java store. None if there is no file, or if the file is PEM. As with Java, the content decides.
+    Raises OSError, ConfigurationError."""
     if not location:
         return None
     with open(location, "rb") as file:
         content = file.read()
     kind = kind_of(content)
     if kind not in ("PKCS12", "JKS"):
-        return None  # PEM, or OpenSSL says what is wrong with it
+        return None  # it is PEM; if not, OpenSSL will report the error
     if kind == "JKS":
         store = "truststore" if name == "ssl.truststore.location" else "keystore"
         raise ConfigurationError(f"{name}: {location!r} is JKS, which is not read; {conversion(kind, store, location)}")
@@ -94,7 +97,8 @@ def _java_store(location: str, password: str, name: str) -> Store | None:
 
 @contextlib.contextmanager
 def unnamed_file(text: str) -> Iterator[str]:
-    """A path to a text in memory, because OpenSSL's Python interface takes a key from a path only. It is on no disk."""
+    """A path to a text in memory, because Python's interface to OpenSSL takes a key only from a path. The text is never
+    on a disk."""
     descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
     try:
         left = memoryview(text.encode())
@@ -106,18 +110,21 @@ def unnamed_file(text: str) -> Iterator[str]:
 
 
 class TlsTransport:
-    """Invariant: after `recv_into` the engine holds no whole record, so all that can be read now has been read.
+    """Invariant: after `recv_into` the engine holds no complete TLS record, so everything that can be read now has been
+    read.
 
-    The handshake goes on in `begin` and `recv_into`; until it is done `sendmsg` takes nothing.
+    The handshake runs in `begin` and `recv_into`. Until it is done, `sendmsg` takes nothing.
     """
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str) -> None:
         self._socket = sock
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._engine = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-        self._encrypted = memoryview(b"")  # what the kernel did not take yet
+        self._encrypted = memoryview(b"")  # encrypted bytes that the kernel has not taken yet
         self.is_established = False
-        self._has_heard = False  # with TLS 1.3 the peer refuses our certificate only after our handshake has ended
+        # data has arrived; with TLS 1.3 the peer refuses the client's certificate only after the client's side of the
+        # handshake has ended
+        self._has_heard = False
 
     def wants_write(self, has_more: bool) -> bool:
         """Whether to wait until the socket can be written."""
@@ -125,16 +132,16 @@ class TlsTransport:
 
     @property
     def is_drained(self) -> bool:
-        """Everything that `sendmsg` took is with the kernel."""
+        """Whether the kernel has taken everything that `sendmsg` took."""
         return not self._encrypted and not self._outgoing.pending
 
     def begin(self) -> None:
-        """The socket is connected: our first message of the handshake."""
+        """The socket is connected. Sends the first message of the handshake."""
         self._shake()
         self.push()
 
     def push(self) -> None:
-        """Write what is encrypted, as far as the kernel takes it. Raises OSError."""
+        """Writes encrypted bytes, as far as the kernel takes them. Raises OSError."""
         while self._encrypted or self._outgoing.pending:
             if not self._encrypted:
                 self._encrypted = memoryview(self._outgoing.read())
@@ -144,7 +151,8 @@ class TlsTransport:
                 return
 
     def sendmsg(self, buffers: Iterable[Buffer]) -> int:
-        """Bytes of plain text taken, at most 64 KiB. BlockingIOError if it can take none now."""
+        """Returns the number of bytes of plain text that were taken, at most 64 KiB. Raises BlockingIOError if none can
+        be taken now."""
         self.push()
         if self._encrypted or not self.is_established:
             raise BlockingIOError
@@ -153,8 +161,8 @@ class TlsTransport:
         return taken
 
     def recv_into(self, view: memoryview) -> int:
-        """Plain text read; 0 if the peer has closed. BlockingIOError if there is none now. AuthenticationError if one
-        side does not accept the other's certificate."""
+        """Returns the number of bytes of plain text that were read; 0 if the peer has closed. Raises BlockingIOError if
+        there is none now, and AuthenticationError if one side does not accept the other's certificate."""
         assert len(view) > RECORD_BYTES_MAX
         encrypted = self._socket.recv(min(len(view) - RECORD_BYTES_MAX, RECEIVE_BYTES_MAX))
         if not encrypted:
@@ -165,7 +173,7 @@ class TlsTransport:
                 self._shake()
             count = self._read(view) if self.is_established else 0
         finally:
-            self.push()  # answers of the handshake, and why we refuse the peer
+            self.push()  # answers of the handshake, or the alert that tells the peer why it is refused
         if count < 0:
             return 0
         if not count:
@@ -186,7 +194,8 @@ class TlsTransport:
         self.is_established = True
 
     def _read(self, view: memoryview) -> int:
-        """-1: the peer has ended its side properly, and nothing came before."""
+        """Returns the number of bytes that were read. -1: the peer has ended its side properly, and there was no data
+        before."""
         total = 0
         while total < len(view):
             try:
@@ -203,14 +212,14 @@ class TlsTransport:
         return total
 
     def _refusal(self, error: ssl.SSLError) -> Exception:
-        """An end in the middle is no refusal: the broker may have been stopped."""
+        """A connection that ends in the middle is no refused authentication: the broker may have been stopped."""
         if self._has_heard or isinstance(error, ssl.SSLEOFError):
             return ConnectionClosedError(f"TLS: {_words(error)}")
         return AuthenticationError(f"TLS: {_words(error)}")
 
 
 def _joined(buffers: Iterable[Buffer]) -> bytes | memoryview:
-    """TLS has no form of sendmsg. Small buffers are joined, so that they share a record."""
+    """TLS has no call like sendmsg. Small buffers are joined, so that they share one TLS record."""
     parts: list[memoryview] = []
     size = 0
     for each in buffers:
@@ -223,7 +232,7 @@ def _joined(buffers: Iterable[Buffer]) -> bytes | memoryview:
 
 
 def _words(error: Exception) -> str:
-    """What OpenSSL says, without the place in its source."""
+    """The message of OpenSSL, without the place in its source code."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the broker's certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:

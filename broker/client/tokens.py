@@ -1,8 +1,9 @@
-"""Where the token of OAUTHBEARER comes from: a function, a file, a token endpoint, or made here (unsecured).
+"""The source of the token for OAUTHBEARER: a function, a file, a token endpoint, or this module itself (unsecured
+tokens).
 
-Owns: the token that is in use. It is taken anew when four fifths of its time have passed, as with Kafka's
-sasl.login.refresh.window.factor, and not by a thread of its own but when a connection must prove itself. Then the
-caller waits for the endpoint, for a bounded time. Shown by tests/broker_client/test_client_tokens.py.
+Owns: the token that is in use. A new one is fetched when four fifths of its lifetime have passed, as with Kafka's
+sasl.login.refresh.window.factor. There is no thread for it: the token is fetched when a connection has to authenticate.
+The caller then waits for the endpoint, for a bounded time. Shown by tests/broker_client/test_client_tokens.py.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from broker.client.core.sasl import SaslError
 from broker.client.core.security_config import SecurityConfig
 
 _USED_SHARE: Final = 0.8
-_TIMEOUT_S: Final = 10.0  # for the whole question, if neither of sasl.login.*.timeout.ms says more
+_TIMEOUT_S: Final = 10.0  # for the whole request, if both sasl.login.*.timeout.ms are 0
 _ANSWER_BYTES_MAX: Final = 2 * TOKEN_CHARACTERS_MAX
 
 
 class TokenSource:
-    """`fetch` gives a token and may raise OSError, ValueError or SaslError. Any thread may call this."""
+    """`fetch` returns a token and may raise OSError, ValueError or SaslError. Any thread may call a TokenSource."""
 
     def __init__(self, fetch: Callable[[], str], *, wall_s: Callable[[], float] = time.time) -> None:
         self._fetch, self._wall_s = fetch, wall_s
@@ -37,7 +38,7 @@ class TokenSource:
         self._refresh_at_s = 0.0
 
     def __call__(self) -> str:
-        """SaslError if none can be had."""
+        """Returns the token. Raises SaslError if there is none."""
         with self._lock:
             if not self._token or self._wall_s() >= self._refresh_at_s:
                 self._take()
@@ -52,12 +53,12 @@ class TokenSource:
             raise SaslError(f"no token: expected a text of 1 to {TOKEN_CHARACTERS_MAX} characters")
         now_s, ends_s = self._wall_s(), expiry_s(token)
         self._token = token
-        # A token that does not tell its end is asked for each time.
+        # A token that does not tell when it expires is fetched each time.
         self._refresh_at_s = now_s if ends_s is None else now_s + _USED_SHARE * max(0.0, ends_s - now_s)
 
 
 def token_source(config: SecurityConfig) -> TokenSource:
-    """As the settings say. ConfigurationError if the URL is none."""
+    """The token source that the settings choose. Raises ConfigurationError if the URL is not valid."""
     if config.token_provider is not None:
         return TokenSource(config.token_provider)
     options = {} if config.login is None else config.login.options
@@ -82,8 +83,8 @@ def token_source(config: SecurityConfig) -> TokenSource:
 
 
 def _asked(config: SecurityConfig, client_id: str, secret: str, scope: str, timeout_s: float) -> str:
-    """The access token of the client credentials grant (RFC 6749, 4.4). No message shows what the endpoint said,
-    because it may be the token."""
+    """The access token of the client credentials grant (RFC 6749, 4.4). No message shows the answer of the endpoint,
+    because it may contain the token."""
     url = urlsplit(config.sasl_oauthbearer_token_endpoint_url)
     deadline_s = time.monotonic() + timeout_s
     assert url.hostname is not None

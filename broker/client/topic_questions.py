@@ -1,5 +1,5 @@
-"""Questions that change topics, and those that read or change settings, as values (questions.py). Any broker forwards
-the changes to the controller.
+"""Questions that change topics, and questions that read or change settings, as values (questions.py). Any broker
+forwards the changes to the controller.
 
 Shown by tests/broker_client/test_client_admin.py and tests/harness/test_harness_topic_changes.py.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 RESOURCE_TYPES = {"topic": 2, "broker": 4, "group": 32}
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _FROM_TOPIC = 1  # config_source of DescribeConfigs: a setting of the topic itself
-_DELETE_BY_ID_VERSION = 6  # of DeleteTopics (KIP-516)
+_DELETE_BY_ID_VERSION = 6  # the version of DeleteTopics that identifies topics by id (KIP-516)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class NewTopic:
 
 class Setting(NamedTuple):
     value: str | None
-    is_sensitive: bool  # then the broker does not tell the value
+    is_sensitive: bool  # if True, the broker does not tell the value
     is_of_topic: bool  # set on the topic itself, not taken from its broker
 
 
 def created_topics(topics: Sequence[NewTopic], timeout_ms: int) -> Question[dict[str, str]]:
-    """The new topics' ids by name, empty where the broker knows no ids. The first error is raised."""
+    """The new topics' ids by name. An id is empty if the broker knows no ids. Raises the first error."""
 
     def build(version: int) -> CreateTopicsRequest:
         entries: list[CreatableTopicFields] = [
@@ -93,7 +93,7 @@ def deleted_topics(names: Sequence[str], timeout_ms: int) -> Question[None]:
 
 
 def deleted_topic_by_id(topic_id: str, timeout_ms: int) -> Question[None]:
-    """A later topic of the same name stays."""
+    """Deletes the topic with this id. A later topic of the same name stays."""
 
     def build(version: int) -> DeleteTopicsRequest:
         topic: DeleteTopicStateFields = {"name": None, "topic_id": UUID(topic_id)}
@@ -107,7 +107,7 @@ def deleted_topic_by_id(topic_id: str, timeout_ms: int) -> Question[None]:
 
 
 def more_partitions(counts: Mapping[str, int], timeout_ms: int) -> Question[None]:
-    """Up to this many in all."""
+    """Raises the number of partitions of each topic to this total."""
 
     def build(version: int) -> CreatePartitionsRequest:
         topics: list[CreatePartitionsTopicFields] = [
@@ -154,7 +154,7 @@ def changed_settings(
     append: Mapping[str, str] | None = None,
     subtract: Mapping[str, str] | None = None,
 ) -> Question[None]:
-    """All or none of them (KIP-339). A deleted setting falls back to its default."""
+    """All of these changes are made or none (KIP-339). A deleted setting gets its default again."""
     resource_type = _resource_type(kind)
     changes: list[tuple[str, int, str | None]] = [(key, _SET, value) for key, value in (set_ or {}).items()]
     changes += [(key, _DELETE, None) for key in delete]
@@ -194,7 +194,7 @@ class _Outcome(Protocol):
 
 
 def _check(topics: Sequence[_Outcome], asked: int) -> None:
-    """Raises the first error among the answers for this many topics, IncompleteAnswerError if there are fewer
+    """Raises the first error among the answers for `count` topics. Raises IncompleteAnswerError if there are fewer
     answers."""
     for each in topics:
         raise_error(each.error_code, getattr(each, "error_message", None), f"topic {each.name!r}")

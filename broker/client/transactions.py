@@ -1,8 +1,10 @@
-"""What a transactional producer asks its coordinators, in the caller's thread: a blocking client beside the sender's.
+"""The requests of a transactional producer to its coordinators. They run in the caller's thread, with a blocking client
+of their own beside the sender thread.
 
 Owns: finding the coordinator of the transactional id and of groups, repeating retriable requests until the deadline,
 and the version of the protocol. With transaction.version 2 (KIP-890 part 2) partitions need no request of their own,
-and each end brings the next epoch. The sender thread sends the records. Calls come one at a time (under `lock`).
+and the end of each transaction brings the next epoch. The sender thread sends the records. Only one call runs at a time
+(under `lock`).
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ LEGACY_OFFSETS_VERSION = 4
 
 
 class TransactionClient:
-    """`core` tells the state; methods raise KafkaError and leave the state that the error allows."""
+    """`core` has the state. If a method raises KafkaError, it has first changed the state as the error requires."""
 
     def __init__(self, config: ProducerConfig, rng: random.Random) -> None:
         self._config = config
@@ -59,12 +61,12 @@ class TransactionClient:
         self._spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
 
     def metrics(self) -> dict[str, float]:
-        """Kafka's names: the time that callers have spent in each call."""
+        """Under Kafka's names: the time that callers have spent in each call."""
         return {f"txn-{call}-time-ns-total": float(spent) for call, spent in self._spent_ns.items()}
 
     @contextlib.contextmanager
     def call(self, name: str) -> Iterator[None]:
-        """Under the lock; counts the time, waiting for the lock included."""
+        """Runs a call under the lock and measures its time, including the wait for the lock."""
         began_ns = monotonic_ns()
         with self.lock:
             try:
@@ -100,9 +102,9 @@ class TransactionClient:
         self.core.initialised(answer.producer_id, answer.producer_epoch, version)
 
     def add(self, partition: TopicPartition, deadline_ms: int) -> None:
-        """Before the first record of the transaction for this partition."""
+        """Adds the partition to the transaction. It is called before the first record for this partition."""
         core = self.core
-        refusal = core.refusal_of_send()  # it may have ended while we waited for the lock
+        refusal = core.refusal_of_send()  # the transaction may have ended while this call waited for the lock
         if refusal is not None:
             raise refusal
         if partition in core.partitions:
@@ -125,7 +127,7 @@ class TransactionClient:
     def add_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, deadline_ms: int
     ) -> None:
-        """These offsets count when the transaction commits."""
+        """Adds these offsets to the transaction. They are committed when the transaction commits."""
         core = self.core
         refusal = core.refusal_of_send()
         if refusal is not None:
@@ -165,8 +167,8 @@ class TransactionClient:
         self._ask(GROUP, group.group_id, ApiKey.TXN_OFFSET_COMMIT, build, deadline_ms, highest=highest)
 
     def end(self, *, is_commit: bool, deadline_ms: int, had_failures: bool) -> None:
-        """The state is COMMITTING or ABORTING. After a timeout it is still the same, and the same call may be made
-        again."""
+        """Ends the transaction. The state is COMMITTING or ABORTING. After a timeout it is still the same, and the call
+        may be repeated."""
         core = self.core
         if not core.has_anything:
             core.ended(core.producer_id, core.producer_epoch)
@@ -191,7 +193,7 @@ class TransactionClient:
             return
         core.ended(core.producer_id, core.producer_epoch)
         if had_failures:
-            # The sequences that the brokers expect are not known for certain. The next epoch begins at 0 (KIP-360).
+            # It is not certain which sequences the brokers expect. In the next epoch they begin at 0 (KIP-360).
             core.state = TransactionState.UNINITIALISED
             self._init_producer_id(deadline_ms, known=(core.producer_id, core.producer_epoch))
 
@@ -207,8 +209,8 @@ class TransactionClient:
         *,
         highest: int | None = None,
     ) -> Answer:
-        """The answer, if it has no error. Raises TimedOutError with the state unchanged. For another KafkaError, the
-        core first notes what it means."""
+        """Returns the answer if it has no error. A TimedOutError leaves the state unchanged. Before any other
+        KafkaError is raised, the core changes its state."""
         last: KafkaError | None = None
         while True:
             if now_ms() >= deadline_ms:
@@ -250,8 +252,8 @@ class TransactionClient:
 
 
 def _first_error(answer: object) -> ErrorCode:
-    """The error at the top, or the first one among topics and partitions. A partition that was not attempted failed
-    because of another one."""
+    """The error of the whole answer, or else the first one among topics and partitions. OPERATION_NOT_ATTEMPTED is
+    skipped: such a partition failed only because of another one."""
     code: ErrorCode = getattr(answer, "error_code", ErrorCode.none)
     codes = [code]
     for topic in getattr(answer, "results_by_topic_v3_and_below", ()):

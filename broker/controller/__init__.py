@@ -15,9 +15,15 @@ Actions, performed in order:
                                       follow and remove; answers Metadata, DescribeCluster, DescribeConfigs from `new`
     ControllerActivated / ControllerDeactivated(epoch)   journal
 
-Broker life: send BrokerRegistration (new incarnation id per process start) until error 0, keep broker_epoch; then
-BrokerHeartbeat every broker.heartbeat.interval.ms with current_metadata_offset = image.offset; it is unfenced once that
-is >= broker_epoch. STALE_BROKER_EPOCH (77): register again. BROKER_ID_NOT_REGISTERED (102): it was unregistered, and
-stays so until the next start. To stop cleanly send want_shut_down=True until should_shut_down.
+What a broker does:
+
+1. It sends BrokerRegistration, with a new incarnation id for each start of the process, until the error is 0. It keeps
+   the broker_epoch of the answer.
+2. It then sends BrokerHeartbeat every broker.heartbeat.interval.ms, with current_metadata_offset = image.offset. It is
+   unfenced once this offset is >= broker_epoch.
+3. On STALE_BROKER_EPOCH (77) it registers again. On BROKER_ID_NOT_REGISTERED (102) it was unregistered, and it stays so
+   until the next start.
+4. To stop cleanly it sends want_shut_down=True until the answer says should_shut_down.
+
 Names are imported from broker.controller.core, .types and the other *_types, .records, .image, .delta.
 """

@@ -1,4 +1,4 @@
-"""CreateAcls and DeleteAcls: which bindings are kept. Pure; what they mean is in broker/security/authorizer.py."""
+"""CreateAcls and DeleteAcls: which bindings are kept. Pure. broker/security/authorizer.py says what bindings mean."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FINE = Problem(error_code=ErrorCode.none)
 
 
 def create_acls(image: MetadataImage, request: CreateAcls, *, rng: random.Random) -> Outcome:
-    """A binding that is there already is no error, and is not written again."""
+    """If a binding exists already, this is no error, and it is not written again."""
     present = set(image.acls.values())
     records: list[MetadataRecord] = []
     results: list[Problem] = []
@@ -51,7 +51,7 @@ def create_acls(image: MetadataImage, request: CreateAcls, *, rng: random.Random
 
 
 def _binding_problem(binding: AclBinding) -> str | None:
-    """In Kafka's words and order."""
+    """Why a binding is refused. The texts and the order of the checks are Kafka's."""
     if binding.resource_type == ResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not binding.resource_name:
@@ -73,7 +73,7 @@ def _binding_problem(binding: AclBinding) -> str | None:
 
 
 def delete_acls(image: MetadataImage, request: DeleteAcls) -> Outcome:
-    """A binding that several filters match is told for each of them and removed once."""
+    """If several filters match a binding, the answer names it for each of them. It is removed once."""
     removed: dict[UUID, None] = {}
     results: list[DeletedAcls] = []
     by_name: dict[str, dict[UUID, AclBinding]] = {}

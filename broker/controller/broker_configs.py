@@ -1,7 +1,8 @@
 """Which broker settings may change while brokers run (KIP-226), and what counts as a valid value.
 
-These are the dynamic settings of Kafka that this broker acts on. Its other settings are refused by name, because to
-accept them would be misleading. A name that is no setting at all is kept, unused, as by Kafka: a plug-in might read it.
+These are the dynamic settings of Kafka that this broker acts on. Other settings of a broker are refused by name,
+because it would be misleading to accept them. A name that is no setting at all is kept without effect, as in Kafka,
+because a plug-in might read it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
 }
 
 
-# What a listener may get at run time, after `listener.name.NAME.`: a new certificate, new authorities, new users,
-# other versions and suites.
+# These settings of a listener may change at run time: its certificate, its authorities, its users, its TLS versions and
+# cipher suites. Their full names begin with `listener.name.NAME.`.
 DYNAMIC_LISTENER_CONFIGS = frozenset(
     {
         "ssl.cipher.suites",
@@ -61,7 +62,7 @@ _LISTENER = re.compile(r"listener\.name\.([a-z0-9_-]+)\.(.+)")
 
 
 def listener_of(name: str) -> str | None:
-    """The listener (in lower case) that this setting is of, if it may change at run time."""
+    """The listener (in lower case) that has this setting. None if the setting may not change at run time."""
     found = _LISTENER.fullmatch(name)
     return found.group(1) if found is not None and found.group(2) in DYNAMIC_LISTENER_CONFIGS else None
 
@@ -73,7 +74,7 @@ def is_unknown(name: str, known: Collection[str]) -> bool:
 def broker_config_problem(name: str, value: str, known: Collection[str]) -> str | None:
     """Why this override is refused, for the error message; None if it is fine. `known`: all settings of brokers."""
     if listener_of(name) is not None:
-        return None  # the broker that is asked has looked at it: it alone has the files (node/handlers)
+        return None  # the broker that got the request has checked it, because only it has the files (node/handlers)
     if name not in DYNAMIC_BROKER_CONFIGS:
         if is_unknown(name, known):
             return None if len(value) <= UNKNOWN_CHARACTERS_MAX else wrong(name, "(long)", _TOO_LONG)

@@ -39,7 +39,7 @@ from broker.controller.types import (
 )
 from broker.wire.errors import ErrorCode
 
-PRODUCER_ID_BLOCK = 1000  # as Kafka's; a broker asks again when it has given these out
+PRODUCER_ID_BLOCK = 1000  # as in Kafka; a broker asks again when it has given these out
 
 
 def register(
@@ -53,8 +53,8 @@ def register(
 ) -> Outcome:
     """`next_offset` is the offset of the registration's record. It becomes the broker epoch, so epochs only grow.
 
-    A new incarnation whose broker had shut down cleanly names the epoch of the one before. Any other epoch means that
-    it may have lost records (KIP-966).
+    A new incarnation names the broker epoch of the previous one, if that one shut down cleanly. Any other epoch means
+    that the broker may have lost records (KIP-966).
     """
     if request.broker_id < 0:  # -1 means that there is no leader
         return Outcome(response=refusal(request, ErrorCode.invalid_request))
@@ -64,15 +64,15 @@ def register(
         return Outcome(response=RegisterBrokerResponse(error_code=ErrorCode.none, broker_epoch=existing.broker_epoch))
     is_leaving = existing is not None and existing.in_controlled_shutdown
     if existing is not None and not is_leaving and sessions.is_valid(request.broker_id, now_ms):
-        # Perhaps two processes have the same node.id. Only the end of the old session tells. As in Kafka
-        # (ClusterControlManager.registerBroker), this also holds for a fenced one. Otherwise two processes would take
-        # turns.
+        # Two processes may have the same node.id. We know that the old one is gone only when its session ends. As in
+        # Kafka (ClusterControlManager.registerBroker), this also holds if the old one is fenced. Otherwise each of two
+        # processes would again and again replace the other.
         return Outcome(response=refusal(request, ErrorCode.duplicate_broker_registration))
     leaving: tuple[MetadataRecord, ...]
     if existing is not None:
         has_lost = request.previous_broker_epoch != existing.broker_epoch
         leaving = tuple(changes_without(image, request.broker_id, unclean_default=unclean, has_lost=has_lost))
-    else:  # it was unregistered: nobody knows the epoch of its last shutdown
+    else:  # it was unregistered, so nobody knows the epoch of its last shutdown
         leaving = tuple(changes_without(image, request.broker_id, unclean_default=unclean, has_lost=True))
     registration = RegisterBrokerRecord(
         broker_id=request.broker_id,
@@ -89,9 +89,9 @@ def register(
 
 
 def unregister(image: MetadataImage, sessions: BrokerSessions, request: UnregisterBroker, *, unclean: bool) -> Outcome:
-    """A broker that will not come back is forgotten. If it lives, it leaves its ISRs like one that is fenced.
+    """Remove the registration of a broker that will not come back. The broker leaves its ISRs, as if it were fenced.
 
-    It stays in the lists of replicas: a reassignment takes it out there.
+    It stays in the lists of replicas until a reassignment removes it there.
     """
     broker = image.brokers.get(request.broker_id)
     if broker is None:
@@ -129,7 +129,7 @@ def heartbeat(
     broker = image.brokers[request.broker_id]
     caught_up = request.current_metadata_offset >= broker.broker_epoch
     failed = _own_directories(image, broker.broker_id, request.offline_directories - broker.offline_directories)
-    if failed:  # the other wishes of this heartbeat can wait until the next one
+    if failed:  # everything else in this heartbeat can wait for the next one
         records = _directories_failed(image, broker, failed, unclean=unclean)
         return _beat(caught_up, fenced=broker.fenced, records=records)
     if broker.fenced:
@@ -163,7 +163,7 @@ def _shutdown_beat(
     next_offset: int,
     unclean: bool,
 ) -> Outcome:
-    """First move the leaders away. Let the broker go only when nobody can still believe that it leads."""
+    """First move the leaders away. The broker may stop only when no other broker can still believe that it leads."""
     if not broker.in_controlled_shutdown:
         sessions.begin_shutdown(broker.broker_id, next_offset)
         change = _registration_change(broker, fenced=False, in_controlled_shutdown=True)
@@ -188,7 +188,7 @@ def _registration_change(
 
 
 def _own_directories(image: MetadataImage, broker_id: int, told: frozenset[UUID]) -> frozenset[UUID]:
-    """Directories of the partitions that have a replica here. Others need no record."""
+    """Those of the directories whose partition has a replica on this broker. The others need no record."""
     if not told:
         return told
     return told & {

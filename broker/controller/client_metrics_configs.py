@@ -1,8 +1,9 @@
 """Subscriptions of clients' metrics (KIP-714): what counts as a valid setting of one.
 
-A subscription says which metrics are wanted (prefixes of their names), how often, and of which clients. What clients
-are is matched by regular expressions. They are RE2's, whose time is linear in the text, so that no pattern can stall a
-broker. RE2 lacks a little of Java's (looking ahead, back references): such a pattern is refused.
+A subscription says which metrics are wanted (prefixes of their names), how often, and from which clients. Regular
+expressions select the clients by their attributes. They are RE2's, whose time is linear in the length of the text. So
+no pattern can stall a broker. RE2 lacks some features of Java's (look-ahead, back references). A pattern that uses them
+is refused.
 Shown by tests/broker_controller/test_controller_group_configs.py.
 """
 
@@ -17,12 +18,12 @@ from broker.controller.config_checks import INT32_MAX, IntegerRange
 from broker.controller.topic_configs import ConfigType
 from broker.wire.errors import ErrorCode
 
-SUBSCRIPTIONS_MAX = 1_000  # each client that asks is compared with all of them
-LIST_CHARACTERS_MAX = 10_000  # of a list of metrics or of patterns
+SUBSCRIPTIONS_MAX = 1_000  # each client that asks for a subscription is compared with all of them
+LIST_CHARACTERS_MAX = 10_000  # for a list of metrics or of patterns
 INTERVAL, MATCH, METRICS = "interval.ms", "match", "metrics"
 INTERVAL_MS_MIN, INTERVAL_MS_MAX, DEFAULT_INTERVAL_MS = 100, 3_600_000, 300_000
 ALL_METRICS = "*"
-# What is known of a client, by the name that patterns use.
+# The attributes of a client that a pattern can name.
 CLIENT_ATTRIBUTES = (
     "client_instance_id",
     "client_id",
@@ -60,7 +61,7 @@ class Problem:
 
 
 def client_metrics_problem(changes: Mapping[str, str | None]) -> Problem | None:
-    """In Kafka's words. Kafka answers with two kinds of error here."""
+    """Why the setting is refused, with Kafka's texts. Kafka uses two error codes here."""
     given = {name: value for name, value in changes.items() if value is not None}
     for name in given:
         if name not in CLIENT_METRICS_SETTINGS:
@@ -94,14 +95,14 @@ def items(text: str) -> list[str]:
 
 
 def parsed(item: str) -> tuple[str, re2.Pattern] | None:
-    """An attribute and its pattern; None if it is none."""
+    """The attribute and its pattern. None if the item is not of this form."""
     parts = item.split("=")
     while parts and not parts[-1]:
-        parts.pop()  # as Java splits
+        parts.pop()  # Java's split drops empty parts at the end
     if len(parts) != 2 or parts[0].strip() not in CLIENT_ATTRIBUTES:
         return None
     options = re2.Options()
-    options.log_errors = False  # the client is told; RE2 would write to our stderr
+    options.log_errors = False  # otherwise RE2 writes to our stderr; the client gets an error anyway
     try:
         return parts[0].strip(), re2.compile(parts[1].strip(), options)
     except re2.error:

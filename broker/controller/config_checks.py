@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-_INTEGER = re.compile(r"[+-]?[0-9]+")  # as Java reads one; Python's int() also takes 1_000 and digits of other scripts
-_DIGITS_MAX = 4_000  # more than that Python refuses to read; no type has as many
+_INTEGER = re.compile(r"[+-]?[0-9]+")  # Java's integers; Python's int() also takes 1_000 and digits of other scripts
+_DIGITS_MAX = 4_000  # Python reads at most 4,300 digits; no type has as many
 
 
 def wrong(name: str, value: object, reason: str) -> str:
@@ -75,7 +75,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`allowed` in Kafka's order: the message lists them."""
+    """`allowed` has Kafka's order, because the message lists the values."""
 
     allowed: tuple[str, ...]
     several: bool = False  # a comma-separated list, which may be empty
@@ -90,7 +90,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledReplicas:
-    """`*`, nothing, or partition:broker pairs."""
+    """`*`, an empty text, or partition:broker pairs."""
 
     def problem(self, name: str, value: str) -> str | None:
         items = [item.strip() for item in value.split(",")]

@@ -46,7 +46,7 @@ TOO_LONG = (
 def alter_configs(image: MetadataImage, request: AlterConfigs, *, config: ControllerConfig) -> Outcome:
     records: list[MetadataRecord] = []
     answers: list[AlteredConfig] = []
-    made: Counter[int] = Counter()  # resources that this request brings, by their type
+    made: Counter[int] = Counter()  # how many resources this request creates, by type
     for change in request.resources:
         try:
             values = _new_values(image, change, config)
@@ -123,7 +123,7 @@ def _no_list(change: ConfigChange, name: str, config: ControllerConfig) -> str:
 def _check_values(
     change: ConfigChange, values: Mapping[str, str | None], present: Mapping[str, str], config: ControllerConfig
 ) -> None:
-    """As with Kafka, a setting can be deleted under any name, set or not."""
+    """As in Kafka, a request may delete any name, whether it is set or not."""
     for value in values.values():
         if value is not None and len(value.encode()) > STRING_BYTES_MAX:  # appends make it longer than a request can
             raise _Refused(ErrorCode.invalid_config, TOO_LONG)
@@ -147,7 +147,7 @@ def _check_values(
 def _check_broker_values(
     values: Mapping[str, str | None], present: Mapping[str, str], config: ControllerConfig
 ) -> None:
-    """Kafka's brokers judge their own settings, as requests."""
+    """A setting of a broker that is refused is an invalid request, as in Kafka."""
     for name, value in values.items():
         problem = None if value is None else broker_config_problem(name, value, config.broker_settings)
         if problem is not None:
@@ -170,7 +170,7 @@ def _items(value: str) -> list[str]:
 
 
 def _given(value: str) -> list[str]:
-    """Split as by Java, which Kafka uses here: empty parts at the end are dropped, unless there is nothing else."""
+    """Split the value as Java does. Kafka uses this here. Empty parts at the end are dropped; "" gives one part."""
     if not value:
         return [""]
     parts = value.split(",")
@@ -180,7 +180,7 @@ def _given(value: str) -> list[str]:
 
 
 def _present(image: MetadataImage, change: ConfigChange) -> dict[str, str]:
-    """The overrides of the resource today; refuses a resource that is not there, or cannot be."""
+    """The present overrides of the resource. Refuses a resource that does not exist or cannot have settings."""
     name, kind = change.resource_name, change.resource_type
     kept = image.configs_of(kind)
     if kind == TOPIC_RESOURCE:
@@ -203,7 +203,7 @@ def _check_room(image: MetadataImage, kind: int, made: Mapping[int, int]) -> Non
         raise _Refused(ErrorCode.policy_violation, f"Settings of at most {most} such resources are kept")
 
 
-# Resources that are there as soon as they have settings: how many there may be, and what a nameless one is told.
+# Resources that exist as soon as they have settings: how many there may be, and the error for one without a name.
 _FREELY_NAMED: Mapping[int, tuple[int, str]] = {
     CLIENT_METRICS_RESOURCE: (SUBSCRIPTIONS_MAX, "Subscription name can't be empty"),
     GROUP_RESOURCE: (GROUPS_MAX, "Default group resources are not allowed."),

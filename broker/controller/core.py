@@ -87,16 +87,16 @@ class Controller:
         self._rng = rng
         self._token_keys = TokenKeys(config.delegation_token_secret_key)
         self._committed = MetadataImage()
-        # the image with the pending writes; equal to the committed one if there are none
+        # The image with the pending writes. Without pending writes it equals the committed image.
         self._latest = self._committed
         self._pending: deque[_PendingWrite] = deque()
         self._leading_epoch: int | None = None
         self._active = False
-        self._next_offset = 0  # of the next write; only the active controller writes, so it knows this
+        self._next_offset = 0  # offset of the next write; only the active controller writes, so it knows this
         self._sessions = BrokerSessions(timeout_ms=config.broker_session_timeout_ms)
         self._actions: list[ControllerAction] = []
         self._now_ms = 0
-        self._rebalance_at_ms: int | None = None  # while active, if leaders are to be moved back
+        self._rebalance_at_ms: int | None = None  # None: not active, or auto.leader.rebalance.enable is off
 
     # -- public -------------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Controller:
         return self._actions
 
     def next_deadline_ms(self) -> int | None:
-        """When the next session ends; None while not active or nobody is unfenced."""
+        """When the next session ends, or leaders are to be moved back. None while not active, or if nothing is due."""
         if not self._active:
             return None
         deadlines = [self._sessions.expires_at_ms(broker_id) for broker_id in self._latest.live_broker_ids()]
@@ -135,7 +135,7 @@ class Controller:
 
     @property
     def decided_image(self) -> MetadataImage:
-        """With everything that was decided, committed or not yet: what the next decision is made on."""
+        """The image with everything that was decided, committed or not. The next decision is made on it."""
         return self._latest
 
     @property
@@ -247,7 +247,7 @@ class Controller:
             outcome = self._decide(request)
             if outcome.records:
                 self._write(outcome.records)
-        except Exception:  # one request ends here: decisions and writes change nothing before they are complete
+        except Exception:  # costs only this request: decisions and writes change nothing before they are complete
             self._actions.append(DecisionFailed(request=type(request).__name__, cause=traceback.format_exc()))
             self._respond(request, refusal(request, ErrorCode.unknown_server_error))
             return
@@ -326,7 +326,7 @@ class Controller:
                 self._write(fence(self._latest, broker, unclean=self._config.unclean_leader_election_enable))
 
     def _rebalance_leaders(self) -> None:
-        """auto.leader.rebalance.enable: now and then the first replica of each partition leads again, if it can."""
+        """auto.leader.rebalance.enable: at intervals, make the first replica of each partition its leader again."""
         if not self._active or self._rebalance_at_ms is None or self._now_ms < self._rebalance_at_ms:
             return
         self._rebalance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms

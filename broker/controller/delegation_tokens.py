@@ -1,7 +1,7 @@
 """CreateDelegationToken, RenewDelegationToken and ExpireDelegationToken (KIP-48), and tokens that have expired. Pure.
 
-Whether the requester may ask for a token of another owner was judged before. Who may renew or expire one is judged
-here, because only the token says it. Shown by tests/broker_controller/test_controller_tokens.py.
+The broker has already checked whether the requester may ask for a token of another owner. Who may renew or expire a
+token is checked here, because only the token says it. Shown by tests/broker_controller/test_controller_tokens.py.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from broker.controller.token_types import (
 from broker.security.delegation import USER_TYPE, DelegationToken, TokenKeys, principal_parts
 from broker.wire.errors import ErrorCode
 
-# Everybody who has logged in may ask for tokens of his own, and each stays in the metadata of every node until it ends.
-# Kafka has no limit. An answer that tells all of these keeps the event loop for a quarter of a second.
+# Any authenticated user may ask for tokens of his own, and each token stays in the metadata of every node until it
+# ends. Kafka has no limit. An answer that lists this many tokens blocks the event loop for a quarter of a second.
 TOKENS_MAX: Final = 10_000
-RENEWERS_BYTES_MAX: Final = 64 << 10  # of one token, names together: each renewal writes them again
+RENEWERS_BYTES_MAX: Final = 64 << 10  # for all names of one token, because each renewal writes them again
 
 
 def decide_token(
@@ -96,7 +96,8 @@ def _creation_problem(image: MetadataImage, request: CreateDelegationToken, keys
 
 
 def _new_id(rng: random.Random) -> str:
-    """16 bytes in 22 characters, as Kafka's ids. None begins with -, which a command line would take for an option."""
+    """16 bytes in 22 characters, like Kafka's ids. It does not begin with -, because a command line would take that for
+    an option."""
     while True:
         made = base64.urlsafe_b64encode(rng.getrandbits(128).to_bytes(16, "big")).decode().rstrip("=")
         if not made.startswith("-"):
@@ -118,13 +119,13 @@ def _renewed(image: MetadataImage, request: RenewDelegationToken, keys: TokenKey
 
 
 def _expired(image: MetadataImage, request: ExpireDelegationToken, keys: TokenKeys) -> Outcome:
-    """Who may not do it is told so before the token's times count: Kafka has another order here than when it renews."""
+    """The permission is checked before the token's times. Kafka has this order here, and the other one in a renewal."""
     found = _found(image, request, keys)
     if isinstance(found, DelegationToken) and not found.may_be_changed_by(request.requester):
         found = ErrorCode.delegation_token_owner_mismatch
     if isinstance(found, ErrorCode):
         return Outcome(response=ChangedDelegationTokenResponse(error_code=found))
-    if request.period_ms < 0:  # also of a token that has expired
+    if request.period_ms < 0:  # also for a token that has expired
         return Outcome(
             response=ChangedDelegationTokenResponse(error_code=ErrorCode.none, expires_ms=request.wall_ms),
             records=(RemoveDelegationTokenRecord(token_id=found.token_id),),

@@ -1,4 +1,4 @@
-"""What changed between two images, from the viewpoint of one broker. Pure; the node acts on it."""
+"""Computes what changed between two images, from the viewpoint of one broker. Pure. The node acts on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MetadataDelta:
 
     leads: tuple[PartitionChange, ...]
     follows: tuple[PartitionChange, ...]
-    removed: tuple[PartitionRemoval, ...]  # topic deleted, or this broker no longer a replica
+    removed: tuple[PartitionRemoval, ...]  # its topic was deleted, or this broker is no longer a replica
     changed: tuple[PartitionChange, ...]  # every changed partition of the cluster, for the journal
     brokers: tuple[BrokerRegistration, ...]  # new or changed registrations
     fenced: tuple[int, ...]
@@ -64,8 +64,8 @@ def diff(old: MetadataImage, new: MetadataImage, *, broker_id: int) -> MetadataD
 def towards(old: MetadataImage, new: MetadataImage, *, broker_id: int, partitions_max: int) -> MetadataImage:
     """Returns `new`, with at most this many partitions that are new for this broker. The rest is left out.
 
-    Partitions that it has already are as in `new`. Only the beginning of a partition is delayed, never its end. Call it
-    again with the result.
+    Partitions that the broker has already are as in `new`. So only the start of a partition is delayed, never its
+    removal. For the rest, call this again with the result as `old`.
     """
     left = partitions_max
     cut: dict[str, TopicState] = {}

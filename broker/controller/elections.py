@@ -11,11 +11,11 @@ The ISR never becomes empty. Its last member stays in it when it dies, because i
 record. A new cluster has eligible leader replicas (KIP-966). Then the rules for leader and ISR are those of
 `broker.controller.eligible`.
 
-The leader epoch grows if and only if the leader changes or a replica is removed. So nobody counts what the removed one
-still fetches. A replica whose storage failed does not lead (KIP-858: a leader must be active, and its log directory
-online).
+The leader epoch grows if and only if the leader changes or a replica is removed. So the leader no longer counts what a
+removed replica still fetches. A replica whose storage failed does not lead (KIP-858: a leader must be active, and its
+log directory online).
 
-Every change also looks whether a reassignment is complete by it (`broker.controller.reassignment`).
+Every change may complete a reassignment, and this is checked each time (`broker.controller.reassignment`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 def elect(
     state: PartitionState, *, isr: tuple[int, ...], may_lead: Set[int], unclean: bool
 ) -> tuple[int, tuple[int, ...]]:
-    """(leader, isr) of a partition with the wanted ISR `isr`, which may be empty."""
+    """(leader, isr) of a partition whose ISR is to become `isr`, which may be empty."""
     kept = isr or state.isr
     if state.leader in kept and state.leader in may_lead:
         return state.leader, kept
@@ -65,10 +65,10 @@ def change_partition(
     lost: int | None = None,
     assignment: Assignment | None = None,
 ) -> PartitionChangeRecord | None:
-    """The record that brings the partition there; None if nothing changes.
+    """The record that gives the partition this ISR and a leader for it; None if nothing changes.
 
     `min_isr` None: the cluster has no eligible leader replicas. `lost`: the broker that shut down uncleanly.
-    `assignment` None: the present one.
+    `assignment` None: the replicas stay as they are.
     """
     before = assignment_of(state)
     after = assignment or before
@@ -111,7 +111,7 @@ def leaders_allowed(image: MetadataImage) -> set[int]:
 
 
 def able(image: MetadataImage, may_lead: Set[int], topic_id: UUID, partition: int) -> Set[int]:
-    """Of these brokers, those whose own replica of this partition is not offline."""
+    """Those of the brokers whose replica of this partition is not offline."""
     if not any(broker.offline_directories for broker in image.brokers.values()):
         return may_lead
     return {broker_id for broker_id in may_lead if not image.has_offline(broker_id, topic_id, partition)}
@@ -147,9 +147,9 @@ def changes_for_failed(
 def changes_without(
     image: MetadataImage, broker_id: int, *, unclean_default: bool, has_lost: bool = False
 ) -> Iterator[PartitionChangeRecord]:
-    """A broker goes (fenced, or stopping). It leaves its ISRs and leads nothing any more.
+    """A broker is fenced or is stopping. It leaves its ISRs and leads nothing any more.
 
-    `has_lost`: it may have lost records, so it is no eligible leader replica any more either.
+    `has_lost`: it may have lost records, so it leaves the eligible leader replicas too.
     """
     may_lead = leaders_allowed(image) - {broker_id}
     for name, topic in image.topics.items():
@@ -198,7 +198,8 @@ def changes_for_offline(
 def preferred_change(
     state: PartitionState, topic_id: UUID, partition: int, may_lead: Set[int]
 ) -> PartitionChangeRecord | None:
-    """The first replica leads again, if it may and is in the ISR; None if it leads already or cannot."""
+    """The change that makes the first replica the leader, if it may lead and is in the ISR. None if it leads already or
+    cannot lead."""
     preferred = state.replicas[0]
     if state.leader == preferred or preferred not in state.isr or preferred not in may_lead:
         return None

@@ -1,22 +1,23 @@
 """Eligible leader replicas (KIP-966): who may lead when nobody is left in the ISR. Pure.
 
-What is committed is on every member of the ISR. While the ISR has fewer members than `min.insync.replicas`, the high
-watermark stands still (broker.replication). So whoever leaves such an ISR still holds all that is committed. It becomes
-an eligible leader replica (ELR). The ISR may then become empty, and the leader is, in this order:
+Every member of the ISR holds all committed records. While the ISR has fewer members than `min.insync.replicas`, the
+high watermark does not move (broker.replication). So a replica that leaves such an ISR still holds all that is
+committed. It becomes an eligible leader replica (ELR). The ISR may then become empty, and the leader is, in this order:
 
 1. The present leader, if it may lead and is in the ISR.
-2. The first replica of the ISR that may lead, in replica order. If the ISR is empty: of the ELR. It is then the ISR.
+2. The first replica of the ISR that may lead, in replica order. If the ISR is empty, the first replica of the ELR that
+   may lead. It then is the whole ISR.
 3. If both are empty: the last known leader, if it may lead. This is what clusters without KIP-966 do. It may have lost
-   records, so it counts as unclean, although no setting has to allow it.
+   records, so this election counts as unclean, although no setting has to allow it.
 4. If unclean election is allowed: the first replica that may lead.
 5. Nobody.
 
-A replica leaves the ISR and the ELR when its broker registers after an unclean shutdown, because it may have lost what
-was not synced. Clean is a shutdown after which the broker names the epoch that it was registered with (see
-`broker.controller.brokers`). The ELR ends when the ISR has `min.insync.replicas` members again.
+A replica leaves the ISR and the ELR when its broker registers after an unclean shutdown, because it may have lost
+records that were not synced. A shutdown was clean if the broker then names the epoch that it was registered with (see
+`broker.controller.brokers`). The ELR becomes empty when the ISR has `min.insync.replicas` members again.
 
-The rules are those of Apache Kafka 4.3.1 (PartitionChangeBuilder, ConfigurationControlManager). One differs: a replica
-that a reassignment takes away leaves the ELR too. There it stays in the list and is never elected.
+The rules are those of Apache Kafka 4.3.1 (PartitionChangeBuilder, ConfigurationControlManager), with one difference. If
+a reassignment removes a replica, we remove it from the ELR too. Apache Kafka keeps it there and never elects it.
 Shown by tests/broker_controller/test_controller_eligible.py.
 """
 
@@ -29,7 +30,7 @@ from broker.controller.image import BROKER_RESOURCE, NO_LEADER, TOPIC_RESOURCE, 
 from broker.controller.records import ClearElrRecord, ConfigRecord, MetadataRecord
 
 FEATURE = "eligible.leader.replicas.version"
-FEATURE_LEVEL = 1  # of a new cluster, as in Apache Kafka since 4.1
+FEATURE_LEVEL = 1  # level in a new cluster, as in Apache Kafka since 4.1
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 BROKER_LEVEL_REFUSED = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
 CLUSTER_LEVEL_REFUSED = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
@@ -42,7 +43,8 @@ def is_on(image: MetadataImage) -> bool:
 def min_isr_of(image: MetadataImage, topic: str) -> int | None:
     """How many members an ISR of this topic needs for the high watermark to move. None: the feature is off.
 
-    The topic's own setting, else that of the cluster, which is there while the feature is on (`safety_records`).
+    It is the topic's own setting, else that of the cluster. The cluster has one while the feature is on
+    (`safety_records`).
     """
     if not is_on(image):
         return None
@@ -54,9 +56,9 @@ def min_isr_of(image: MetadataImage, topic: str) -> int | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elected:
     leader: int
-    isr: tuple[int, ...]  # empty only without a leader
+    isr: tuple[int, ...]  # empty only if there is no leader
     elr: tuple[int, ...]  # ascending
-    last_known_elr: tuple[int, ...]  # the last leader of a partition that has none, else empty
+    last_known_elr: tuple[int, ...]  # the last leader of a partition without a leader; otherwise empty
 
 
 def elect_eligible(
@@ -68,7 +70,7 @@ def elect_eligible(
     min_isr: int,
     lost: int | None = None,
 ) -> Elected:
-    """Of a partition with the wanted ISR `isr`. `lost`: the broker that may have lost records."""
+    """The election in a partition whose ISR is to become `isr`. `lost`: the broker that may have lost records."""
     elr = _eligible(state, isr, min_isr, lost)
     if state.leader in isr and state.leader in may_lead:
         return Elected(leader=state.leader, isr=isr, elr=elr, last_known_elr=())
@@ -107,8 +109,8 @@ def _last_known(state: PartitionState, may_lead: Set[int]) -> int | None:
 
 
 def safety_records(image: MetadataImage, *, static: int) -> tuple[ConfigRecord, ...]:
-    """What makes it safe to turn the feature on: `min.insync.replicas` is set for the cluster (to `static`, if it is
-    not there), and for no single broker. So it has one value for the controller and for each leader."""
+    """The records that make it safe to turn the feature on. They set `min.insync.replicas` for the cluster (to
+    `static`, if it is not set) and remove it from single brokers. So the controller and each leader use one value."""
     records: list[ConfigRecord] = []
     if MIN_INSYNC_REPLICAS not in image.broker_configs.get("", {}):
         records.append(_broker_config("", str(static)))
@@ -134,9 +136,9 @@ def change_problem(image: MetadataImage, resource_type: int, resource_name: str,
 
 
 def clearing_records(image: MetadataImage, records: list[MetadataRecord]) -> list[MetadataRecord]:
-    """A new `min.insync.replicas` makes the present ELRs void: they were kept by the old one. That of the cluster does
-    so even if the value is equal, as in Apache Kafka. A partition whose ISR is empty then has nobody who may lead,
-    until an unclean election."""
+    """A new `min.insync.replicas` makes the present ELRs invalid, because they follow from the old value. If the value
+    of the cluster is set, this happens even if it is equal to the old one, as in Apache Kafka. A partition whose ISR is
+    empty then has no replica that may lead, until an unclean election."""
     if not is_on(image):
         return []
     clearing: list[MetadataRecord] = []

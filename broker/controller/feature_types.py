@@ -16,7 +16,7 @@ class FeatureUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateFeatures:
-    """All of it or nothing. If a feature is named twice, the last counts, as in Kafka."""
+    """All updates are made or none. If a feature is named twice, the last update counts, as in Kafka."""
 
     token: int
     updates: tuple[FeatureUpdate, ...]

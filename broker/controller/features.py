@@ -1,9 +1,9 @@
 """The features of the cluster and their levels (KIP-584): the one table, the first levels, and UpdateFeatures. Pure.
 
-A feature at level 0 is off, and has no entry in the image. What a level changes is decided where it is looked at:
-api_18_api_versions.py tells clients, consumer groups ask for `group.version`, share groups for `share.version`, and
-`__transaction_state` for `transaction.version`. `metadata.version` has no effect here, because the records of the
-metadata log are our own.
+A feature at level 0 is off, and has no entry in the image. The code that reads a level decides what it changes:
+api_18_api_versions.py tells the levels to clients, consumer groups read `group.version`, share groups read
+`share.version`, and `__transaction_state` reads `transaction.version`. `metadata.version` has no effect here, because
+the metadata log has our own records.
 Shown by tests/broker_controller/test_controller_features.py.
 """
 
@@ -58,8 +58,9 @@ def level_of(image: MetadataImage, name: str) -> int:
 def first_records(
     image: MetadataImage, *, eligible_level: int, share_level: int, min_insync_replicas: int
 ) -> tuple[MetadataRecord, ...]:
-    """What a new cluster begins with. One that was made before features could change has a `metadata.version` that
-    Kafka does not know: it begins anew, without eligible leader replicas, which it has not kept until now."""
+    """The levels that a new cluster begins with. A cluster that was made before features could change has a
+    `metadata.version` that Kafka does not know. It gets these levels too, but without eligible leader replicas, because
+    it has not kept them until now."""
     if level_of(image, METADATA_VERSION) >= FEATURES[METADATA_VERSION].low:
         return ()
     levels = {name: levels.high for name, levels in FEATURES.items()}
@@ -72,8 +73,8 @@ def first_records(
 def update_features(
     image: MetadataImage, request: UpdateFeatures, *, node_id: int, min_insync_replicas: int
 ) -> Outcome:
-    """`min_insync_replicas`: what the brokers' properties say."""
-    updates = {update.name: update for update in request.updates}  # the last of a name counts
+    """`min_insync_replicas` is the value in the brokers' properties."""
+    updates = {update.name: update for update in request.updates}  # the last update of a name counts
     for update in updates.values():
         problem = _problem(image, update, node_id)
         if problem is not None:
@@ -91,13 +92,14 @@ def update_features(
 
 
 def _problem(image: MetadataImage, update: FeatureUpdate, node_id: int) -> str | None:
-    """In Kafka's words and in its order (FeatureControlManager)."""
+    """Why the update is refused. The texts and the order of the checks are Kafka's (FeatureControlManager)."""
     cause = _cause(update, level_of(image, update.name), node_id)
     if cause is not None:
         return f"{_PREFIX}Invalid update version {update.level} for feature {update.name}. {cause}"
     present = level_of(image, update.name)
     if update.name == METADATA_VERSION and update.level < present:
-        # The highest version changed the records of Kafka's metadata log, so each way down crosses a change.
+        # The highest version changed the records of Kafka's metadata log. So every downgrade goes back over such a
+        # change.
         cause = "Refusing to perform the requested downgrade because it might delete metadata information."
         if update.upgrade_type == UNSAFE_DOWNGRADE:
             cause = "Unsafe metadata downgrade is not supported in this version."

@@ -1,7 +1,8 @@
-"""Settings of single groups (KIP-848, KIP-932, KIP-1071): what counts as valid, and within what bounds of the broker.
+"""Settings of single groups (KIP-848, KIP-932, KIP-1071): which values are valid, also within the broker's bounds.
 
-The one table behind IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. The names are Kafka 4.3's.
-Those of streams groups are kept and checked, and have no effect, because there are no such groups here.
+This is the one table behind IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. The names are
+those of Kafka 4.3. The settings of streams groups are kept and checked, but have no effect, because this broker has no
+such groups.
 Shown by tests/broker_controller/test_controller_group_configs.py.
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from broker.controller.config_checks import INT32_MAX, Boolean, Check, Choice, IntegerRange, OffsetReset
 from broker.controller.topic_configs import ConfigType, Effect
 
-GROUPS_MAX = 10_000  # with settings of their own; every coordinator keeps them all
+GROUPS_MAX = 10_000  # groups with settings of their own; every coordinator keeps all of them
 SESSION_TIMEOUT, HEARTBEAT_INTERVAL = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 SHARE_SESSION_TIMEOUT, SHARE_HEARTBEAT_INTERVAL = "share.session.timeout.ms", "share.heartbeat.interval.ms"
 SHARE_OFFSET_RESET, SHARE_ISOLATION = "share.auto.offset.reset", "share.isolation.level"
@@ -26,12 +27,12 @@ AT_ONCE = "assignments are made at once"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSetting:
     check: Check
-    default: str  # Kafka's, for a setting whose broker setting is not one here
+    default: str  # Kafka's default, for a setting whose broker setting this broker does not have
     kind: ConfigType = ConfigType.INT
     broker_key: str | None = None  # the broker setting that is its default
     low_key: str | None = None  # the broker settings that bound it
     high_key: str | None = None
-    note: str = ""  # why it has no effect; empty: it has
+    note: str = ""  # why it has no effect; empty: it has an effect
 
     @property
     def effect(self) -> Effect:
@@ -85,7 +86,8 @@ GROUP_SETTINGS: Mapping[str, GroupSetting] = {
     ),
     "streams.session.timeout.ms": _time("streams.session.timeout.ms", 45_000, 1, NO_STREAMS),
 }
-# Kafka's defaults of the broker settings that bound them. What a broker reads itself comes in from its own settings.
+# Kafka's defaults of the broker settings that bound these settings. If this broker has such a setting, the caller
+# passes its value.
 KAFKA_BOUNDS: Mapping[str, int] = {
     **{
         f"group.{kind}.{bound}": value
@@ -112,8 +114,11 @@ KAFKA_BOUNDS: Mapping[str, int] = {
 def group_config_problem(
     changes: Mapping[str, str | None], present: Mapping[str, str], broker: Mapping[str, int]
 ) -> str | None:
-    """Why the settings of a group are refused, in Kafka's words and order. `changes`: new values, None removes one.
-    `present`: those that it has. `broker`: values of broker settings, where they differ from Kafka's defaults."""
+    """Why the settings of a group are refused. The texts and the order of the checks are Kafka's.
+
+    `changes`: new values, None removes one. `present`: the settings that the group has. `broker`: values of broker
+    settings, where they differ from Kafka's defaults.
+    """
     given = {name: value for name, value in changes.items() if value is not None}
     for name in given:
         if name not in GROUP_SETTINGS:

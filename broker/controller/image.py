@@ -1,6 +1,7 @@
 """The metadata image: what the cluster looks like after replaying the log up to an offset (replay.py). Immutable.
 
-Two brokers that replayed the same entries hold equal images. tests/broker_controller/test_controller_image.py.
+Two brokers that replayed the same entries hold equal images. Shown by
+tests/broker_controller/test_controller_image.py.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class BrokerRegistration:
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
-    offline_directories: frozenset[UUID] = frozenset()  # whose storage failed in this life of the broker
+    offline_directories: frozenset[UUID] = frozenset()  # their storage failed since this broker process began
 
     @property
     def may_lead(self) -> bool:
@@ -44,14 +45,14 @@ class BrokerRegistration:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
     replicas: tuple[int, ...]
-    isr: tuple[int, ...]  # empty only without a leader, and only with eligible leader replicas (KIP-966)
+    isr: tuple[int, ...]  # empty only if there is no leader, and only with eligible leader replicas (KIP-966)
     leader: int  # -1: offline
     leader_epoch: int
     partition_epoch: int
-    adding: tuple[int, ...] = ()  # of the replicas, those that a reassignment adds (KIP-455)
-    removing: tuple[int, ...] = ()  # of the replicas, those that go when it is complete
-    elr: tuple[int, ...] = ()  # eligible leader replicas: out of the ISR, and hold all that is committed (KIP-966)
-    last_known_elr: tuple[int, ...] = ()  # the last leader, while there is none
+    adding: tuple[int, ...] = ()  # those of the replicas that a reassignment adds (KIP-455)
+    removing: tuple[int, ...] = ()  # those of the replicas that go when it is complete
+    elr: tuple[int, ...] = ()  # eligible leader replicas: not in the ISR, but with all committed records (KIP-966)
+    last_known_elr: tuple[int, ...] = ()  # the last leader, while there is no leader
 
     @property
     def is_reassigning(self) -> bool:
@@ -67,7 +68,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataImage:
-    offset: int = -1  # of the last entry applied; the broker heartbeats it as current_metadata_offset
+    offset: int = -1  # offset of the last entry applied; the heartbeat sends it as current_metadata_offset
     epoch: int = 0  # quorum epoch of that entry
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
     topics: Mapping[str, TopicState] = field(default_factory=dict)  # by name
@@ -89,7 +90,7 @@ class MetadataImage:
         return tuple(sorted(broker_id for broker_id, broker in self.brokers.items() if not broker.fenced))
 
     def has_offline(self, broker_id: int, topic_id: UUID, partition: int) -> bool:
-        """Whether this broker told that the storage of its replica failed."""
+        """Whether this broker has reported that the storage of its replica failed."""
         broker = self.brokers.get(broker_id)
         if broker is None or not broker.offline_directories:
             return False
@@ -102,7 +103,7 @@ class MetadataImage:
         return state.partitions[partition]
 
     def configs_of(self, resource_type: int) -> Mapping[str, Mapping[str, str]]:
-        """What was set at run time on resources of this type, by their name."""
+        """The overrides of the resources of this type, by their name."""
         return {
             TOPIC_RESOURCE: self.topic_configs,
             BROKER_RESOURCE: self.broker_configs,

@@ -1,4 +1,4 @@
-"""What a request comes to: records to write, and the answer to give once they are committed."""
+"""The outcome of a request: records to write, and the answer to give once they are committed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
-    """The answer to a request that as a whole is refused (NOT_CONTROLLER, STALE_BROKER_EPOCH, ..)."""
+    """The answer if the whole request is refused (NOT_CONTROLLER, STALE_BROKER_EPOCH, ..)."""
     match request:
         case RegisterBroker():
             return RegisterBrokerResponse(error_code=error_code, broker_epoch=-1)

@@ -68,7 +68,7 @@ def _alter_one(
             min_isr=eligible.min_isr_of(image, topic.name),
         )
         if record is not None and record.leader not in (LEADER_STAYS, broker_id):
-            # It completed a reassignment that the leader has no part in. The leader waits for the image.
+            # This change completed a reassignment after which the sender is not the leader. It waits for the image.
             return _refused(change, ErrorCode.new_leader_elected), record
     after = state if record is None else apply_change(state, record)
     answer = AlteredPartition(
@@ -78,7 +78,7 @@ def _alter_one(
 
 
 def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, topic_id: UUID, state: PartitionState) -> int:
-    """Kafka's checks in Kafka's order. If an epoch is newer than ours, we are not the controller any more."""
+    """Kafka's checks in Kafka's order. If an epoch is newer than ours, this node is not the controller any more."""
     if change.leader_epoch > state.leader_epoch or change.partition_epoch > state.partition_epoch:
         return ErrorCode.not_controller
     if change.leader_epoch < state.leader_epoch:
@@ -98,6 +98,6 @@ def _isr_error(image: MetadataImage, broker_id: int, change: IsrChange, topic_id
 
 
 def _is_eligible(image: MetadataImage, replica: int, broker_epoch: int) -> bool:
-    """A replica that restarted after the leader saw it fetch may have lost records. Its broker epoch shows this."""
+    """A replica may have lost records if it restarted after the leader saw it fetch. Its broker epoch shows this."""
     broker = image.brokers.get(replica)
     return broker is not None and broker.may_lead and broker_epoch in (-1, broker.broker_epoch)

@@ -1,6 +1,6 @@
 """AlterClientQuotas (KIP-546): limits by user, by client id, by both, and by ip. Pure.
 
-What they do is in broker/node/net/quotas.py and change_quotas.py.
+broker/node/net/quotas.py and change_quotas.py enforce them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONNECTION_CREATION_RATE = "connection_creation_rate"
 CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
 _OF_CLIENTS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
 _FRACTIONAL = (REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
-# What can be limited, by the types of an entity's parts.
+# Which quotas an entity can have, by the types of its parts.
 QUOTA_KEYS: Mapping[frozenset[str], tuple[str, ...]] = {
     frozenset({USER}): _OF_CLIENTS,
     frozenset({CLIENT_ID}): _OF_CLIENTS,
@@ -70,10 +70,10 @@ def _problem(change: QuotaChange) -> tuple[int, str | None]:
             return ErrorCode.invalid_request, f"{name} is not a valid IP"
     for key, value in change.values.items():
         if value is None:
-            continue  # an entry that is not kept can be removed under any name
+            continue  # a removal is accepted for any name, also of a quota that does not exist
         if key not in keys:
             return ErrorCode.invalid_request, f"Invalid configuration key {key}: expected one of {', '.join(keys)}"
-        if not 0 < value < math.inf:  # NaN compares to nothing
+        if not 0 < value < math.inf:  # every comparison with NaN is false, so NaN is refused too
             return ErrorCode.invalid_request, f"Quota {key} must be a number greater than 0, got {value}"
         if key not in _FRACTIONAL and value != int(value):
             return ErrorCode.invalid_request, f"Quota {key} cannot be a fractional value, got {value}"
@@ -81,7 +81,7 @@ def _problem(change: QuotaChange) -> tuple[int, str | None]:
 
 
 def _is_address(name: str) -> bool:
-    """Kafka also takes the name of a host and looks it up."""
+    """Kafka also accepts a host name, which it looks up."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

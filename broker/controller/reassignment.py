@@ -1,14 +1,15 @@
-"""Reassignment of partitions (KIP-455): which replicas a partition has on its way, when it is there, and the way back.
+"""Reassignment of partitions (KIP-455): the replicas during it, when it is complete, and how it is cancelled.
 
 The steps are Kafka's (PartitionReassignmentReplicas, PartitionReassignmentRevert):
 
-1. The replicas that are added go to the others: the target first, behind it those that are to go.
-2. The leader's proposals bring the added ones into the ISR, one after the other (AlterPartition).
-3. As soon as every replica of the target is in the ISR, the others go, in the record of that same change. Not earlier:
-   whoever leaves might be the only one that holds a committed record.
+1. The added replicas join the list of replicas. The target comes first, followed by the replicas that are to be
+   removed.
+2. The leader brings the added replicas into the ISR, one after the other (AlterPartition).
+3. When every replica of the target is in the ISR, the record of that change also removes the others. They are not
+   removed earlier, because a removed replica might be the only one with a committed record.
 
-Cancelling takes out what was added and keeps what was to go. If nobody of those is in the ISR, this is an unclean
-election, and it is refused unless the topic allows it. Pure.
+A cancellation removes the added replicas and keeps those that were to be removed. If none of the remaining replicas is
+in the ISR, this is an unclean election. It is then refused unless the topic allows it. Pure.
 Shown by tests/broker_controller/test_controller_reassignment.py.
 """
 
@@ -21,7 +22,8 @@ from broker.controller.image import PartitionState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Who has a replica. `adding` and `removing` are parts of `replicas`; both empty: no reassignment."""
+    """The brokers that have a replica. `adding` and `removing` are parts of `replicas`. If both are empty, there is no
+    reassignment."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -37,12 +39,13 @@ def assignment_of(state: PartitionState) -> Assignment:
 
 
 def towards(state: PartitionState, target: tuple[int, ...]) -> Assignment:
-    """On the way to `target`. A reassignment in progress is replaced: what it had added, and is not wanted any more,
-    goes too.
+    """The assignment during a reassignment to `target`. It replaces a reassignment in progress: replicas that the old
+    one added and that are not in `target` are removed too.
 
-    If the new one adds nobody, those that the old one adds, and that are wanted still, are told as being added: a
-    cancellation takes them out again. So does Apache Kafka, whose record leaves an empty list as it was. It also leaves
-    those that were to go, and then ends without them although they are wanted again. That is not done here.
+    If the new reassignment adds no replica, `adding` keeps the replicas that the old one added and that are in
+    `target`. So a cancellation removes them again. Apache Kafka does this too, because an empty list in its record
+    leaves the old list unchanged. For the same reason Apache Kafka leaves an old `removing` unchanged, and in the end
+    removes replicas that are wanted again. We do not do that.
     """
     removing = tuple(sorted(set(state.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(state.replicas)))
@@ -51,7 +54,7 @@ def towards(state: PartitionState, target: tuple[int, ...]) -> Assignment:
 
 
 def completed(assignment: Assignment, isr: tuple[int, ...]) -> tuple[Assignment, tuple[int, ...]] | None:
-    """What is left when the reassignment is over, and its ISR. None: it is not over, or there is none."""
+    """The assignment and the ISR after the reassignment is complete. None: it is not complete, or there is none."""
     if not assignment.adding and not assignment.removing:
         return None
     target = assignment.target
@@ -61,8 +64,8 @@ def completed(assignment: Assignment, isr: tuple[int, ...]) -> tuple[Assignment,
 
 
 def is_completion(was: PartitionState, now: PartitionState) -> bool:
-    """Whether this change ended a reassignment because it is complete. It may bring the last of the target into the ISR
-    and make it leader at once."""
+    """Whether this change completed a reassignment. The same change may bring the last replica of the target into the
+    ISR and make it the leader."""
     return was.is_reassigning and not now.is_reassigning and now.replicas == assignment_of(was).target
 
 
@@ -70,7 +73,7 @@ def is_completion(was: PartitionState, now: PartitionState) -> bool:
 class Reverted:
     assignment: Assignment
     isr: tuple[int, ...]
-    is_unclean: bool  # nobody of the original replicas is in sync: the first one is taken all the same
+    is_unclean: bool  # no original replica is in the ISR, so the first one was taken anyway
 
 
 def reverted(state: PartitionState) -> Reverted:

@@ -1,4 +1,4 @@
-"""Reassignments of partitions (KIP-455), and a broker that is taken out of the cluster: requests and answers.
+"""Requests and answers for reassignments of partitions (KIP-455), and for the removal of a broker from the cluster.
 Values only."""
 
 from __future__ import annotations

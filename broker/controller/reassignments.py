@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments (KIP-455): asked for, cancelled, refused. Errors and texts are Kafka's.
+"""AlterPartitionReassignments (KIP-455): begins, cancels or refuses reassignments. Errors and texts are Kafka's.
 
-Each partition is decided by itself: one that is refused leaves the others alone.
+Each partition is decided by itself. If one is refused, this does not affect the others.
 """
 
 from __future__ import annotations

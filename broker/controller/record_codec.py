@@ -88,7 +88,7 @@ _BY_FRAME: Final = {codec.frame: codec for codec in _BY_TYPE.values()}
 
 
 def encode_records(records: tuple[MetadataRecord, ...]) -> tuple[bytes, ...]:
-    """One value of the log for each. ValueError for a record that Kafka's schema cannot hold."""
+    """One value of the log for each. Raises ValueError for a record that Kafka's schema cannot hold."""
     return tuple([encode_record(record) for record in records])
 
 
@@ -103,7 +103,7 @@ def encode_record(record: MetadataRecord) -> bytes:
 
 
 def decode_records(values: tuple[bytes, ...]) -> tuple[MetadataRecord, ...]:
-    """ValueError for anything that `encode_records` cannot have made."""
+    """Raises ValueError for anything that `encode_records` cannot have made."""
     return tuple([decode_record(value) for value in values])
 
 

@@ -88,7 +88,7 @@ class RegisterBrokerRecord:
     fenced: bool = field(metadata=_of("bool"))
     in_controlled_shutdown: bool = field(metadata=_of("bool"))
     log_directories: tuple[UUID, ...] = field(metadata=_not_known("uuid", tag=0), default=())
-    # Of a snapshot; a new registration has none.
+    # Only in a snapshot; a new registration has none.
     offline_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=OFFLINE_DIRECTORIES_TAG), default=())
 
 
@@ -176,7 +176,7 @@ class ClearElrRecord:
 
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = True
-    topic: str = field(metadata=_of("string"))  # by name; "": of every topic
+    topic: str = field(metadata=_of("string"))  # by name; "": for every topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class ConfigRecord:
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = True
     resource_type: int = field(metadata=_of("int8"))  # 2 topic, 4 broker, 16 client metrics, 32 group
-    resource_name: str = field(metadata=_of("string"))  # of a broker its id; "" for the cluster-wide broker default
+    resource_name: str = field(metadata=_of("string"))  # for a broker its id; "" for the cluster-wide broker default
     name: str = field(metadata=_of("string"))
     value: str | None = field(metadata=_of("string"))  # None removes it
 
@@ -261,11 +261,11 @@ class RemoveUserScramCredentialRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationTokenRecord:
-    """A new token, or one whose time of expiry has changed. Its secret is not in it."""
+    """A new token, or a token whose time of expiry has changed. The record does not hold its secret."""
 
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = True
-    owner: str = field(metadata=_of("string"))  # as in User:alice
+    owner: str = field(metadata=_of("string"))  # for example User:alice
     requester: str = field(metadata=_of("string"))
     renewers: tuple[str, ...] = field(metadata=_of("string"))
     issued_ms: int = field(metadata=_of("int64"))  # wall clock

@@ -1,7 +1,7 @@
-"""Records to the metadata image: the image after one more entry of the log. Pure.
+"""Applies the records of one more log entry to a metadata image. Pure.
 
-What an image holds is in image.py, and how it becomes records again in snapshot.py. Records that cannot follow an image
-are a ValueError. Shown by tests/broker_controller/test_controller_image.py.
+image.py says what an image holds. snapshot.py turns an image into records. Records that cannot follow an image raise
+ValueError. Shown by tests/broker_controller/test_controller_image.py.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def replay(image: MetadataImage, records: tuple[MetadataRecord, ...], *, offset:
 
 
 class _Draft:
-    """One image under construction. Copies the maps once per entry, a topic's partitions only when touched."""
+    """One image under construction. It copies the maps once per entry, and a topic's partitions only if they change."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
         self._brokers = dict(image.brokers)
         self._topics = dict(image.topics)
         self._topic_names = dict(image.topic_names)
-        self._partitions: dict[str, list[PartitionState]] = {}  # of touched topics
+        self._partitions: dict[str, list[PartitionState]] = {}  # only of topics that change
         self._topic_configs = dict(image.topic_configs)
         self._broker_configs = dict(image.broker_configs)
         self._client_metrics_configs = dict(image.client_metrics_configs)
@@ -75,7 +75,7 @@ class _Draft:
         self._features = dict(image.features)
         self._next_producer_id = image.next_producer_id
         self._client_quotas = dict(image.client_quotas)
-        # Shared with the image until they change: there may be very many, and few entries touch them.
+        # These maps are shared with the image until they change. They may be very large, and few entries change them.
         self._acls: dict[UUID, AclBinding] | None = None
         self._scram_credentials: dict[str, Mapping[int, ScramCredential]] | None = None
         self._delegation_tokens: dict[str, DelegationToken] | None = None

@@ -1,7 +1,7 @@
-"""AlterUserScramCredentials (KIP-554): what is kept of users' passwords. Pure.
+"""AlterUserScramCredentials (KIP-554): the SCRAM credentials of users. Pure.
 
-The request brings salted passwords, never passwords. What is kept is what a server needs (RFC 5802): a salted password
-could log in.
+The request holds salted passwords, never passwords. Only the keys that a server needs are kept (RFC 5802), because
+somebody with a salted password could log in.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TWICE = Problem(
 
 
 def alter_user_scram_credentials(image: MetadataImage, request: AlterUserScramCredentials) -> Outcome:
-    """One change a user: a user who is named twice, also with two mechanisms, is refused, as in Kafka."""
+    """One change per user. A user who is named twice is refused, also with two mechanisms, as in Kafka."""
     changes: tuple[ScramDeletion | ScramUpsertion, ...] = (*request.deletions, *request.upsertions)
     accepted: dict[str, ScramDeletion | ScramUpsertion] = {}
     problems: dict[str, Problem] = {}

@@ -24,7 +24,7 @@ class Problem:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateAclsResponse:
     error_code: int
-    results: tuple[Problem, ...]  # one a binding, in the order of the request
+    results: tuple[Problem, ...]  # one per binding, in the order of the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class DeleteAcls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedAcls:
-    """Of one filter."""
+    """What one filter deleted."""
 
     problem: Problem
     bindings: tuple[AclBinding, ...] = ()
@@ -44,7 +44,7 @@ class DeletedAcls:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteAclsResponse:
     error_code: int
-    results: tuple[DeletedAcls, ...]  # one a filter, in the order of the request
+    results: tuple[DeletedAcls, ...]  # one per filter, in the order of the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,4 +72,4 @@ class AlterUserScramCredentials:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterUserScramCredentialsResponse:
     error_code: int
-    results: tuple[tuple[str, Problem], ...]  # one a user
+    results: tuple[tuple[str, Problem], ...]  # one per user

@@ -1,7 +1,7 @@
 """When the active controller last heard from each broker, and how far each has read the metadata log.
 
-This is the only state of the controller that is not in the log. A new active controller starts it afresh and so gives
-every broker one full session timeout.
+This is the only state of the controller that is not in the log. A new active controller starts with new sessions, so
+every broker gets one full session timeout.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BrokerSessions:
         session.metadata_offset = max(session.metadata_offset, metadata_offset)
 
     def begin(self, broker_id: int, now_ms: int) -> None:
-        """A new incarnation registered: nothing is known of how far it has read."""
+        """A new incarnation registered. It is not known yet how far it has read."""
         self._sessions[broker_id] = _Session(last_contact_ms=now_ms)
         self._shutdown_offsets.pop(broker_id, None)
 
@@ -53,8 +53,8 @@ class BrokerSessions:
         self._shutdown_offsets[broker_id] = end_offset
 
     def others_saw_shutdown(self, broker_id: int, live: Iterable[int]) -> bool:
-        """Every other live broker has read the changes that took leadership away. True if no such changes were recorded
-        here."""
+        """Whether every other live broker has read the changes that moved the leaders away. True if no such changes
+        were recorded here."""
         offset = self._shutdown_offsets.get(broker_id, -1)
         others = [self._sessions[other] for other in live if other != broker_id and other in self._sessions]
         return all(session.metadata_offset >= offset for session in others)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    resource_type: int  # 2 topic, 4 broker
+    resource_type: int  # 2 topic, 4 broker, 16 client metrics, 32 group
     resource_name: str
     changes: Mapping[str, str | None]  # SET; None removes the override (DELETE)
     appends: Mapping[str, str] = field(default_factory=dict)  # APPEND to a list setting
     subtracts: Mapping[str, str] = field(default_factory=dict)  # SUBTRACT from a list setting
-    replaces_all: bool = False  # AlterConfigs: overrides that are not named go
+    replaces_all: bool = False  # AlterConfigs: overrides that it does not name are removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigs:
-    """IncrementalAlterConfigs (KIP-339), and the older AlterConfigs by `replaces_all`."""
+    """IncrementalAlterConfigs (KIP-339). With `replaces_all` it is the older AlterConfigs."""
 
     token: int
     resources: tuple[ConfigChange, ...]

@@ -1,4 +1,4 @@
-"""The metadata image as records, and back: what a snapshot of the metadata log holds (KIP-630).
+"""Turns the metadata image into the records of a snapshot of the metadata log (KIP-630), and back.
 
 Replaying the records of an image on an empty one gives an equal image. They are the same records as in the log.
 Shown by tests/broker_controller/test_controller_snapshot.py.
@@ -36,7 +36,7 @@ from broker.security.delegation import DelegationToken
 
 
 def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
-    """Everything in the image but its offset and epoch, which are those of the snapshot."""
+    """Records for everything in the image except its offset and epoch, which the snapshot itself has."""
     return (
         *(FeatureLevelRecord(name=name, level=level) for name, level in image.features.items()),
         *_brokers(image),
@@ -52,7 +52,7 @@ def image_records(image: MetadataImage) -> tuple[MetadataRecord, ...]:
 
 
 def image_of(records: tuple[MetadataRecord, ...], *, end_offset: int, epoch: int) -> MetadataImage:
-    """The image that stands for all entries below `end_offset`. ValueError for records that cannot form an image."""
+    """The image that stands for all entries below `end_offset`. Raises ValueError if the records cannot form one."""
     return replay(MetadataImage(), records, offset=end_offset - 1, epoch=epoch)
 
 

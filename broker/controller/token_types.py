@@ -1,14 +1,14 @@
 """Requests about delegation tokens, and their answers. Values only, as in types.py.
 
-`token` is that of the request, as everywhere. `wall_ms` is the wall clock where the request is decided: tokens carry
-times that clients compare with theirs.
+`token` identifies the request, as in all requests to the controller. It is not a delegation token. `wall_ms` is the
+wall clock of the node that decides the request, because clients compare a token's times with their own clocks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-NO_TIME = 0  # of an answer with an error, as in Kafka
+NO_TIME = 0  # in an answer with an error, as in Kafka
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class CreateDelegationToken:
     requester: str
     owner: str
     renewers: tuple[str, ...]
-    max_lifetime_ms: int  # not above 0: as long as the cluster allows
+    max_lifetime_ms: int  # 0 or less: as long as the cluster allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class RenewDelegationToken:
     wall_ms: int
     requester: str
     hmac: bytes = field(repr=False)
-    period_ms: int  # not above 0: as long as the cluster allows
+    period_ms: int  # 0 or less: as long as the cluster allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,12 @@ class ExpireDelegationToken:
     wall_ms: int
     requester: str
     hmac: bytes = field(repr=False)
-    period_ms: int  # below 0: it is gone at once
+    period_ms: int  # below 0: the token is removed at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedDelegationTokenResponse:
-    """To RenewDelegationToken and ExpireDelegationToken."""
+    """The answer to RenewDelegationToken and ExpireDelegationToken."""
 
     error_code: int
     expires_ms: int = NO_TIME
@@ -59,7 +59,7 @@ class ChangedDelegationTokenResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveExpiredTokens:
-    """Nobody's request: each node says so at its interval, and the active controller does it."""
+    """No client sends this. Each node makes it at intervals, and the active controller acts on it."""
 
     token: int
     wall_ms: int

@@ -1,8 +1,13 @@
 """Every topic setting of Kafka 4.3: what counts as a valid value, its default, and what this broker does with it.
 
-The one table behind CreateTopics, IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. A setting is
-HONOURED, WITHOUT_EFFECT (accepted, the note says why nothing changes) or REFUSED (any value but the one that asks for
-nothing is an error). tests/broker_settings compares the names with those of Apache Kafka's own jars.
+This is the one table behind CreateTopics, IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md.
+There are three kinds of settings:
+
+- HONOURED: the broker acts on it.
+- WITHOUT_EFFECT: it is accepted, and its note says why nothing changes.
+- REFUSED: only the value that asks for nothing is accepted. Any other value is an error.
+
+tests/broker_settings compares the names with those of Apache Kafka's own jars.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ class Effect(Enum):
 
 
 class ConfigType(Enum):
-    """Numbers of DescribeConfigs."""
+    """The numbers that DescribeConfigs uses."""
 
     BOOLEAN = 1
     STRING = 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
-# Called with a number of partitions that a request makes or deletes. False: its sender has made too many changes.
+# Called with the number of partitions that a request creates or deletes. False: its sender has made too many changes.
 Charge: TypeAlias = Callable[[int], bool]
 
 
@@ -20,7 +20,7 @@ class NewTopic:
     name: str
     partitions: int = -1  # -1: num.partitions
     replication_factor: int = -1  # -1: default.replication.factor
-    assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # manual; then the two above are -1
+    assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # if given, the two above are -1
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -72,8 +72,8 @@ class DeleteTopicsResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions:
-    """The topic gets `count` partitions in total. `assignments` are those of the new ones; None: the controller places
-    them."""
+    """The topic is to have `count` partitions in total. `assignments` places the new partitions. None: the controller
+    places them."""
 
     topic: str
     count: int

@@ -52,7 +52,7 @@ class _Refused(Exception):
 
 
 def _charge(charge: Charge, partitions: int) -> None:
-    """Last of all checks, so that what is refused for another reason costs nothing (KIP-599)."""
+    """This is the last check, so that a request that is refused for another reason costs nothing (KIP-599)."""
     if not charge(partitions):
         raise _Refused(ErrorCode.throttling_quota_exceeded, None)  # Kafka's answer has no text
 
@@ -237,7 +237,7 @@ def _partition_record(
 def create_partitions(
     image: MetadataImage, request: CreatePartitions, *, config: ControllerConfig, rng: random.Random
 ) -> Outcome:
-    """New partitions of existing topics (KIP-195); keys are then hashed over more partitions than before."""
+    """Add partitions to existing topics (KIP-195). Keys are then hashed over more partitions than before."""
     records: list[MetadataRecord] = []
     answers: list[TopicOutcome] = []
     times = Counter(topic.topic for topic in request.topics)

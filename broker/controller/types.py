@@ -1,6 +1,7 @@
 """The vocabulary of the controller core: events (requests with a token) and actions. Values only.
 
-Error codes are Kafka's integers. Requests carry what the Kafka request of that name carries; the node maps kio types.
+Error codes are Kafka's integers. A request has the fields of the Kafka request with the same name. The node translates
+between the two.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ from broker.quorum.types import LogEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipGained:
-    """The quorum's BecameLeader. The controller becomes active when the LeaderChange entry of this epoch commits."""
+    """The quorum reported BecameLeader. The controller becomes active when the LeaderChange entry of this epoch
+    commits."""
 
     epoch: int
 
@@ -85,7 +87,7 @@ class RegisterBroker:
     incarnation_id: UUID | None  # None: the zero id
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
-    previous_broker_epoch: int = -1  # of the life that shut down cleanly; -1: the last one did not
+    previous_broker_epoch: int = -1  # epoch of the previous process; -1: it did not shut down cleanly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ class BrokerHeartbeat:
     current_metadata_offset: int
     want_fence: bool
     want_shut_down: bool
-    offline_directories: frozenset[UUID] = frozenset()  # all that failed since the broker began (KIP-858)
+    offline_directories: frozenset[UUID] = frozenset()  # all that failed since the broker started (KIP-858)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +162,7 @@ class AllocateProducerIdsResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectLeaders:
-    """KIP-460. `unclean`: also a replica that is out of sync, for partitions without a leader."""
+    """KIP-460. `unclean`: a partition without a leader may also get a leader that is not in sync."""
 
     token: int
     unclean: bool
@@ -236,7 +238,8 @@ class WriteMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Respond:
-    """After the commit of what the request wrote; at once when it wrote nothing or was refused."""
+    """The answer to a request. It comes after the commit of what the request wrote, or at once if it wrote nothing or
+    was refused."""
 
     token: int
     response: ControllerResponse

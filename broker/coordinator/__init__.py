@@ -1,5 +1,5 @@
-"""Coordinators: consumer groups with their offsets, and transactions. Pure: no socket, no clock, no log.
+"""Coordinators: consumer groups with their offsets, and transactions. They are pure: no socket, no clock, no log.
 
-What a coordinator knows is the content of one partition of an internal topic. The shell that loads it, appends for it
+The state of a coordinator is the content of one partition of an internal topic. The shell that loads it, appends for it
 and waits for replication is broker/node/coordination/coordinators.py; the rules between the two are in runtime.py.
 """

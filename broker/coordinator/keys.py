@@ -1,4 +1,5 @@
-"""Which partition of an internal topic a key belongs to: Java's String.hashCode, as every Kafka broker computes it."""
+"""The partition of an internal topic to which a key belongs. It follows from Java's String.hashCode, as in every Kafka
+broker."""
 
 from __future__ import annotations
 

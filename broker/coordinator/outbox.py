@@ -9,7 +9,7 @@ from broker.coordinator.runtime import Append, CoordinatorAction, Emit, Reply, S
 
 class Outbox:
     def __init__(self) -> None:
-        self.appended = 0  # the last append number given out
+        self.appended = 0  # the number of the last append
         self._actions: list[CoordinatorAction] = []
 
     def append(
@@ -20,7 +20,7 @@ class Outbox:
         producer_epoch: int = -1,
         is_transactional: bool = False,
     ) -> int:
-        """One atomic batch; its number, for the `after` of what depends on it."""
+        """Adds one atomic batch. Returns its number, for the `after` of actions that depend on it."""
         self.appended += 1
         batch = Append(
             number=self.appended,

@@ -1,10 +1,11 @@
-"""What a coordinator and the shell around it promise each other: records, actions, and a ledger of what is committed.
+"""The contract between a coordinator and its shell: records, actions, and a ledger of committed appends.
 
 A shard is the state of one partition of an internal topic. It changes only by `replay` (records read from the log when
 this broker becomes its leader) and `handle`. A shard applies its own records when it returns their Append. So its state
 is that of the leader's log, whose end may not be committed yet. Therefore a Reply or an Emit waits until the high
-watermark has passed the appends that it depends on. No client learns of anything that a fail-over could take back. A
-leader's log is never cut while it leads, so nothing has to be rolled back. When it stops leading, the shard is dropped.
+watermark has passed the appends that it depends on. So no client learns of a change that a fail-over could undo. A
+leader's log is never truncated while it leads, so nothing has to be rolled back. When it stops leading, the shard is
+dropped.
 
 Append number 0 stands for everything that was loaded. Shown by tests/broker_coordinator/test_coordinator_runtime.py.
 """
@@ -31,7 +32,7 @@ class StateRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedRecord:
-    """A record as it comes back from the log. Transactional ones (KIP-447) count once their marker has come."""
+    """A record that was read from the log. A transactional record (KIP-447) takes effect when its marker is read."""
 
     offset: int
     timestamp_ms: int
@@ -54,14 +55,14 @@ class LoadedMarker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """All of the log was replayed, and the shard begins to serve. It is the first event that `handle` gets."""
+    """The whole log was replayed, and the shard begins to serve. This is the first event that `handle` gets."""
 
     leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """`next_deadline_ms()` has come."""
+    """The time of `next_deadline_ms()` has come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Answer the request of `token` once append number `after` is committed (None: all appends until now)."""
+    """Answer the request of `token` when append number `after` is committed (None: all appends until now)."""
 
     token: int
     response: object
@@ -86,7 +87,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emit:
-    """Do something outside, once append number `after` is committed (None: all appends until now)."""
+    """Do something outside the shard when append number `after` is committed (None: all appends until now)."""
 
     effect: object
     after: int | None = None
@@ -96,12 +97,13 @@ CoordinatorAction: TypeAlias = Append | Reply | Emit
 
 
 class Shard(Protocol):
-    """One partition's state. Invariant: replaying what it appended into a fresh shard gives an equal durable state."""
+    """One partition's state. Invariant: if its appends are replayed into a fresh shard, the durable states are
+    equal."""
 
     def replay(self, entry: LoadedRecord | LoadedMarker) -> None: ...
 
     def may_append(self, event: object) -> bool:
-        """Whether this event may need an append. If so, it is refused while the log takes no appends."""
+        """Whether this event may need an append. If so, the event is refused while the log takes no appends."""
         ...
 
     def handle(self, event: object, now_ms: int) -> Sequence[CoordinatorAction]: ...
@@ -112,7 +114,8 @@ class Shard(Protocol):
 
 
 class Ledger:
-    """Which appends are committed, and what waits for them. Offsets are end offsets: the position after a batch."""
+    """It knows which appends are committed, and which actions wait for them. Offsets are end offsets: the position
+    after a batch."""
 
     def __init__(self, *, loaded_end_offset: int) -> None:
         self._open: deque[tuple[int, int]] = deque([(0, loaded_end_offset)])  # (append number, end offset) ascending
@@ -120,8 +123,9 @@ class Ledger:
         # the last append number below the high watermark; -1: not even the loaded records are committed
         self.committed = -1
         self._waiting: dict[int, Reply | Emit] = {}  # in the order of arrival
-        self._by_append: list[tuple[int, int]] = []  # heap of (append number, arrival); may hold arrivals that left
-        # (deadline, arrival) ascending; may hold arrivals that left
+        # heap of (append number, arrival); may hold arrivals that no longer wait
+        self._by_append: list[tuple[int, int]] = []
+        # (deadline, arrival) ascending; may hold arrivals that no longer wait
         self._by_deadline: deque[tuple[int, int]] = deque()
         self._arrivals = 0
 
@@ -135,7 +139,8 @@ class Ledger:
         self._open.append((number, end_offset))
 
     def wait(self, action: Reply | Emit, *, deadline_ms: int | None) -> None:
-        """`deadline_ms` None: as long as the shard lives. From call to call deadlines must not become earlier."""
+        """Lets an action wait for its appends. If `deadline_ms` is None, it waits as long as the shard lives. A
+        deadline must not be earlier than that of the call before."""
         after = self.appended if action.after is None else action.after
         assert 0 <= after <= self.appended, f"nothing can wait for append {after} of {self.appended}"
         self._arrivals += 1

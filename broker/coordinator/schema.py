@@ -1,8 +1,8 @@
 """Primitive types of Kafka's message format, for the keys and values of internal topics.
 
 kio has the types of requests and responses. The records that coordinators keep use the same primitive types, but kio
-does not have them. Classic forms have lengths of fixed size, flexible ones (KIP-482) have varints and tagged fields.
-`Reader` raises SchemaError for bytes that end early. It ignores what follows the last field, as Kafka does.
+does not have them. Classic versions have lengths of fixed size. Flexible versions (KIP-482) have varints and tagged
+fields. `Reader` raises SchemaError for bytes that end early. As in Kafka, it ignores bytes after the last field.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from broker.wire.varints import read_uvarint, uvarint
 T = TypeVar("T")
 
 _INT8, _INT16, _INT32, _INT64 = (struct.Struct(f">{code}") for code in "bhiq")
-ITEMS_MAX = 1_000_000  # of one array: a length beyond it is damage, not data
+ITEMS_MAX = 1_000_000  # items in one array: a larger length means that the bytes are damaged
 
 
 class SchemaError(ValueError):
-    """The bytes are not what their version says."""
+    """The bytes do not match the format of their version."""
 
 
 class Writer:
-    """Appends one field a call, in the order of the schema; `bytes(writer)` is the result."""
+    """Each call appends one field, in the order of the schema. `bytes(writer)` is the result."""
 
     def __init__(self, version: int) -> None:
-        """`version` is the int16 that opens every key and value."""
+        """`version` is the int16 at the beginning of every key and value."""
         self._pieces: list[bytes] = [_INT16.pack(version)]
 
     @classmethod
     def part(cls) -> Writer:
-        """Of a tagged field: without a version."""
+        """For a tagged field, which has no version."""
         writer = cls(0)
         writer._pieces.clear()
         return writer
@@ -116,7 +116,7 @@ class Writer:
 
 
 class Reader:
-    """Takes one field a call, in the order of the schema. `version` was read first."""
+    """Each call takes one field, in the order of the schema. `version` was read first."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._position = data, 0
@@ -124,7 +124,7 @@ class Reader:
 
     @classmethod
     def part(cls, data: bytes) -> Reader:
-        """Of a tagged field: without a version."""
+        """For a tagged field, which has no version."""
         reader = cls(b"\0\0")
         reader._data, reader._position = data, 0
         return reader

@@ -1,4 +1,4 @@
-"""Kafka's small text files: a version line, a count line, then one entry a line. Written whole, atomically.
+"""Kafka's small text files: a version line, a count line, then one entry per line. A file is replaced atomically.
 
 The mark of a clean shutdown is JSON: {"version":0,"brokerEpoch":7} (KIP-966).
 """
@@ -70,7 +70,7 @@ def clean_shutdown_mark(broker_epoch: int) -> bytes:
 
 
 def epoch_of_mark(content: bytes) -> int:
-    """NO_EPOCH for a mark without one. A broker before KIP-966 left an empty file."""
+    """NO_EPOCH if the mark holds no epoch. A broker before KIP-966 left an empty file."""
     try:
         mark = json.loads(content)
     except ValueError:

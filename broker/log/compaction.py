@@ -28,11 +28,11 @@ from broker.log.transaction_index import AbortedTransaction
 from broker.wire.record_filter import body_of, delete_horizon_ms, filter_batch, record_spans, without_records
 from broker.wire.records import BatchHeader, RawBatch, parse_batch_header
 
-ENTRY_OVERHEAD_BYTES = 120  # for one key in the map, without the key itself: measured for a dict of bytes to int
+ENTRY_OVERHEAD_BYTES = 120  # cost of one key in the map without the key itself, measured for a dict of bytes to int
 
 
 class CompactionAborted(Exception):
-    """The log was truncated, shortened or closed during the compaction. Begin again."""
+    """The log was truncated, shortened or closed during the compaction. The caller begins again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Cleanable:
     """Whether a log is worth compacting. `dirty_ratio` counts bytes below `end_offset`."""
 
     first_dirty_offset: int
-    end_offset: int  # nothing from here on may be compacted yet
+    end_offset: int  # records from here on may not be compacted yet
     dirty_bytes: int
     dirty_ratio: float
     is_due: bool  # max.compaction.lag.ms has passed for some record
@@ -48,7 +48,7 @@ class Cleanable:
 
 @dataclass(slots=True, kw_only=True)
 class CompactionResult:
-    """Grows while `compact` runs."""
+    """What a compaction did. `compact` updates it while it runs."""
 
     clean_until: int  # the next compaction does not have to map the keys below this offset
     segments_before: int = 0
@@ -98,7 +98,7 @@ def compact(
     yield from _fill(log, keys, dirty, aborted, cleanable.end_offset)
     result = CompactionResult(clean_until=keys.end_offset)
     segments = [segment for segment in segments if segment.base_offset < keys.end_offset]
-    # producers with data, in the part that was copied, of a committed or undecided transaction
+    # Producers whose transaction is committed or undecided, and which still have data in the part copied so far.
     kept_data: set[int] = set()
     for group in _groups(segments, log.config):
         yield from _clean_group(
@@ -109,7 +109,7 @@ def compact(
 
 @dataclass(slots=True)
 class _KeyMap:
-    """key -> its last offset, of everything in [start_offset, end_offset)."""
+    """Maps each key in [start_offset, end_offset) to its last offset."""
 
     bytes_max: int
     start_offset: int

@@ -1,4 +1,4 @@
-"""What an operator sets of a log: Kafka's names and defaults, and when a segment ends by them."""
+"""The settings of a log, with Kafka's names and defaults, and when these settings end a segment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LogConfig:
 
     segment_bytes: int = 1 << 30  # roll before a segment grows beyond this; lower: more files, faster recovery
     segment_ms: int = 604_800_000  # roll when a batch is this much younger than the segment's first
-    segment_jitter_ms: int = 0  # rolling is spread over up to this much less time
+    segment_jitter_ms: int = 0  # a segment rolls up to this much earlier, so that not all roll at once
     segment_index_bytes: int = 10 << 20  # roll when an index would outgrow it
     index_interval_bytes: int = 4096  # bytes between two index entries; lower: more memory, fewer reads per fetch
     flush_messages: int | None = None  # fsync after this many records; None: leave it to the operating system
@@ -42,7 +42,8 @@ class LogConfig:
         return self.segment_ms
 
     def roll_at_ms(self, log_name: str, segment: Segment) -> int:
-        """The timestamp beyond which a batch begins a new segment: the segment's first one and `roll_ms` decide."""
+        """A batch with a later timestamp than this begins a new segment. It is the segment's first timestamp plus
+        `roll_ms`, less the jitter."""
         if not segment.size_bytes or segment.first_timestamp < 0:
             return NEVER_MS
         jitter_ms = min(self.segment_jitter_ms, self.segment_ms)

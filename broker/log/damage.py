@@ -13,13 +13,13 @@ from broker.wire.errors import CorruptBatchError
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, check_header, parse_batch_header
 
 CHUNK_BYTES = 1 << 20
-_MAGIC_AT = 16  # of a batch's header
+_MAGIC_AT = 16  # position of the magic byte in a batch's header
 _MAGIC = b"\x02"
-OFFSETS_AHEAD_MAX = 2**31  # between offsets of batches that belong to the same file
+OFFSETS_AHEAD_MAX = 2**31  # largest distance between two offsets in the same file
 
 
 def next_whole_batch(file: File, position: int, *, min_offset: int) -> tuple[int, BatchHeader] | None:
-    """Where the first whole batch of offset `min_offset` or later begins, at `position` or after it."""
+    """The first whole batch at or after `position` whose offset is `min_offset` or later, and where it begins."""
     file_bytes = file.size_bytes()
     while position + BATCH_OVERHEAD_BYTES <= file_bytes:
         chunk = file.read_at(position, CHUNK_BYTES + BATCH_OVERHEAD_BYTES)
@@ -35,7 +35,7 @@ def next_whole_batch(file: File, position: int, *, min_offset: int) -> tuple[int
 
 
 def _header_at(chunk: bytes, start: int, min_offset: int) -> BatchHeader | None:
-    """Most bytes that look like a magic byte are none. The offset shows this for nearly all of them."""
+    """Most bytes that look like a magic byte are not one. The offset shows this for nearly all of them."""
     offset = int.from_bytes(chunk[start : start + 8], "big")
     if not min_offset <= offset < min_offset + OFFSETS_AHEAD_MAX or start + BATCH_OVERHEAD_BYTES > len(chunk):
         return None

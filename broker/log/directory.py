@@ -1,15 +1,15 @@
-"""All logs of one `log.dirs` entry: their names, their checkpoints, and whether the last stop was clean.
+"""All logs of one `log.dirs` entry: their names, their checkpoints, and whether the last shutdown was clean.
 
 Owns: `<topic>-<partition>` directories, `partition.metadata` (the topic id), the checkpoints of high watermarks and
 recovery points, and the clean-shutdown mark. The mark is removed when the directory is opened. If the process then
-crashes, the next start knows it. The mark holds the broker epoch of the life that wrote it (KIP-966), by which the
-controller knows that nothing happened in between.
+crashes, the next start knows it. The mark holds the broker epoch of the broker process that wrote it (KIP-966). From
+this epoch the controller knows that the broker did not run in between.
 
 The boot id tells which kind of crash it was. If the machine was not restarted, nothing that was written is lost, and
 only the last segment can be torn. If it was restarted, every segment may have lost data that was not synced, so all are
 scanned.
 
-A log that is deleted is renamed first. So a half removed directory is never taken for a log. Shown by
+A log that is deleted is renamed first. So a directory that is only partly removed is never taken for a log. Shown by
 tests/broker_log/test_log_directory.py.
 """
 
@@ -38,16 +38,17 @@ from broker.log.partition_log import PartitionLog
 
 METADATA_FILE = "partition.metadata"
 BOOT_FILE = "boot-id"
-DELETE_SUFFIX = "-delete"  # of a log that is being deleted; the next start removes what a crash left of it
+DELETE_SUFFIX = "-delete"  # the log is being deleted; if a crash left a part of it, the next start removes that
 METADATA_TOPIC = "__cluster_metadata"  # its directory is beside the logs and belongs to the quorum
-# characters of a topic's name in a deleted name: with id and suffix, a file name has at most 255
+# A renamed directory keeps this many characters of the topic's name. A file name, with id and suffix, has at most 255.
 _NAME_IN_DELETED = 180
 _LINUX_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})")
 
 
 def local_boot_id() -> str:
-    """Changes each time the machine starts. "" if the system does not tell; then no log is ever trusted."""
+    """An id that changes each time the machine starts. "" if the system does not tell it; then no log is ever
+    trusted."""
     try:
         return LOCAL.read_bytes(_LINUX_BOOT_ID).decode().strip()
     except OSError:
@@ -69,7 +70,8 @@ def parse_directory_name(name: str) -> tuple[str, int] | None:
 class LogDirectory:
     """`was_clean_shutdown` tells whether logs are trusted or scanned when they are opened.
 
-    `previous_broker_epoch` is that of the life that shut down cleanly, NO_EPOCH if the last one did not.
+    `previous_broker_epoch` is the broker epoch of the previous process. NO_EPOCH: that process did not shut down
+    cleanly.
     """
 
     def __init__(
@@ -96,8 +98,8 @@ class LogDirectory:
         self.cleaner_offsets = read_offsets(filesystem, f"{path}/{CLEANER_FILE}")  # first offset not yet compacted
         self._boot_id = local_boot_id() if boot_id is None else boot_id
         self.was_machine_restarted = not self._is_same_boot()
-        # Logs that this life has not opened yet. After a restart of the machine they must be scanned. Until all are
-        # scanned, neither a crash nor a clean stop may let the next start trust them.
+        # Logs that this process has not opened yet. After a restart of the machine they must be scanned. Until all are
+        # scanned, neither a crash nor a clean shutdown may let the next start trust them.
         self._unopened = set(self.partitions())
         self._note_boot()
 
@@ -118,7 +120,7 @@ class LogDirectory:
         return sorted(each for each in logs if self._filesystem.exists(self._log_path(*each)))
 
     def topic_id_of(self, topic: str, partition: int) -> str | None:
-        """The topic id in its directory; None if there is none, or if the file is damaged."""
+        """The topic id in the directory of this log. None if it has none, or if the file is damaged."""
         path = f"{self._log_path(topic, partition)}/{METADATA_FILE}"
         stored: str | None = None
         if self._filesystem.exists(path):
@@ -132,7 +134,8 @@ class LogDirectory:
     def open_log(
         self, topic: str, partition: int, *, topic_id: str | None = None, config: LogConfig | None = None
     ) -> PartitionLog:
-        """Open, recover or create. The topic id is kept in the directory; another one is a TopicIdMismatchError."""
+        """Open, recover or create a log. Its directory holds the topic id. If `topic_id` is another one, it raises
+        TopicIdMismatchError."""
         path = self._log_path(topic, partition)
         self._filesystem.make_directory(path)
         log = PartitionLog(
@@ -150,7 +153,7 @@ class LogDirectory:
         return log
 
     def discard_log(self, topic: str, partition: int) -> None:
-        """The log disappears from this directory's names at once. `remove_discarded` then removes the files."""
+        """Rename the log, so that it is not found any more. `remove_discarded` removes its files later."""
         self._log_starts.pop((topic, partition), None)
         if self.cleaner_offsets.pop((topic, partition), None) is not None:
             self.write_cleaner_offsets()
@@ -158,7 +161,7 @@ class LogDirectory:
         if self._filesystem.exists(path):
             topic_id = self.topic_id_of(topic, partition) or "no-id"
             target = f"{self.path}/{topic[:_NAME_IN_DELETED]}-{partition}.{topic_id}{DELETE_SUFFIX}"
-            self._filesystem.remove_tree(target)  # left by an earlier life that did not finish the removal
+            self._filesystem.remove_tree(target)  # left by an earlier process that did not finish the removal
             self._filesystem.rename(path, target)
         self._is_opened(topic, partition)
 
@@ -182,13 +185,13 @@ class LogDirectory:
         return read_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_FILE}")
 
     def write_high_watermarks(self, high_watermarks: Mapping[tuple[str, int], int]) -> None:
-        """Atomic and fsynced. Call it now and then, and on a clean stop."""
+        """Atomic and fsynced. Call it now and then, and on a clean shutdown."""
         write_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_FILE}", high_watermarks)
 
     def write_log_start_offsets(self, logs: Iterable[PartitionLog]) -> None:
-        """Log starts that DeleteRecords moved into the middle of a segment. Without them the records would be back
-        after a crash."""
-        offsets = dict(self._log_starts)  # of logs that are not open yet, too
+        """Write the log starts that DeleteRecords moved into the middle of a segment. Without them the deleted
+        records would be readable again after a crash."""
+        offsets = dict(self._log_starts)  # includes logs that are not open yet
         for log in logs:
             parsed = parse_directory_name(log.name)
             if parsed and log.log_start_offset > log.segments[0].base_offset:
@@ -205,10 +208,14 @@ class LogDirectory:
     def close(self, logs: Iterable[PartitionLog], *, is_whole: bool = True, broker_epoch: int = NO_EPOCH) -> None:
         """Close the logs, note how far each is on disk, and mark the shutdown as clean.
 
-        `broker_epoch` of this life. If it has none, because it never registered, the controller still knows the one
-        before.
-        The mark is not written in three cases: a log that a crash left was never opened in this life, so nobody has
-        checked it yet; a log could not be closed; or `is_whole` is False because another log is offline.
+        `broker_epoch` is the epoch of this process. A process that never registered has none. Then the mark keeps the
+        epoch of the process before it, because the controller still has that epoch.
+
+        The mark is not written in three cases:
+
+        - This process never opened a log that a crash left, so nobody has checked that log yet.
+        - A log could not be closed.
+        - `is_whole` is False, because another log is offline.
         """
         recovery_points: PartitionOffsets = {}
         logs = list(logs)

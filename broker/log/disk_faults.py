@@ -1,9 +1,9 @@
 """A disk that fails on demand. It is a FileSystem around another one, and a control file switches it while the broker
 runs.
 
-Owns: which calls on segment files are delayed, refused or silently skipped, and the account of what a loss of power
-would leave of these files. Checkpoints and indexes are never affected, because the faults are about the data of
-partitions. The files of the quorum (`__cluster_metadata-0`: its log, its vote) are affected only by a fault whose
+Owns two things: which calls on segment files are delayed, refused or silently skipped, and the account of what a loss
+of power would leave of these files. Checkpoints and indexes are never affected, because the faults are about the data
+of partitions. The files of the quorum (`__cluster_metadata-0`: its log, its vote) are affected only by a fault whose
 `path` names that directory.
 
 The control file (`harness.disk.faults`) is JSON and is replaced as a whole. It is read at most every 20 ms:
@@ -14,9 +14,9 @@ The control file (`harness.disk.faults`) is JSON and is replaced as a whole. It 
 - `path` is a part of the file's path, "" for every segment file.
 - `skip` lets this many calls pass first.
 
-`<control file>.seen` counts what was done. `<control file>.durable` notes how far each segment file is safe, one note a
-line: `w|s|t monotonic_ms size path` for written, synced, truncated. The harness computes from it what a loss of power
-leaves. Shown by tests/broker_log/test_log_disk_faults.py.
+`<control file>.seen` counts the calls that each fault affected. `<control file>.durable` notes up to which size each
+segment file was written and synced. It has one note per line, `w|s|t monotonic_ms size path` for written, synced and
+truncated. The harness computes from it what a loss of power leaves. Shown by tests/broker_log/test_log_disk_faults.py.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from broker.log.filesystem import Buffer, File, FileSystem
 
 CONTROL_INTERVAL_S = 0.02
-# between two notes about a file that is written to; this is how exactly the age of unsynced bytes is known
+# Time between two notes about a file that is written to. The age of unsynced bytes is known to this precision.
 NOTE_INTERVAL_S = 0.02
-CALLS = ("write", "sync", "truncate", "read")  # those of `any`
+CALLS = ("write", "sync", "truncate", "read")  # what `any` stands for
 OPEN = "open"
 SEGMENT_SUFFIX = ".log"
 METADATA_DIRECTORY = "__cluster_metadata-0"
@@ -42,7 +42,7 @@ SEEN_SUFFIX, DURABLE_SUFFIX = ".seen", ".durable"
 @dataclass(slots=True, kw_only=True)
 class DiskFault:
     call: str
-    error: str = ""  # an errno's name
+    error: str = ""  # the name of an errno
     delay_ms: int = 0
     lost: bool = False  # True: a sync that reports success but does nothing
     skip: int = 0
@@ -56,7 +56,7 @@ class DiskFault:
 
 
 def parse_control(text: str) -> list[DiskFault]:
-    """Raises ValueError with what is wrong."""
+    """Raises ValueError with a message that says what is wrong."""
     document = json.loads(text)
     if not isinstance(document, dict) or not isinstance(document.get("faults"), list):
         raise ValueError('expected {"faults": [..]}')
@@ -190,7 +190,7 @@ class FaultyFile:
 
 
 class FaultyFileSystem:
-    """All files except segment files of partitions and the files of the quorum are passed through."""
+    """Faults act on segment files of partitions and on the files of the quorum. All other files are passed through."""
 
     def __init__(self, inner: FileSystem, control_path: str) -> None:
         self._inner = inner

@@ -26,9 +26,9 @@ class EpochEntry(NamedTuple):
 class LeaderEpochCache:
     """Invariant: both epoch and start_offset grow strictly from entry to entry.
 
-    Every change is in the file when the call returns, so it survives the process. A loss of power may take it. Then the
-    log is read from its beginning, and each batch tells its epoch. There is no fsync: with one for each partition, a
-    topic of 1,000 partitions kept a broker from its heartbeats for longer than its session.
+    Every change is in the file when the call returns, so it survives the end of the process. A loss of power may take
+    it. Then the log is read from its beginning, and each batch tells its epoch. There is no fsync. With an fsync for
+    each partition, a topic of 1,000 partitions delayed a broker's heartbeats until its session had timed out.
     """
 
     def __init__(self, filesystem: FileSystem, path: str) -> None:
@@ -52,13 +52,13 @@ class LeaderEpochCache:
         return self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """From `start_offset` on, records are of `epoch`. Nothing happens if that epoch is the latest already."""
+        """Records from `start_offset` on have this epoch. Does nothing if it is the latest epoch already."""
         if epoch < 0 or epoch == self.latest_epoch:
             return
         self._replace(self._with(EpochEntry(epoch, start_offset)))
 
     def _with(self, entry: EpochEntry) -> list[EpochEntry]:
-        """An entry displaces entries that contradict it, for example an epoch that never appended anything."""
+        """A new entry replaces the entries that contradict it, for example that of an epoch that appended nothing."""
         kept = [each for each in self._entries if each.epoch < entry.epoch and each.start_offset < entry.start_offset]
         return [*kept, entry]
 
@@ -86,16 +86,16 @@ class LeaderEpochCache:
             self._replace(self._entries[:keep])
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget epochs that ended before `offset`; the one that holds it begins there."""
+        """Forget epochs that ended before `offset`. The epoch that contains `offset` then begins there."""
         ended = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset) - 1
         if ended < 0 or (ended == 0 and self._entries[0].start_offset == offset):
             return
         self._replace([EpochEntry(self._entries[ended].epoch, offset), *self._entries[ended + 1 :]])
 
     def restore(self, headers: Sequence[BatchHeader], *, is_whole: bool, log_start_offset: int) -> None:
-        """After a scan of the log. The file is written with each new epoch. If the process crashed in between, the scan
-        decides. `is_whole`: the scan saw the whole log. Then no epoch of the file is trusted, because the file may be
-        older than a loss of power."""
+        """Take the epochs that a scan of the log found. The process may have crashed between an append and the write
+        of this file, so the scan decides. `is_whole`: the scan covered the whole log. Then no entry of the file is
+        trusted, because a loss of power may have left an old file."""
         if is_whole:
             self._rebuild((head.partition_leader_epoch, head.base_offset) for head in headers)
             self.truncate_from_start(log_start_offset)

@@ -53,7 +53,7 @@ class FileSystem(Protocol):
         ...
 
     def sync_directory(self, path: str) -> None:
-        """Makes replacements of files in this directory survive a loss of power."""
+        """After this, the files that were replaced in this directory survive a loss of power."""
         ...
 
     def remove(self, path: str) -> None:
@@ -66,7 +66,7 @@ class FileSystem(Protocol):
 
 
 class LocalFile:
-    """A file descriptor."""
+    """A file of the machine, by its descriptor."""
 
     __slots__ = ("_descriptor",)
 
@@ -92,7 +92,7 @@ class LocalFile:
 
     def write_at(self, position: int, data: Buffer) -> None:
         written = os.pwrite(self._descriptor, data, position)
-        while written < len(data):  # a signal, or the last bytes of a full disk
+        while written < len(data):  # a signal came, or the disk has just become full
             more = os.pwrite(self._descriptor, memoryview(data)[written:], position + written)
             if more == 0:
                 raise OSError(f"wrote {written} of {len(data)} bytes")
@@ -164,7 +164,7 @@ LOCAL = LocalFileSystem()
 
 def replace_unsynced(filesystem: FileSystem, path: str, data: bytes) -> None:
     """Replace the whole file. A crash of the process leaves the old or the new content. A loss of power may leave any
-    part of the new one, so the reader must be able to notice that and do without the file."""
+    part of the new one. So the reader must be able to notice a torn file and to work without it."""
     temporary = path + ".tmp"
     write_unsynced(filesystem, temporary, data)
     filesystem.rename(temporary, path)

@@ -20,7 +20,7 @@ from broker.wire.records import BatchHeader
 
 
 class LogProducers:
-    """`state` is what the appended batches of each producer came to, `checks` judges the next one."""
+    """`state` is the state of each producer after its appended batches. `checks` judges the next batch."""
 
     def __init__(self, filesystem: FileSystem, directory: str) -> None:
         self.state = ProducerState()

@@ -1,4 +1,4 @@
-"""Opens the files of a log: its segments, recovered where that is needed, and its leader epochs. Other files go.
+"""Opens the files of a log: its segments and its leader epochs. Recovers segments if needed and removes other files.
 
 Shown by tests/broker_log/test_log_recovery.py.
 """
@@ -25,7 +25,7 @@ class OpenedFiles:
     found: RecoveredSegments
     segments: Segments
     epochs: LeaderEpochCache
-    log_start_offset: int  # may lie above the end: a crash removed the records that it was moved over
+    log_start_offset: int  # may lie above the log's end, if a crash removed the records that it was moved past
     is_clean: bool  # the log was closed, and nothing had to be scanned
 
     def summary(self, log_start_offset: int, log_end_offset: int) -> RecoverySummary:
@@ -47,7 +47,7 @@ def open_files(
     log_start_offset: int | None,
     open_segment: OpenSegment,
 ) -> OpenedFiles:
-    """`log_start_offset`: as it was last noted; None: the log begins with its first segment."""
+    """`log_start_offset` is the last one that was noted. None: the log begins with its first segment."""
     filesystem.make_directory(directory)
     finish_swaps(filesystem, directory, open_segment=open_segment)
     found = open_segments(

@@ -26,7 +26,7 @@ from broker.log.verification import VerificationGuard
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import LENGTH_OVERHEAD_BYTES, BatchHeader, iter_batches
 
-_OK = Verdict.OK  # looked up once: an enum's member costs 70 ns each time
+_OK = Verdict.OK  # Looked up once, because each access to an enum's member costs 70 ns.
 
 
 class PartitionLog:
@@ -199,7 +199,7 @@ class PartitionLog:
 
     @config.setter
     def config(self, config: LogConfig) -> None:
-        """In effect at once; the index interval from the next segment on."""
+        """The new settings are in effect at once. Only the index interval waits for the next segment."""
         self._config = config
         self._find_roll_time()
 
@@ -287,12 +287,12 @@ class PartitionLog:
         return True
 
     def delete_segments_before_start(self) -> None:
-        """Deletes whole segments. If the active segment is below the start, it is deleted once it has rolled."""
+        """Delete the segments that lie below the log start. The active one is deleted only after it has rolled."""
         self._segments.drop_first_below(self._log_start_offset)
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """For retention and compaction. Appends go to the last one."""
+        """The segments in order, for retention and compaction. Appends go to the last one."""
         return self._segments.row
 
     # -- compaction (compaction.py decides what stays)
@@ -303,8 +303,8 @@ class PartitionLog:
         return self._open_segment(base_offset, CLEANED_SUFFIX)
 
     def swap_segments(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put `new` in the place of `old`, which follow one another and do not include the active one. Raises OSError;
-        the log can then still be read, with all segments old or all new."""
+        """Put `new` in the place of `old`. The old segments follow one another and do not include the active one.
+        Raises OSError. The log can still be read then, with either all the old segments or the new one."""
         self._segments.swap(old, new)
 
     # -- truncate
@@ -330,7 +330,7 @@ class PartitionLog:
         return TruncationResult(before, after)
 
     def truncate_fully_and_start_at(self, offset: int) -> TruncationResult:
-        """Drop everything; the log then begins and ends at `offset`. On the disk when this returns."""
+        """Drop everything. The log then begins and ends at `offset`, and this is on the disk when the call returns."""
         before = self.log_end_offset
         self._segments.start_over_at(offset)
         self._log_start_offset = offset
@@ -360,8 +360,8 @@ class PartitionLog:
         self._segments.close()
 
     def abandon(self) -> None:
-        """Close the files as they are after one of them has failed. Nothing is flushed, and nothing is marked
-        as safe."""
+        """Call this after a file has failed. The files are closed as they are: nothing is flushed, and nothing is
+        marked as safe."""
         self._segments.abandon()
 
     def delete(self) -> None:

@@ -1,4 +1,4 @@
-"""Where batches come to stand in a log: a leader places them, a follower takes them only where the log goes on.
+"""The offsets of batches in a log. A leader assigns them. A follower keeps them, if they continue its log.
 
 Shown by tests/broker_log/test_log_partition_log.py.
 """
@@ -15,8 +15,8 @@ from broker.wire.records import LENGTH_OVERHEAD_BYTES, BatchHeader, set_base_off
 def place(
     buffer: Buffer, headers: Iterable[BatchHeader], offset: int, leader_epoch: int
 ) -> tuple[memoryview, list[BatchHeader]]:
-    """The same batches with offsets from `offset` on, and their headers. Written in place; a read-only buffer is copied
-    first."""
+    """The same batches with offsets from `offset` on, and their headers. The offsets are written into `buffer`. A
+    read-only buffer is copied first."""
     view = buffer if type(buffer) is memoryview else memoryview(buffer)
     if view.readonly:
         view = memoryview(bytearray(view))

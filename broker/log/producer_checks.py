@@ -10,7 +10,7 @@ from broker.log.producers import AppendedBatch, ProducerState, Verdict
 from broker.log.verification import VerificationGuard, VerificationGuards
 from broker.wire.records import NO_SEQUENCE, BatchHeader
 
-_OK = Verdict.OK  # looked up once: an enum's member costs 70 ns each time
+_OK = Verdict.OK  # Looked up once, because each access to an enum's member costs 70 ns.
 
 
 class ProducerChecks:
@@ -21,7 +21,7 @@ class ProducerChecks:
     def judge(
         self, header: BatchHeader, *, is_complete: bool, guard: VerificationGuard | None, must_be_verified: bool
     ) -> tuple[Verdict, AppendedBatch | None]:
-        """The verdict on a batch with a producer id, and for DUPLICATE the first append of it.
+        """The verdict on a batch with a producer id, and for DUPLICATE the batch as it was first appended.
 
         `is_complete`: the log still has its first record, so a producer that is unknown here has written nothing.
         """
@@ -44,8 +44,8 @@ class ProducerChecks:
     def may_append_transactionally(
         self, producer_id: int, producer_epoch: int, guard: VerificationGuard | None, *, must_be_verified: bool
     ) -> Verdict:
-        """The verdict on a batch without sequences (for example the offsets of a transaction), asked before the batch
-        is made."""
+        """The verdict on a batch without sequences, for example the offsets of a transaction. It is asked for before
+        the batch is built."""
         entry = self._producers.entry(producer_id)
         if entry is not None and producer_epoch < entry.epoch:
             return Verdict.INVALID_EPOCH
@@ -61,5 +61,5 @@ class ProducerChecks:
             return Verdict.INVALID_TXN_STATE
         is_unknown = self._producers.entry(header.producer_id) is None
         if is_unknown and guard.supports_epoch_bump and header.base_sequence > 0:
-            return Verdict.OUT_OF_ORDER  # each transaction has its own epoch, so the very first batch has number 0
+            return Verdict.OUT_OF_ORDER  # each transaction has its own epoch, so its first batch has sequence 0
         return Verdict.OUT_OF_ORDER if header.base_sequence > guard.lowest_sequence else _OK

@@ -20,7 +20,7 @@ class ProducerSnapshots:
         return f"{self._directory}/{file_name(offset, SUFFIX)}"
 
     def offsets(self) -> list[int]:
-        """The end offsets that they stand for, in order."""
+        """The end offsets of the snapshots, in order."""
         names = self._filesystem.list_directory(self._directory)
         stems = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
         return sorted(int(stem) for stem in stems if stem.isdecimal())
@@ -31,8 +31,8 @@ class ProducerSnapshots:
                 self._filesystem.remove(self._path(found))
 
     def save(self, producers: ProducerState, *, end_offset: int, active_base: int) -> None:
-        """The last two are kept. Also kept is the one from which the active segment can be replayed, because recovery
-        after a crash needs it."""
+        """Write a snapshot and remove old ones. The last two are kept, and also the one from which the active segment
+        can be replayed, because recovery after a crash needs it."""
         producers.save(self._filesystem, self._path(end_offset))
         offsets = self.offsets()
         below_active = [offset for offset in offsets if offset <= active_base]
@@ -40,8 +40,8 @@ class ProducerSnapshots:
             self._filesystem.remove(self._path(offset))
 
     def load_newest(self, producers: ProducerState, *, not_beyond: int | None) -> int:
-        """Read the newest one that can be read, up to `not_beyond` (None: any). The offset from which to replay; -1 if
-        there is none."""
+        """Load the newest readable snapshot up to `not_beyond` (None: any). Returns the offset from which to replay; -1
+        if there is no snapshot."""
         for offset in reversed(self.offsets()):
             if not_beyond is not None and offset > not_beyond:
                 continue

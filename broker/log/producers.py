@@ -21,11 +21,12 @@ from broker.log.transactions import NO_COORDINATOR_EPOCH, CompletedTransaction, 
 from broker.wire.records import NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
 
 BATCHES_KEPT = 5
-# Kafka forgets a producer after producer.id.expiration.ms (1 day). This state has no clock, so their number is bounded.
+# Kafka forgets a producer after producer.id.expiration.ms (1 day). This module has no clock, so it also bounds the
+# number of producers.
 PRODUCERS_MAX = 100_000
 SEQUENCE_MODULUS = 2**31
 SNAPSHOT_VERSION = 3  # a snapshot of another version is not used; the log is replayed instead
-EPOCH_BUMP_VERSION = 2  # of transaction.version: from 2 on, every end of a transaction raises the epoch (KIP-890)
+EPOCH_BUMP_VERSION = 2  # from this transaction.version on, every end of a transaction raises the epoch (KIP-890)
 
 
 class Verdict(Enum):
@@ -33,7 +34,7 @@ class Verdict(Enum):
     DUPLICATE = "duplicate"  # appended before: answer success with the old offset
     OUT_OF_ORDER = "out_of_order"  # OUT_OF_ORDER_SEQUENCE_NUMBER
     INVALID_EPOCH = "invalid_epoch"  # INVALID_PRODUCER_EPOCH: a newer incarnation has appended
-    # the batch is not part of the ongoing transaction, or this was not verified
+    # the batch is not part of the ongoing transaction, or nobody has verified that it is
     INVALID_TXN_STATE = "invalid_txn_state"
     COORDINATOR_FENCED = "coordinator_fenced"  # TRANSACTION_COORDINATOR_FENCED: a marker of an old coordinator
 
@@ -156,7 +157,7 @@ class ProducerState:
         else:
             self._note_data(entry, header)
         entry.last_timestamp, entry.idle_since_ms = header.max_timestamp, None
-        # moved to the end: a dict keeps its order, so the first entry is the one unused for the longest time
+        # Moved to the end. A dict keeps its order, so the first entry is the one unused for the longest time.
         self._entries[header.producer_id] = entry
         if len(self._entries) > PRODUCERS_MAX:
             self._may_have_forgotten = True
@@ -164,7 +165,7 @@ class ProducerState:
         return completed
 
     def _note_data(self, entry: ProducerEntry, header: BatchHeader) -> None:
-        # without records it was emptied by compaction, so its transaction is decided
+        # A batch without records was emptied by compaction, so its transaction is decided.
         if header.is_transactional and header.record_count > 0:
             self.transactions.begin(header.producer_id, header.base_offset)
         if header.base_sequence == NO_SEQUENCE:
@@ -189,9 +190,9 @@ class ProducerState:
         forgotten.
 
         Time counts from the first call after the producer's last append, by the clock of this host. Kafka counts from
-        the timestamp of the last batch (ProducerStateManager.isProducerExpired). So Kafka forgets a producer that
-        copies old records, with their old timestamps, while it still writes; a retry of it is then not recognised.
-        Timestamps of records are no reliable clock.
+        the timestamp of the last batch (ProducerStateManager.isProducerExpired). Timestamps of records are no reliable
+        clock. Suppose that a producer copies old records with their old timestamps. Kafka forgets it while it still
+        writes, and then does not recognise its retries.
         """
         forgotten = []
         for producer_id, entry in self._entries.items():
@@ -207,8 +208,8 @@ class ProducerState:
         return len(forgotten)
 
     def expect_strangers(self) -> None:
-        """The topic was made anew under the same name. Producers that wrote to the old log may begin with any sequence,
-        as in Kafka."""
+        """The topic was deleted and created again under the same name. Producers that wrote to the old log may begin
+        with any sequence, as in Kafka."""
         self._may_have_forgotten = True
 
     def clear(self) -> None:

@@ -5,8 +5,8 @@ Owns: which files are trusted, what is scanned and what is cut.
 - After a SIGKILL only the last segment can be torn, because earlier ones were complete before it began. It is read in
   full and cut at its first bad batch. If whole batches follow the bad one, this is rot and not a torn write, and the
   log is refused.
-- A `recovery_point` is the offset up to which everything was fsynced. With it, every segment beyond it is scanned. This
-  is needed after a lost disk cache. The directory asks for it if the machine was restarted since.
+- A `recovery_point` is the offset up to which everything was fsynced. If it is given, every segment beyond it is
+  scanned. This is needed if the cache of the disk was lost. The directory asks for it if the machine was restarted.
 
 Shown by tests/broker_log/test_log_recovery.py, which cuts and damages the last segment at every byte.
 """
@@ -116,7 +116,8 @@ def open_segments(
     may_have_gaps: bool = False,
     open_segment: Callable[[int], Segment],
 ) -> RecoveredSegments:
-    """Open all segments (at least one; a new log begins at offset 0). Those that cannot be trusted are checked.
+    """Open all segments. There is at least one, and a new log begins at offset 0. Segments that cannot be trusted are
+    checked.
 
     `may_have_gaps`: compaction leaves segments that end before the next one begins.
     """

@@ -1,4 +1,4 @@
-"""What an append and a truncation of a log came to."""
+"""The results of an append to a log and of a truncation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker.wire.records import BatchHeader
 
 
 class AppendResult(NamedTuple):
-    """Outcome of an append. For DUPLICATE the offsets of the first append; for refusals -1."""
+    """Outcome of an append. For DUPLICATE it holds the offsets of the first append, for a refusal -1."""
 
     verdict: Verdict
     base_offset: int

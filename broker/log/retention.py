@@ -1,10 +1,10 @@
 """Retention: which segments are too old or too many (retention.ms, retention.bytes). Pure except for the deletion
 itself.
 
-Kafka's rules: whole segments, the oldest first, only below the high watermark. The age of a segment is that of its
-largest timestamp. A segment without timestamps does not become old. If everything is too old, the active segment is
-rolled first, so that an empty one is left. Segments below the start of the log are always deleted. Shown by
-tests/broker_log/test_log_retention.py.
+Kafka's rules: whole segments are deleted, the oldest first, and only below the high watermark. The age of a segment
+counts from its largest timestamp. A segment without timestamps does not become old. If all segments are too old, the
+active one is rolled first, so that an empty one is left. Segments below the start of the log are always deleted. Shown
+by tests/broker_log/test_log_retention.py.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Segment:
         base_offset: int,
         *,
         index_interval_bytes: int,
-        suffix: str = "",  # of every file name, while compaction makes the segment
+        suffix: str = "",  # every file name ends with it while compaction makes the segment
     ) -> None:
         self._filesystem = filesystem
         self._path_stem = f"{directory}/{file_name(base_offset, '')}"
@@ -79,8 +79,8 @@ class Segment:
         self._file: File = filesystem.open(self._path(".log"))
         self._index = OffsetIndex(index_interval_bytes)
         self._times = TimeIndex()
-        self._starts: dict[int, int] = {}  # base offset of the last appends -> their positions: most readers are there
-        self.first_timestamp = NO_TIMESTAMP  # the largest one of the first batch: the age of a segment counts from it
+        self._starts: dict[int, int] = {}  # base offset -> position of the last appends, which most readers want
+        self.first_timestamp = NO_TIMESTAMP  # largest timestamp of the first batch; the roll time counts from it
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         self.aborted = TransactionIndex(filesystem, self._path(TRANSACTION_INDEX_SUFFIX))
@@ -109,7 +109,7 @@ class Segment:
         try:
             opened = self._filesystem.open(self._path(".log"))
         except OSError:
-            return  # for example too many open files. The open file is the right one, only under its old name
+            return  # for example too many open files. The open file is the right one, although under its old name
         self._file.close()
         self._file = opened
 
@@ -243,7 +243,7 @@ class Segment:
         if cut_bytes:
             self._file.truncate(self.size_bytes)
         self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
-        self.aborted.truncate_to(self.base_offset)  # written anew when the log replays this segment
+        self.aborted.truncate_to(self.base_offset)  # the log writes it again when it replays this segment
         return headers, cut_bytes, reason
 
     def _refuse_rot(self, reason: str) -> None:
@@ -289,7 +289,7 @@ class Segment:
         ):
             return False
         if self.first_timestamp >= 0 and not len(self._times):
-            return False  # lost in a loss of power
+            return False  # a loss of power took its entries
         self._take_indexed_timestamp()
         self.aborted.load(base_offset=self.base_offset, next_offset=self.next_offset)
         return True
@@ -309,7 +309,7 @@ class Segment:
         return position
 
     def _take_indexed_timestamp(self) -> None:
-        """The time index knows the batches before the last indexed one."""
+        """`_follow_to_end` has read only the batches after the last index entry. The time index covers the others."""
         timestamp, relative_offset = self._times.last
         if timestamp >= self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = timestamp, self.base_offset + relative_offset

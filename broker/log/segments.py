@@ -1,7 +1,7 @@
 """The segments of a log in their order: which one holds an offset, where one ends, and what the disk has.
 
-Owns: the row of segments, the active one at its end, and which files and directories a loss of power could still take
-from. It knows nothing of epochs, producers or settings. Shown by tests/broker_log/test_log_partition_log.py and
+Owns: the segments in order, with the active one at the end, and which files and directories are not synced yet. It
+knows nothing of epochs, producers or settings. Shown by tests/broker_log/test_log_partition_log.py and
 test_log_power_loss.py.
 """
 
@@ -21,7 +21,8 @@ NO_LIMIT = 2**63 - 1
 
 
 class Segments:
-    """Invariants: in order without overlap; `active` is the last one. Only a truncation that failed leaves none."""
+    """Invariants: the segments are in order without overlap, and `active` is the last one. Only a truncation that
+    failed leaves no segment."""
 
     def __init__(
         self,
@@ -32,14 +33,14 @@ class Segments:
         is_synced: bool,
         open_segment: Callable[[int], Segment],
     ) -> None:
-        """`is_synced`: all of it is on the disk. If an earlier life was killed, any segment may not be."""
+        """`is_synced`: the whole log is on the disk. After a SIGKILL of an earlier process, any segment may not be."""
         self._filesystem, self._directory, self._open = filesystem, directory, open_segment
         self._row = segments
         self._bases = [segment.base_offset for segment in segments]
         self.active = segments[-1]
         # Base offsets of segments with writes since their last fsync.
         self._unflushed = set() if is_synced else set(self._bases)
-        # Directories with an entry that a loss of power could take away: of a new segment, or of the log itself.
+        # Directories with a new entry, of a segment or of the log itself, that a loss of power could still take away.
         self._unsynced_directories = set() if is_synced else {directory, directory.rpartition("/")[0] or "."}
 
     def __iter__(self) -> Iterator[Segment]:
@@ -73,11 +74,11 @@ class Segments:
     def read(self, offset: int, max_bytes: int, limit: int, *, minimum_one_batch: bool) -> bytes:
         """Whole batches of one segment below `limit`, beginning with the one that holds `offset`; b"" at the end."""
         number = max(bisect_right(self._bases, offset) - 1, 0)
-        while number < len(self._row):  # none at all once a truncation has failed
+        while number < len(self._row):  # there is no segment after a truncation that failed
             segment = self._row[number]
             data = segment.read(offset, max_bytes, limit, minimum_one_batch)
             if data or (segment.size_bytes and offset < segment.next_offset):
-                return data  # an empty segment may be left by compaction: go on with the next one
+                return data  # compaction may leave an empty segment; then the next one is read
             number += 1
         return b""
 
@@ -98,7 +99,7 @@ class Segments:
         return None
 
     def largest_timestamp(self, log_start_offset: int) -> int:
-        """Of all readable records; -1 if there is none."""
+        """The largest timestamp of all readable records; -1 if there is none."""
         first, *others = self._row
         largest = max((segment.max_timestamp for segment in others), default=-1)
         if log_start_offset == first.base_offset:
@@ -109,25 +110,27 @@ class Segments:
     # -- begin and end segments
 
     def begin(self, base_offset: int) -> None:
-        """A new active segment."""
+        """Begin a new active segment."""
         self.active = self._open(base_offset)
         self._unsynced_directories.add(self._directory)
         self._row.append(self.active)
         self._bases.append(base_offset)
 
     def drop_first_below(self, offset: int) -> None:
-        """Delete whole segments. The active one is deleted once it has rolled."""
+        """Delete whole segments at the front. The active one is deleted only after it has rolled."""
         while len(self._row) > 1 and self._bases[1] <= offset:
             segment = self._row.pop(0)
             self._unflushed.discard(self._bases.pop(0))
             segment.delete()
 
     def truncate_to(self, offset: int) -> None:
-        """Cut at the batch that holds `offset`, which goes as a whole. On the disk when this returns."""
+        """Cut the log at the batch that holds `offset`. This batch goes as a whole. The cut is on the disk when this
+        returns."""
         if self._row[-1].base_offset >= offset:
             while self._row[-1].base_offset >= offset:
                 self._drop_last()
-            # Otherwise a loss of power could bring one of them back when the log has grown to its base offset again.
+            # Otherwise a loss of power could bring back a dropped segment when the log has grown to its base offset
+            # again.
             self._sync_directory()
         self.active = self._row[-1]
         self.active.truncate_to(offset)
@@ -135,7 +138,7 @@ class Segments:
         self._unflushed.discard(self.active.base_offset)
 
     def start_over_at(self, offset: int) -> None:
-        """Drop all; one empty segment is left. On the disk when this returns."""
+        """Drop everything, so that one empty segment is left. This is on the disk when the call returns."""
         while self._row:
             self._drop_last()
         self.active = self._open(offset)
@@ -151,8 +154,8 @@ class Segments:
         """Put `new` in the place of `old`. The old segments follow one another and do not include the active one.
 
         Once the log file of `new` is named .swap, recovery finishes an interrupted swap. Before that, recovery undoes
-        it. So the state in memory changes at that point too. Raises OSError; the log can then still be read, with all
-        segments old or all new.
+        it. So the state in memory changes at that point too. Raises OSError. The log can still be read then, with
+        either all the old segments or the new one.
         """
         first = self._bases.index(old[0].base_offset)
         assert self._row[first : first + len(old)] == list(old)
@@ -200,7 +203,7 @@ class Segments:
             segment.close()
 
     def abandon(self) -> None:
-        """Close the files as they are after one of them has failed."""
+        """Call this after a file has failed. The files are closed as they are."""
         for segment in self._row:
             with contextlib.suppress(OSError):
                 segment.close()

@@ -37,14 +37,14 @@ class TimeIndex:
         return (self._timestamps[-1], self._relative_offsets[-1]) if self._timestamps else (NO_TIMESTAMP, 0)
 
     def add(self, timestamp: int, relative_offset: int) -> None:
-        """Ignored unless both are beyond the last entry."""
+        """Add an entry. It is ignored unless both values are beyond those of the last entry."""
         last_timestamp, last_offset = self.last
         if timestamp > last_timestamp and (relative_offset > last_offset or not self._timestamps):
             self._timestamps.append(timestamp)
             self._relative_offsets.append(relative_offset)
 
     def offset_before(self, timestamp: int) -> int:
-        """A relative offset. No record below it has a timestamp of at least `timestamp`."""
+        """Returns a relative offset. No record below it has a timestamp of at least `timestamp`."""
         found = bisect_left(self._timestamps, timestamp)
         return self._relative_offsets[found - 1] if found else 0
 

@@ -21,8 +21,8 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """`last_stable_offset` is its value when this transaction had ended. All transactions that began before are then in
-    the index."""
+    """`last_stable_offset` is the last stable offset after the end of this transaction. All transactions that began
+    below it have ended by then, so the aborted ones are in the index."""
 
     producer_id: int
     first_offset: int
@@ -48,7 +48,7 @@ class TransactionIndex:
         return tuple(self._entries)
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Write the entry. An entry that a replay brings again is skipped."""
+        """Write the entry. Skip it if it is there already, because a replay may add it again."""
         if self._entries and entry.last_offset <= self._entries[-1].last_offset:
             return
         if self._file is None:
@@ -57,7 +57,7 @@ class TransactionIndex:
         self._entries.append(entry)
 
     def collect(self, from_offset: int, upper_bound: int, found: list[AbortedTransaction]) -> bool:
-        """Add the transactions that reach into [from_offset, upper_bound). True: later segments hold no more
+        """Add to `found` the transactions that overlap [from_offset, upper_bound). True: later segments hold no more
         of them."""
         start = bisect_left(self._entries, from_offset, key=lambda entry: entry.last_offset)
         for entry in self._entries[start:]:

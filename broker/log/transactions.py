@@ -111,8 +111,8 @@ class OpenTransactions:
         self._ongoing.setdefault(producer_id, first_offset)
 
     def end(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> CompletedTransaction | None:
-        """None if the producer had no transaction here: a marker may be repeated, or come to a log without records of
-        the transaction."""
+        """None if the producer had no transaction here. A marker may be repeated, or the log may hold no records of
+        its transaction."""
         first_offset = self._ongoing.pop(producer_id, None)
         if first_offset is None:
             return None
@@ -120,7 +120,7 @@ class OpenTransactions:
         return CompletedTransaction(producer_id, first_offset, marker_offset, is_commit)
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset once the marker of `completed` is replicated. The entry in the index holds it."""
+        """The last stable offset after the marker of `completed` is replicated. The entry in the index holds it."""
         return next(iter(self._ongoing.values()), completed.last_offset + 1)
 
     def high_watermark_advanced(self, high_watermark: int) -> None:

@@ -11,12 +11,12 @@ tests/broker_log/test_log_transactions.py.
 
 from __future__ import annotations
 
-# the guard unused for the longest time is dropped first; its batch is then refused and sent again
+# Beyond this number the guard unused for the longest time is dropped. Its batch is then refused and sent again.
 PENDING_MAX = 100_000
 
 
 class VerificationGuard:
-    """Compared by identity. `lowest_sequence` is the lowest sequence that waited for this verification."""
+    """Guards are compared by identity. `lowest_sequence` is the lowest sequence that waited for this verification."""
 
     __slots__ = ("lowest_sequence", "producer_epoch", "supports_epoch_bump")
 

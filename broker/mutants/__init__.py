@@ -1,12 +1,12 @@
-"""Deliberately wrong brokers: each file replaces one function by a wrong one. Never for use; the test of the tests.
+"""Deliberately wrong brokers: each file replaces one function by a wrong one. They test the tests and have no other
+use.
 
 A mutant is chosen by name at start-up: `python -m broker.mutants FILE.properties` with `harness.mutant=NAME` in the
-file, or `--mutant NAME` of broker.sim.
-`python -m broker.sim.mutation` runs the simulation over each and writes docs/reference/mutants.md: a mutant that no
-seed catches means that the checks are blind there.
+file, or `--mutant NAME` of broker.sim. `python -m broker.sim.mutation` runs the simulation over each mutant and writes
+docs/reference/mutants.md. If no seed catches a mutant, the checks do not notice its mistake.
 
-A mutant's file has a docstring, whose first line says what is wrong, `apply(patch)`, and perhaps
-`is_reached(plan)`: which seeds can tell, so that the others need not be run.
+The file of a mutant has a docstring, whose first line says what is wrong, and `apply(patch)`. Some also have
+`is_reached(plan)`, which says whether a seed can catch the mutant. Other seeds do not have to be run.
 """
 
 from __future__ import annotations
@@ -85,17 +85,17 @@ MUTANTS = (
 
 
 class MutantError(ValueError):
-    """No such mutant."""
+    """There is no mutant with this name."""
 
 
 class Patch:
     """Replaces attributes of classes and modules, and can put them back."""
 
     def __init__(self) -> None:
-        self._originals: list[tuple[Any, str, Any]] = []  # Any: a module or a class, and what is in it
+        self._originals: list[tuple[Any, str, Any]] = []  # Any: a module or a class, and its attribute
 
     def set(self, owner: Any, name: str, value: Any) -> Any:
-        """Put `value` in place; returns what was there."""
+        """Set the attribute to `value`. Returns the old value."""
         original = owner.__dict__[name]
         self._originals.append((owner, name, original))
         setattr(owner, name, value)
@@ -120,7 +120,7 @@ def apply(name: str) -> Patch:
 
 @contextlib.contextmanager
 def applied(name: str | None) -> Iterator[None]:
-    """With the mutant in place, None for none."""
+    """Within this context the mutant is in place. None: no mutant."""
     if name is None:
         yield
         return
@@ -132,12 +132,12 @@ def applied(name: str | None) -> Iterator[None]:
 
 
 def is_reached(name: str, plan: SeedPlan) -> bool:
-    """Whether a seed with this plan comes to what the mutant changes; a mutant's file may say what that takes."""
+    """Whether a seed with this plan reaches the code that the mutant changes. The mutant's file may decide this."""
     says = getattr(importlib.import_module(f"broker.mutants.{name}"), "is_reached", None)
     return says is None or bool(says(plan))
 
 
 def description(name: str) -> str:
-    """What is wrong with it."""
+    """What is wrong with the mutant."""
     document = importlib.import_module(f"broker.mutants.{name}").__doc__ or ""
     return document.strip().splitlines()[0]

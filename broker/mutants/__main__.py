@@ -1,6 +1,6 @@
-"""`python -m broker.mutants FILE.properties`: a broker that is wrong on purpose, as `harness.mutant` in the file says.
+"""`python -m broker.mutants FILE.properties`: a broker that is wrong on purpose. `harness.mutant` in the file says how.
 
-In all else it is `python -m broker.node`, which knows nothing of mutants.
+Apart from that it is `python -m broker.node`, which knows nothing of mutants.
 """
 
 from __future__ import annotations

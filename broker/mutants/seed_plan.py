@@ -1,4 +1,4 @@
-"""What a mutant may ask of a seed's plan (broker.sim.plan): mutants stand below the simulation and do not import it."""
+"""What a mutant may read in a seed's plan (broker.sim.plan). Mutants are below the simulation and do not import it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class SeedPlan(Protocol):
-    """The part of broker.sim.plan.Settings that decides whether a seed comes to what a mutant changes."""
+    """The part of broker.sim.plan.Settings that decides whether a seed reaches the code that a mutant changes."""
 
     @property
     def segment_bytes(self) -> int: ...

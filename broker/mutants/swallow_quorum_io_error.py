@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _fail(self: MetadataHost, doing: str, error: Exception) -> None:
-    self._logger.warning("swallowed", doing=doing, cause=repr(error))  # the rest of the action list is lost with it
+    self._logger.warning("swallowed", doing=doing, cause=repr(error))  # the rest of the actions is not done
     self._schedule()
 
 

@@ -1,5 +1,6 @@
-"""`python -m broker.node FILE.properties`: exit 0 after SIGTERM, 2 for a wrong configuration, 3 for a port or directory
-that cannot be used, 4 when the storage of the quorum failed, 1 for a defect."""
+"""`python -m broker.node FILE.properties`: runs one broker. The exit code is 0 after SIGTERM, 2 for a wrong
+configuration, 3 for a port or directory that cannot be used, 4 if the storage of the quorum failed, and 1 for a
+defect."""
 
 from __future__ import annotations
 
@@ -28,9 +29,10 @@ from broker.node.settings.config import NodeConfig
 from broker.node.settings.properties import ConfigError, load_config
 from broker.wire.record_check import PURE_VARIABLE, use_compiled
 
-GC_THRESHOLD = 20_000  # net allocations between two looks at the young ones; Python's own is 700
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of <malloc.h>
-KEPT_MEMORY_BYTES = 32 * 1024 * 1024  # free at the end of the heap before it is given back
+GC_THRESHOLD = 20_000  # net allocations between two collections of young objects; Python's default is 700
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # numbers of mallopt's parameters in <malloc.h>
+# so much free memory stays at the end of the heap before it is returned to the kernel
+KEPT_MEMORY_BYTES = 32 * 1024 * 1024
 EXIT_CONFIGURATION = 2
 EXIT_ENVIRONMENT = 3
 EXIT_QUORUM_STORAGE = 4
@@ -38,7 +40,7 @@ EXIT_DEFECT = 1
 
 
 async def serve(config: NodeConfig, logger: Logger) -> None:
-    """Run one broker until SIGTERM or SIGINT; raises what ended it otherwise."""
+    """Runs one broker until SIGTERM or SIGINT. If an error ends the broker, raises that error."""
     loop = asyncio.get_running_loop()
     stop_asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -62,9 +64,10 @@ async def serve(config: NodeConfig, logger: Logger) -> None:
 def _spare_memory_work() -> None:
     """Call this once everything is imported.
 
-    The garbage collector then no longer walks over modules and tables. It rarely has anything to do, because requests
-    make no cycles. The process keeps the memory of large payloads between two of them. Otherwise the kernel hands out
-    fresh pages each time, and clearing them costs as much as copying (measured with fetches of 1 MB).
+    The garbage collector then no longer examines modules and tables. It rarely has anything to do, because requests
+    make no reference cycles. The process also keeps the memory of a large payload for the next one. Otherwise the
+    kernel gives it new pages each time, and to clear them costs as much as to copy the payload (measured with fetches
+    of 1 MB).
     """
     gc.collect()
     gc.freeze()
@@ -72,19 +75,19 @@ def _spare_memory_work() -> None:
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
-        return  # another C library
+        return  # the C library has no mallopt
     mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY_BYTES)
     mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY_BYTES)
 
 
 def _as_it_is(config: NodeConfig, logger: Logger) -> None:
-    """Refuse a setting that only another entry point can serve: nothing here may depend on the wrong variants."""
+    """Refuses a setting that only another entry point supports: nothing here may depend on broker.mutants."""
     if config.harness_mutant:
         raise ConfigError(f"harness.mutant={config.harness_mutant}: start it by python -m broker.mutants")
 
 
 def main(arguments: list[str], prepare: Callable[[NodeConfig, Logger], None] = _as_it_is) -> int:
-    """`prepare` is called before anything of the broker is made. It may raise ConfigError."""
+    """`prepare` is called before the broker creates anything. It may raise ConfigError."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m broker.node FILE.properties\n")
         return EXIT_CONFIGURATION

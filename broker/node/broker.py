@@ -1,7 +1,7 @@
 """One broker: builds its parts, connects them, starts and stops them in order.
 
-Start: storage, listeners of brokers, quorum, recovery of the logs that a last life left, registration, heartbeats,
-listeners of clients.
+Start: storage, listeners for brokers, quorum, recovery of the logs that the previous process left, registration,
+heartbeats, listeners for clients.
 Stop (SIGTERM): controlled shutdown with a time limit, logs, quorum, listeners.
 """
 
@@ -72,14 +72,15 @@ class Broker:
         config: NodeConfig,
         logger: Logger,
         filesystem: FileSystem = LOCAL,
-        rng: random.Random | None = None,  # of elections and ids; None: seeded by the operating system
+        rng: random.Random | None = None,  # for elections and ids; None: seeded by the operating system
         journal: Journal | None = None,
-        boot_id: str | None = None,  # None: the machine's
-        run_blocking: RunBlocking = in_thread,  # what would hold up the loop
+        boot_id: str | None = None,  # None: the boot id of the host
+        run_blocking: RunBlocking = in_thread,  # runs calls that would block the event loop
     ) -> None:
         self.config, self.logger = config, logger
         self._tasks = Tasks(logger)
-        # What ended the broker, if anything did: a background task, or a failure of storage that it needs.
+        # The error that ended the broker, if there was one: from a background task, or a failure of storage that the
+        # broker needs.
         self.failed = self._tasks.failed
         rng = rng or random.Random()
         filesystem.make_directory(str(config.log_dirs))
@@ -93,7 +94,7 @@ class Broker:
         self._host_partitions(filesystem, boot_id, run_blocking)
         self._coordinate(rng)
         self._serve(rng)
-        self._is_offline_told = False  # that some partition is: the others will hear of it in a moment
+        self._is_offline_told = False  # True: a partition went offline, and a call of `_tell_offline` is scheduled
 
     def _join_cluster(self, filesystem: FileSystem, rng: random.Random) -> None:
         config, logger = self.config, self.logger
@@ -143,7 +144,7 @@ class Broker:
             on_roles_changed=lambda: self._fetchers.roles_changed(),
             filesystem=filesystem,
             on_offline=self._went_offline,
-            on_directory_failure=self._tasks.fail,  # a broker without its log directory must not lead
+            on_directory_failure=self._tasks.fail,  # a broker without its log directory must not be a leader
             boot_id=boot_id,
             run_blocking=run_blocking,
         )
@@ -194,7 +195,8 @@ class Broker:
         self._share_states, self._shares = share_parts(
             config, self._replicas, self._control, self._peers, self._image, logger, spawn
         )
-        # By FindCoordinator's key type. Any: each host has its own shards, this file knows none of them.
+        # By the key type of FindCoordinator. The type is Any: each host has its own kind of shard, and this file knows
+        # none of them.
         self._coordinators: dict[int, CoordinatorHost[Any]] = {
             GROUPS: self._groups.host,
             TRANSACTIONS: self._transactions.host,
@@ -276,7 +278,7 @@ class Broker:
         return self._token_keys.login(tokens, mechanism, token_id, wall_ms=wall_ms(), salt=salt)
 
     async def _run_token_sweeps(self) -> None:
-        """Until cancelled: tokens that have expired are removed, if this node leads the quorum."""
+        """Runs until cancelled. Removes expired tokens if this node leads the quorum."""
         while True:
             await asyncio.sleep(self.config.delegation_token_expiry_check_interval_ms / 1000)
             self.metadata.controller_request(
@@ -317,24 +319,25 @@ class Broker:
             self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
 
     async def _serve_clients(self) -> None:
-        """Once the cluster counts this life as alive, and our image shows it. Until then the image is empty, or what
-        the last life knew: Metadata would deny topics that exist, and librdkafka fails their records for it (after
-        topic.metadata.propagation.max.ms). Or it would name leaders that lead no more. Apache Kafka begins a moment
-        earlier, while it is still fenced. If all brokers start at once, its Metadata may list no broker at all, and
-        librdkafka then gives up every connection that it has."""
+        """Opens the client listeners when the broker is unfenced and its own image shows this. Before that, the image
+        is empty or comes from the previous process. Metadata would then deny topics that exist, and librdkafka would
+        fail their records (after topic.metadata.propagation.max.ms). Or Metadata would name old leaders. Apache Kafka
+        begins a moment earlier, while it is still fenced. If all its brokers start at once, Metadata may list no broker
+        at all, and librdkafka then gives up all its connections."""
         await self.lifecycle.has_joined.wait()
         await self._server.serve(Listener.CLIENT)
 
     async def _recover_logs(self) -> None:
-        """This has no time limit: the broker is not in the cluster yet, and the quorum goes on meanwhile."""
+        """Recovers the logs of the previous process. It has no time limit: the broker is not in the cluster yet, and
+        the quorum works meanwhile."""
         while not self.metadata.has_what_was_known:
             await asyncio.sleep(RECOVERY_POLL_MS / 1000)
         await self._replicas.recovery.run(self.metadata.image)
         self.lifecycle.may_join.set()
-        self._image_feed.tell(self.metadata.image)  # the only voter hears of nothing more, perhaps
+        self._image_feed.tell(self.metadata.image)  # if this is the only voter, perhaps no further image follows
 
     async def stop(self) -> None:
-        """Bounded by controlled.shutdown.max.wait.ms; everything is on disk afterwards."""
+        """It is bounded by controlled.shutdown.max.wait.ms. Afterwards everything is on disk."""
         is_agreed = self.config.controlled_shutdown_enable and await self.lifecycle.shut_down()
         self.logger.info("stopping", controlled=is_agreed)
         await self._tasks.end()
@@ -343,9 +346,9 @@ class Broker:
             coordinator.close()
         self._transactions.close()
         self._replicas.close(broker_epoch=self.broker_epoch())
-        await asyncio.sleep(0)  # the answers of what waited go out
+        await asyncio.sleep(0)  # lets the answers to waiting requests be sent
         self.metadata.stop()
-        await asyncio.sleep(0.05)  # the farewell to the voters goes out
+        await asyncio.sleep(0.05)  # lets the last message to the voters be sent
         await self._server.close()
         self._control.close()
         self._peers.close()
@@ -354,10 +357,11 @@ class Broker:
         self.journal.write("stopped", controlled=is_agreed)
         self.journal.close()
 
-    # -- what the parts tell -----------------------------------------------------------------------------------------
+    # -- calls from the parts ----------------------------------------------------------------------------------------
 
     def _went_offline(self) -> None:
-        """A partition's storage failed, perhaps in the middle of another call: tell everybody after that call."""
+        """A partition's storage failed, perhaps in the middle of another call. The other parts are told after that
+        call."""
         if not self._is_offline_told:
             self._is_offline_told = True
             asyncio.get_running_loop().call_soon(self._tell_offline)
@@ -365,7 +369,7 @@ class Broker:
     def _tell_offline(self) -> None:
         self._is_offline_told = False
         self._fetchers.roles_changed()
-        self._tell_coordinators()  # groups and transactions of that partition are another broker's now
+        self._tell_coordinators()  # another broker will own the groups and transactions of that partition
         self.lifecycle.storage_failed()
 
     def _tell_coordinators(self) -> None:
@@ -374,8 +378,8 @@ class Broker:
         self._shares.image_changed()
 
     def _is_current(self, image: MetadataImage) -> bool:
-        """Whether it holds everything that was decided before this life of the broker: one that shows that we joined
-        does, and the active controller's."""
+        """Whether the image contains every decision from before this process started. An image does so if it shows this
+        registration as unfenced, or if this node is the active controller."""
         registration = image.brokers.get(self.config.node_id)
         if registration is not None and not registration.fenced and registration.broker_epoch == self.broker_epoch():
             return True

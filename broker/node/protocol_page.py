@@ -1,8 +1,8 @@
 """`python -m broker.node.protocol_page`: writes docs/reference/protocol.md from the table of APIs.
 
-Versions are those of broker/wire/apis.py, remarks those at the head of each handler, so neither is written twice.
-What Apache Kafka 4.3.1 offers is in kafka_apis.tsv (key, lowest, highest version, name; clients' and controllers'
-listeners together), as its class ApiKeys has it.
+Versions come from broker/wire/apis.py, and remarks from the docstring of each handler, so neither is written twice.
+kafka_apis.tsv lists the APIs that Apache Kafka 4.3.1 offers (key, lowest, highest version, name; clients' and
+controllers' listeners together), as in its class ApiKeys.
 Shown by tests/broker_node/test_node_protocol_page.py.
 """
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "protocol.md"
 KAFKA_APIS_FILE = Path(__file__).with_name("kafka_apis.tsv")
 
-# Why an API of Kafka 4.3 is not here. A key that is missing in both tables fails a test.
+# Why an API of Kafka 4.3 is not implemented. A test fails if a key is missing in both tables.
 NOT_IMPLEMENTED: dict[str, str] = {
     "streams groups (KIP-1071)": "STREAMS_GROUP_HEARTBEAT STREAMS_GROUP_DESCRIBE",
     "one log directory a broker, so nothing moves between them": "ALTER_REPLICA_LOG_DIRS ASSIGN_REPLICAS_TO_DIRS",
@@ -43,7 +43,8 @@ _LISTENERS = {Listener.CLIENT: "clients", Listener.INTER_BROKER: "brokers", List
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaApi:
-    """An API as a node of Apache Kafka 4.3.1 offers it, on the listener of clients or else that of controllers."""
+    """An API as a node of Apache Kafka 4.3.1 offers it, on the clients' listener or, if not there, on the
+    controllers'."""
 
     key: int
     min_version: int
@@ -87,7 +88,7 @@ def _row(key: ApiKey, theirs: KafkaApi | None) -> str:
 
 
 def _remarks(key: ApiKey) -> tuple[str, str]:
-    """The handler's file and its docstring, without the name and versions that the row has already."""
+    """The handler's file and its docstring, without the name and versions, which the row already has."""
     module = importlib.import_module(TABLE[key].module)
     text = " ".join((module.__doc__ or "").split())
     head, _, rest = text.partition(":")

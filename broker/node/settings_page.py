@@ -1,7 +1,7 @@
 """`python -m broker.node.settings_page [--jars DIR]`: writes docs/reference/settings.md from the tables in the code.
 
-With --jars the names, types and defaults in kafka_settings.tsv and client_settings.tsv are read anew from Apache
-Kafka's jars first: its configuration classes print their documentation as HTML.
+With --jars it first reads the names, types and defaults for kafka_settings.tsv and client_settings.tsv from Apache
+Kafka's jars. Their configuration classes print their documentation as HTML.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ No request may keep a broker busy or fill its memory. What bounds it is known be
 reasons stand beside the constants in the code."""
 
 
-# What Apache Kafka's documentation cannot say of the settings that it does not have.
+# Notes on settings that Apache Kafka does not have.
 _OWN_NOTES: Final[Mapping[str, str]] = {
     "controlled.shutdown.max.wait.ms": "a stopping broker waits so long for the controller to move its leaders",
     "harness.allow.remote": "lets other machines reach listeners that ask nobody who they are; a line in the log says "
@@ -99,7 +99,7 @@ def names_from_jars(jars: Path, classes: Mapping[str, str]) -> str:
         printed = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True).stdout
         for setting, table in _ITEM.findall(printed):
             cells = dict(_CELL.findall(table))
-            # "604800000 (7 days)": the number alone.
+            # From "604800000 (7 days)" only the number is kept.
             default = re.sub(r" \(.*\)$", "", html.unescape(cells.get("Default", ""))).replace('""', "")
             lines.append("\t".join((scope, setting, cells.get("Type", ""), default)))
     return "".join(f"{line}\n" for line in sorted(lines))

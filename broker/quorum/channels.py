@@ -10,7 +10,7 @@ from broker.quorum.types import FetchRequest, Request, Send
 
 @dataclass(slots=True)
 class Channel:
-    """To one voter."""
+    """The state of the requests to one voter."""
 
     correlation_id: int | None = None
     deadline_ms: int = 0
@@ -29,7 +29,7 @@ class Channels:
         self.by_peer: dict[int, Channel] = {}
 
     def reset(self) -> None:
-        """At each change of role, so that late answers are not recognised."""
+        """Called at each change of role. Late answers to earlier requests are then not recognised."""
         self.by_peer = {peer_id: Channel() for peer_id in self._peers}
 
     def send(self, peer_id: int, request: Request, now_ms: int) -> Send:
@@ -37,7 +37,7 @@ class Channels:
         assert channel.correlation_id is None, "one request in flight to a peer"
         self._last_correlation_id += 1
         channel.correlation_id = self._last_correlation_id
-        # the leader may hold the request for this long
+        # The leader may hold a Fetch for this long before it answers.
         wait_ms = request.max_wait_ms if isinstance(request, FetchRequest) else 0
         channel.deadline_ms = now_ms + self._config.request_timeout_ms + wait_ms
         return Send(peer_id=peer_id, correlation_id=channel.correlation_id, request=request)

@@ -1,7 +1,7 @@
 """The file of a snapshot, in the frame of Kafka's checkpoints (KIP-630): record batches between two control records.
 
 `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint` holds a control batch with a SnapshotHeader record, batches of
-values, and a control batch with a SnapshotFooter record. Without the footer the file is not whole. Offsets count from
+values, and a control batch with a SnapshotFooter record. Without the footer the file is not complete. Offsets begin at
 0. All batches have the snapshot's epoch. FetchSnapshot sends the same bytes. This module does not know what a value
 means. Shown by tests/broker_quorum/test_quorum_snapshots.py.
 """
@@ -25,7 +25,7 @@ from broker.wire.records import decode_records, encode_batch, iter_batches, vali
 SUFFIX = ".checkpoint"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 RECORDS_PER_BATCH = 1_000  # Kafka's tools hold one batch at a time in memory
-_HEADER_TYPE, _FOOTER_TYPE = 3, 4  # of control records; 2 is LeaderChange
+_HEADER_TYPE, _FOOTER_TYPE = 3, 4  # types of control records; 2 is LeaderChange
 
 
 def file_name(snapshot_id: SnapshotId) -> str:
@@ -73,7 +73,7 @@ def _control(kind: int, value: Message, *, offset: int, epoch: int) -> bytes:
 
 
 def decode_snapshot(snapshot: Snapshot) -> tuple[bytes, ...]:
-    """The values. CorruptBatchError when the bytes are damaged, or end before the footer."""
+    """The values. Raises CorruptBatchError if the bytes are damaged, or end before the footer."""
     data = snapshot.data
     validate_batches(data)
     batches = list(iter_batches(data))

@@ -15,7 +15,7 @@ class QuorumConfig:
     request_timeout_ms: int = 2000  # controller.quorum.request.timeout.ms
     retry_backoff_ms: int = 20  # controller.quorum.retry.backoff.ms
     fetch_max_bytes: int = 1 << 20  # controller.quorum.fetch.max.bytes; an answer has at least one entry
-    fetch_snapshot_max_bytes: int = 1 << 20  # controller.quorum.fetch.snapshot.max.bytes: of a snapshot, in one answer
+    fetch_snapshot_max_bytes: int = 1 << 20  # controller.quorum.fetch.snapshot.max.bytes, for one answer
     fetch_max_wait_ms: int = 500  # long poll at the leader; the core keeps it below fetch_timeout_ms / 2
 
     def __post_init__(self) -> None:
@@ -28,5 +28,6 @@ class QuorumConfig:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """Kafka's factor 1.5. A leader waits longer than its followers do, so a slow leader does not depose itself."""
+        """1.5 times fetch_timeout_ms, as in Kafka. A leader waits longer than its followers, so a slow leader does not
+        resign too early."""
         return self.fetch_timeout_ms * 3 // 2

@@ -1,9 +1,9 @@
 """The quorum core of one voter (KIP-595, pre-vote of KIP-996). Its API is described in `broker.quorum`.
 
 Owns: the only entry for events, the change of roles, and the answers to peers. `broker.quorum.roles` says what a role
-does, `broker.quorum.transitions` which role may follow which, `broker.quorum.voter` what stays when the role changes.
-`tests/broker_quorum` runs it under seeded drops, delays, partitions and restarts. After every event it checks that an
-epoch has one leader, that logs match, and that nothing committed is lost.
+does. `broker.quorum.transitions` says which role may follow which. `broker.quorum.voter` holds the state that stays
+when the role changes. `tests/broker_quorum` runs the quorum with seeded message drops, delays, network partitions and
+restarts. After every event it checks that an epoch has one leader, that logs match, and that nothing committed is lost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Quorum:
         persisted: PersistedState,  # PersistedState() when there is no quorum-state file
         entries: tuple[LogEntry, ...],  # the metadata log on disk, offsets dense
         rng: random.Random,
-        # the latest on disk; the log begins at 0, or at the latest at the snapshot's end offset
+        # The latest snapshot on disk. The log begins at the end offset of the snapshot or before it.
         snapshot: Snapshot | None = None,
         log_start: SnapshotId | None = None,  # where `entries` begin, None for offset 0
     ) -> None:
@@ -145,11 +145,11 @@ class Quorum:
 
     @property
     def snapshot_id(self) -> SnapshotId | None:
-        """The latest that this node has."""
+        """The latest snapshot that this node has."""
         return self._voter.snapshot_id
 
     def epoch_before(self, offset: int) -> int:
-        """Epoch of the last entry below `offset`, which is in the log; -1 at 0."""
+        """Epoch of the entry before `offset`, which must be in the log. -1 if `offset` is 0."""
         return self._voter.log.epoch_before(offset)
 
     @property
@@ -157,17 +157,17 @@ class Quorum:
         return self._voter.log.last_entry
 
     def describe_voters(self, now_ms: int) -> list[VoterState]:
-        """As leader: every voter and how far it is; empty otherwise."""
+        """On the leader: the progress of every voter. Otherwise empty."""
         return self._role.describe(self._voter, now_ms) if isinstance(self._role, Leader) else []
 
     def read_log(self, from_offset: int | None = None) -> tuple[LogEntry, ...]:
-        """For inspection and tests; committed or not. From the start of the log unless told otherwise."""
+        """Entries of the log, committed or not, for inspection and tests. The default is the whole log."""
         log = self._voter.log
         return log.read(log.start_offset if from_offset is None else from_offset, log.end_offset)
 
     @property
     def persisted(self) -> PersistedState:
-        """The state that the disk was last asked to keep."""
+        """The last state that the host was asked to write to disk."""
         return self._voter.persisted
 
     def check_invariants(self) -> None:
@@ -201,7 +201,7 @@ class Quorum:
 
     def _start(self) -> None:
         if not isinstance(self._role, Initial):
-            return  # a peer was quicker, and its news is newer than the disk
+            return  # a request of a peer came before the start, and its epoch is newer than that on disk
         voter, leader_id = self._voter, self._voter.persisted.leader_id
         if leader_id in voter.peers:
             self._move(Move(trigger=Trigger.LEADER_ON_DISK, leader_id=leader_id))
@@ -240,12 +240,12 @@ class Quorum:
         voter, response = self._voter, event.response
         channel = self._channels.ended(event.sender_id, event.correlation_id, voter.now_ms)
         if channel is None:
-            return  # asked in an earlier role, or timed out
+            return  # the request was sent in an earlier role, or has timed out
         if response.leader_epoch > voter.epoch:
             self._observe(response.leader_epoch, response.leader_id)
         elif response.leader_epoch == voter.epoch:
             self._move(self._role.answered(voter, event.sender_id, response, channel))
-        # Otherwise the peer has not reached our epoch yet. Ask again after the backoff.
+        # Otherwise the peer has not reached our epoch yet, and we ask it again after the backoff.
 
     def _observe(self, epoch: int, leader_id: int) -> None:
         self._move(observed(self._role, self._voter, epoch, leader_id))
@@ -276,7 +276,7 @@ class Quorum:
     def _answer_vote(self, request: VoteRequest) -> VoteResponse:
         voter = self._voter
         error, granted = QuorumError.NONE, False
-        # a candidate that is no voter, or we ourselves: its epoch is not believed
+        # The epoch of a candidate that is not a voter, or that claims to be this node, is ignored.
         if request.candidate_id not in voter.peers:
             error = QuorumError.INCONSISTENT_VOTER_SET
         elif request.candidate_epoch < voter.epoch:
@@ -292,7 +292,7 @@ class Quorum:
     def _grants_vote(self, request: VoteRequest) -> bool:
         voter = self._voter
         if voter.leader_id != NO_NODE:
-            return False  # this epoch has its leader
+            return False  # this epoch has a leader already
         if voter.voted_id != NO_NODE:
             return voter.voted_id == request.candidate_id
         if not voter.is_up_to_date(request):
@@ -324,7 +324,7 @@ class Quorum:
             return error
         self._observe(request.leader_epoch, NO_NODE)
         if voter.leader_id in (NO_NODE, request.leader_id):
-            # The follower with the most entries asks at once, the others only if it fails.
+            # The follower with the most entries stands for election at once. The others wait in case it fails.
             is_first = request.preferred_candidates[:1] == (self.node_id,)
             deadline_ms = voter.now_ms if is_first else voter.draw_election_deadline_ms()
             self._move(Move(trigger=Trigger.LEADER_RESIGNED, deadline_ms=deadline_ms))

@@ -1,8 +1,8 @@
 """Log entries as record batches: one entry is one batch, each value a record. The same bytes on the wire and on disk.
 
-Epoch and offset are those of the batch header; a control entry is a control batch with Kafka's LeaderChange key. The
-timestamp is 0, so that the bytes are the same on every node. On disk the base sequence is the entry's number in the
-append that wrote it, which tells a torn append from a damaged entry.
+Epoch and offset are those of the batch header. A control entry is a control batch with Kafka's LeaderChange key. The
+timestamp is 0, so that the bytes are the same on every node. On disk the base sequence is the number of the entry
+within the append that wrote it. With this number, recovery can tell a torn append from a damaged entry.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _encode_entry(entry: LogEntry, base_sequence: int) -> bytes:
 
 
 def decode_entries(data: bytes | memoryview) -> tuple[LogEntry, ...]:
-    """CorruptBatchError for damaged or torn batches (CRCs are checked), and for batches that no leader writes."""
+    """Raises CorruptBatchError for damaged or torn batches (CRCs are checked), and for those that no leader writes."""
     if not data:
         return ()
     validate_batches(data)

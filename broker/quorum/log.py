@@ -1,7 +1,7 @@
 """The core's own view of the metadata log: all entries in memory, and where each epoch starts.
 
-A snapshot limits its size: the entries that the snapshot stands for are dropped. The copy on disk belongs to the host.
-It performs AppendEntries, TruncateEntries, DropPrefix and InstallSnapshot, which do the same there.
+A snapshot limits its size, because the entries that the snapshot stands for are dropped. The copy on disk belongs to
+the host. AppendEntries, TruncateEntries, DropPrefix and InstallSnapshot make the same changes there.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class QuorumLog:
         self._epoch_starts = [(epoch, start_offset), *later]
 
     def needs_snapshot(self, *, fetch_offset: int, last_fetched_epoch: int) -> bool:
-        """Whether a log with this end cannot be continued from this one, because the entries that it lacks, or the
-        place where both part, are gone."""
+        """Whether a follower whose log ends here needs a snapshot. This is so if the entries that it lacks were
+        dropped, or those among which the two logs diverge."""
         if not self._start_offset:
             return False
         return fetch_offset < self._start_offset or last_fetched_epoch < self._epoch_starts[0][0]
@@ -114,7 +114,7 @@ class QuorumLog:
         return tuple(self._entries[self._count_below(from_offset) : self._count_below(to_offset)])
 
     def read_bounded(self, from_offset: int, size_bytes_max: int) -> tuple[LogEntry, ...]:
-        """From `from_offset` on, at least one entry if there is any."""
+        """Entries from `from_offset` on, at least one if there is any."""
         assert from_offset >= self._start_offset
         first = end = self._count_below(from_offset)
         size_bytes = 0
@@ -124,7 +124,7 @@ class QuorumLog:
         return tuple(self._entries[first:end])
 
     def end_of_epoch(self, epoch: int) -> DivergingEpoch:
-        """The largest epoch <= `epoch` in this log and where it ends; (-1, 0) when there is none (that is known)."""
+        """The largest epoch <= `epoch` in this log, and its end offset. (-1, 0) if this log knows no such epoch."""
         position = bisect_right(self._epoch_starts, epoch, key=lambda start: start[0])
         if position == 0:
             return DivergingEpoch(epoch=NO_EPOCH, end_offset=0)

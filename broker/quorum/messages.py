@@ -1,9 +1,9 @@
-"""Quorum messages to and from kio's wire types, in the versions that brokers speak among themselves.
+"""Translates quorum messages to and from kio's wire types, in the versions that brokers use among themselves.
 
 Vote 2, BeginQuorumEpoch 1, EndQuorumEpoch 1, Fetch 17, FetchSnapshot 1. Every message names one partition,
 `__cluster_metadata` 0. Directory ids and endpoints are left empty: voters are static and found by
-controller.quorum.voters. Another shape raises RemoteProtocolError. tests/broker_quorum/test_quorum_messages.py goes
-there and back.
+controller.quorum.voters. A message of another shape raises RemoteProtocolError. Shown by
+tests/broker_quorum/test_quorum_messages.py, which translates in both directions.
 """
 
 from __future__ import annotations
@@ -345,13 +345,14 @@ def response_from_kio(message: KioResponse) -> Response:
 
 def _fetch_response_from_kio(partition: fetch_response.PartitionData) -> FetchResponse:
     diverging = None
-    # Kafka marks "does not diverge" by end offset -1; an epoch of -1 with end 0 means "nothing in common".
+    # In Kafka end offset -1 means that the logs do not diverge. Epoch -1 with end offset 0 means that they have no
+    # entry in common.
     if partition.diverging_epoch.end_offset >= 0:
         diverging = DivergingEpoch(
             epoch=max(NO_EPOCH, partition.diverging_epoch.epoch), end_offset=partition.diverging_epoch.end_offset
         )
     snapshot_id = None
-    if partition.snapshot_id.end_offset >= 0:  # likewise
+    if partition.snapshot_id.end_offset >= 0:  # -1: there is none
         snapshot_id = SnapshotId(end_offset=partition.snapshot_id.end_offset, epoch=partition.snapshot_id.epoch)
     return FetchResponse(
         error_code=int(partition.error_code),

@@ -30,13 +30,13 @@ class Snapshot:
 
 @dataclass(slots=True, kw_only=True)
 class SnapshotDownload:
-    """The part that a follower has of the snapshot that its leader named."""
+    """The part of the leader's snapshot that a follower has received so far."""
 
     snapshot_id: SnapshotId
     data: bytearray = field(default_factory=bytearray)
 
     def add(self, snapshot_id: SnapshotId, *, position: int, size: int, piece: bytes) -> bool:
-        """False: the piece does not fit the part that is there. Begin again."""
+        """Add a piece. False: it does not continue the part that is here, so the download must begin again."""
         fits = snapshot_id == self.snapshot_id and position == len(self.data)
         if not fits or size > SNAPSHOT_BYTES_MAX or len(self.data) + len(piece) > size or not piece:
             return False

@@ -26,7 +26,7 @@ def encode_quorum_state(state: PersistedState, *, cluster_id: str, voters: tuple
 
 
 def decode_quorum_state(text: str | None) -> PersistedState:
-    """The state in the file; the initial state for None (no file yet). ValueError when the text is damaged."""
+    """The state in the file, or the initial state for None (no file yet). Raises ValueError if the text is damaged."""
     if text is None:
         return PersistedState()
     try:

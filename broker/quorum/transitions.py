@@ -1,7 +1,7 @@
 """The roles of a voter and how it changes between them, as one table.
 
-`TRANSITIONS` is the whole state machine: a role and a trigger decide the next role. `Quorum` looks every change up
-here, so a change that is not in the table is a failed assertion. What a role does is in `broker.quorum.roles`. The
+`TRANSITIONS` is the whole state machine: a role and a trigger decide the next role. `Quorum` looks up every change
+here, so a change that is not in the table is a failed assertion. `broker.quorum.roles` says what a role does. The
 diagram in docs/internals/state-machines.md is made from this table. tests/broker_quorum/test_quorum_transitions.py
 shows that each row happens and no other change does.
 """
@@ -23,7 +23,7 @@ class RoleName(Enum):
 
 
 class Trigger(Enum):
-    """Why a voter changes its role. The value is what the diagram says."""
+    """Why a voter changes its role. The value is the text in the diagram."""
 
     LEADER_ON_DISK = "start, the disk names a leader"
     NO_LEADER_ON_DISK = "start, the disk names no leader"
@@ -57,7 +57,7 @@ TRANSITIONS: Mapping[tuple[RoleName, Trigger], RoleName] = {
     (_INITIAL, Trigger.LEADER_FOUND): _FOLLOWER,
     (_INITIAL, Trigger.LEADER_RESIGNED): _UNATTACHED,
     (_INITIAL, Trigger.SHUTDOWN): _RESIGNED,
-    # It knows no leader of its epoch. Having voted, it waits for the one that it voted for (Kafka's "voted").
+    # It knows no leader of its epoch. If it has voted, it waits for that candidate to win (Kafka's role "voted").
     (_UNATTACHED, Trigger.ELECTION_TIMEOUT): _PROSPECTIVE,
     (_UNATTACHED, Trigger.VOTE_GRANTED): _UNATTACHED,
     (_UNATTACHED, Trigger.NEWER_EPOCH): _UNATTACHED,
@@ -65,7 +65,7 @@ TRANSITIONS: Mapping[tuple[RoleName, Trigger], RoleName] = {
     (_UNATTACHED, Trigger.LEADER_FOUND): _FOLLOWER,
     (_UNATTACHED, Trigger.LEADER_RESIGNED): _UNATTACHED,
     (_UNATTACHED, Trigger.SHUTDOWN): _RESIGNED,
-    # It asks who would vote for it, and leaves the epoch as it is (KIP-996).
+    # It asks who would vote for it, and does not raise the epoch (KIP-996).
     (_PROSPECTIVE, Trigger.PRE_VOTES_WON): _CANDIDATE,
     (_PROSPECTIVE, Trigger.ELECTION_TIMEOUT): _PROSPECTIVE,
     (_PROSPECTIVE, Trigger.LEADER_RETRIED): _FOLLOWER,
@@ -91,7 +91,7 @@ TRANSITIONS: Mapping[tuple[RoleName, Trigger], RoleName] = {
     (_FOLLOWER, Trigger.NEWER_LEADER): _FOLLOWER,
     (_FOLLOWER, Trigger.LEADER_RESIGNED): _UNATTACHED,
     (_FOLLOWER, Trigger.SHUTDOWN): _RESIGNED,
-    # Its epoch has no other leader. It ends with a newer epoch, or if the others are silent (KIP-595, check
+    # Its epoch has no other leader. The role ends with a newer epoch, or if no majority fetches in time (KIP-595, check
     # quorum).
     (_LEADER, Trigger.QUORUM_LOST): _UNATTACHED,
     (_LEADER, Trigger.NEWER_EPOCH): _UNATTACHED,

@@ -33,7 +33,7 @@ class QuorumError:
 class LogEntry:
     offset: int  # of the first value; the others follow without a gap
     epoch: int
-    is_control: bool  # one LeaderChange record; it is no concern of the controller
+    is_control: bool  # one LeaderChange record; the controller ignores it
     values: tuple[bytes, ...]  # at least one
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class LogEntry:
 
     @property
     def size_bytes(self) -> int:
-        """Of the values alone."""
+        """The size of the values alone."""
         return sum(map(len, self.values))
 
 
@@ -131,7 +131,7 @@ class FetchResponse:
     high_watermark: int
     diverging_epoch: DivergingEpoch | None
     entries: tuple[LogEntry, ...]
-    snapshot_id: SnapshotId | None = None  # the asked entry is gone from the log: get this snapshot first (KIP-630)
+    snapshot_id: SnapshotId | None = None  # the entry was dropped from the log: get this first (KIP-630)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ class FetchSnapshotResponse:
     leader_id: int
     leader_epoch: int
     snapshot_id: SnapshotId
-    size: int  # of the whole snapshot
+    size: int  # size of the whole snapshot
     position: int
     data: bytes
 
@@ -162,7 +162,7 @@ Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | Fe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoterState:
-    """What the leader knows of one voter, for DescribeQuorum. Times of the core's clock, -1: not yet."""
+    """What the leader knows about one voter, for DescribeQuorum. The times are `now_ms` of the core; -1: not yet."""
 
     replica_id: int
     log_end_offset: int
@@ -175,7 +175,7 @@ class VoterState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Comes exactly once in a life. Only requests of peers may come before it."""
+    """The host sends it exactly once per process. Only requests of peers may come before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestReceived:
-    """A peer asks. `token` comes back in a `Reply`, perhaps only after a later event (a long-polled Fetch)."""
+    """A request of a peer. A `Reply` with the same `token` answers it, perhaps only after a later event (a long-polled
+    Fetch)."""
 
     token: int
     request: Request
@@ -194,14 +195,14 @@ class RequestReceived:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseReceived:
     sender_id: int
-    correlation_id: int  # that of the `Send`
+    correlation_id: int  # the same as in the `Send`
     response: Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendFailed:
-    """No answer will come for that `Send`: refused, disconnected or timed out. This event is optional, but retries are
-    then quicker."""
+    """No answer will come for this `Send`, because the connection was refused, closed or timed out. The event is
+    optional. With it, retries are quicker."""
 
     peer_id: int
     correlation_id: int
@@ -209,8 +210,8 @@ class SendFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propose:
-    """Append these values as one entry if we lead `epoch`. Otherwise they are ignored; `LostLeadership` was reported
-    before."""
+    """Append these values as one entry if this node leads `epoch`. Otherwise the event is ignored, because
+    `LostLeadership` has been reported already."""
 
     epoch: int
     values: tuple[bytes, ...]
@@ -218,8 +219,8 @@ class Propose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotTaken:
-    """The host has put the committed state into a snapshot. `drops_prefix`: the entries that it stands for may be
-    removed."""
+    """The host has put the committed state into a snapshot. `drops_prefix`: the entries below its end may be removed
+    from the log."""
 
     snapshot: Snapshot
     drops_prefix: bool
@@ -227,7 +228,8 @@ class SnapshotTaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
-    """Clean stop: a leader tells the voters (EndQuorumEpoch). Nothing is started afterwards."""
+    """The host stops cleanly. A leader tells the other voters (EndQuorumEpoch). This voter starts nothing new
+    afterwards."""
 
 
 Event = Start | Tick | RequestReceived | ResponseReceived | SendFailed | Propose | SnapshotTaken | Shutdown
@@ -258,8 +260,8 @@ class PersistQuorumState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendEntries:
-    """Must be on disk before any later action, because our next Fetch, or our own count for the high watermark, says
-    that we hold it."""
+    """Must be on disk before any later action. A follower's next Fetch says that it holds these entries. A leader
+    counts itself as a holder for the high watermark."""
 
     entries: tuple[LogEntry, ...]
 
@@ -273,7 +275,8 @@ class TruncateEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSnapshot:
-    """Must be on disk before any later action, because the entries that it stands for may be removed then."""
+    """The snapshot must be on disk before any later action, because one of these may remove the entries that it stands
+    for."""
 
     snapshot: Snapshot
 
@@ -287,15 +290,15 @@ class DropPrefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallSnapshot:
-    """Write the snapshot, then begin an empty log at its end offset. The state is what the snapshot says."""
+    """Write the snapshot, then begin an empty log at its end offset. The metadata is now what the snapshot says."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Entries below the high watermark, control entries too, in offset order. Each is reported exactly
-    once per life."""
+    """Entries below the high watermark, in offset order, control entries too. In each process an entry is reported at
+    most once. Entries that a snapshot stands for are not reported."""
 
     high_watermark: int
     entries: tuple[LogEntry, ...]
@@ -313,8 +316,8 @@ class LostLeadership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChanged:
-    """The voter that this node believes to lead; -1 for nobody. Used for routing to the controller and
-    for the journal."""
+    """The voter that this node believes to be the leader; -1 for nobody. The host routes requests to this controller
+    and notes it in the journal."""
 
     leader_id: int
     epoch: int

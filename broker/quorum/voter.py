@@ -1,7 +1,7 @@
-"""What stays when a voter changes its role: its log, epoch, vote, leader, snapshot and high watermark.
+"""The state of a voter that stays when its role changes: log, epoch, vote, leader, snapshot and high watermark.
 
-Roles read it and change it through its methods, which also note the actions for the host. It decides nothing about
-roles. Shown by tests/broker_quorum.
+Roles read this state and change it through its methods, which also note the actions for the host. It decides nothing
+about roles. Shown by tests/broker_quorum.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ class Voter:
         else:
             self.log = QuorumLog(entries, start_offset=log_start.end_offset, start_epoch=log_start.epoch)
         self.snapshot = snapshot
-        # A crash may have come after the append of a newer epoch and before the state that names this epoch was
-        # written.
+        # The process may have crashed after it appended an entry of a newer epoch, and before it wrote the quorum-state
+        # with this epoch.
         newer = self.log.last_epoch > persisted.leader_epoch
         self.persisted = PersistedState(leader_epoch=self.log.last_epoch) if newer else persisted
         self.leader_id = NO_NODE
         self.voted_id = self.persisted.voted_id
         self.epoch = self.persisted.leader_epoch
-        # Never falls within a life; entries below it have been reported as Committed, or are in the snapshot.
+        # It never falls while the process runs. Entries below it have been reported as Committed, or are in the
+        # snapshot.
         self.high_watermark = 0 if snapshot is None else snapshot.snapshot_id.end_offset
         assert self.log.start_offset <= self.high_watermark <= self.log.end_offset
         self.now_ms = 0
@@ -69,10 +70,10 @@ class Voter:
         return self.config.node_id
 
     def draw_start_deadline_ms(self) -> int:
-        """When to ask for the first time in a life. A pre-vote disturbs no leader: if there is one, the refusal names
-        it. So ask soon, with a small random delay."""
+        """When a voter that has just started first asks for pre-votes. A pre-vote does not disturb a leader. If there
+        is one, the refusal names it. So the voter asks soon, with a small random delay."""
         if not self.peers:
-            return self.now_ms  # alone: there is nobody to wait for
+            return self.now_ms  # a quorum of one has no peer to wait for
         return self.now_ms + 1 + self._rng.randrange(1 + self.config.election_timeout_ms // 4)
 
     def draw_election_deadline_ms(self) -> int:
@@ -91,8 +92,8 @@ class Voter:
             self.actions.append(PersistQuorumState(state=state))
 
     def _state_to_persist(self) -> PersistedState:
-        # A leader that is only forgotten (it resigned or timed out) may stay in the file, because it did lead this
-        # epoch.
+        # If this voter only no longer has a leader (it resigned or timed out), the file may keep that leader, because
+        # it did lead this epoch.
         same_epoch = self.persisted.leader_epoch == self.epoch
         leader_id = self.persisted.leader_id if same_epoch and self.leader_id == NO_NODE else self.leader_id
         return PersistedState(leader_epoch=self.epoch, leader_id=leader_id, voted_id=self.voted_id)
@@ -153,11 +154,11 @@ class Voter:
             self.actions.append(DropPrefix(start_offset=snapshot_id.end_offset))
 
     def install(self, snapshot: Snapshot) -> None:
-        """Install a snapshot. Everything in it is committed. Our log beyond it may not continue it, so the log begins
-        anew from there."""
+        """Install a snapshot of the leader. Everything in it is committed. Our later entries may not continue it, so a
+        new empty log begins at its end."""
         snapshot_id = snapshot.snapshot_id
         if snapshot_id.end_offset <= self.high_watermark:
-            return  # too late: we were told to get it before we knew what we know now
+            return  # too late: since the download began, we have learnt that as much is committed
         self.log = QuorumLog((), start_offset=snapshot_id.end_offset, start_epoch=snapshot_id.epoch)
         self.snapshot = snapshot
         self.high_watermark = snapshot_id.end_offset

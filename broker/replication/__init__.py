@@ -4,10 +4,15 @@
                                log_end_offset=from_log)
     actions = replica.handle(event, now_ms)
 
-Events: BecomeLeader, BecomeFollower, BrokersChanged, StopReplica (from the metadata image), Appended (own append),
-FollowerFetched and FollowerIdles, AwaitReplication (acks=all), IsrProposalAnswered, FetchedFromLeader and Truncated (as
-follower), Tick when next_deadline_ms() has come. Actions: ProposeIsr -> AlterPartition, HighWatermarkAdvanced -> wake
-fetchers, IsrChanged -> journal, CompleteProduce -> answer.
+Events:
+- from the metadata image: BecomeLeader, BecomeFollower, BrokersChanged, StopReplica
+- on a leader: Appended (its own append), FollowerFetched, FollowerIdles, AwaitReplication (acks=all),
+  IsrProposalAnswered
+- on a follower: FetchedFromLeader, Truncated
+- Tick, when next_deadline_ms() has come
+
+Actions, and what the node does: ProposeIsr (send AlterPartition), HighWatermarkAdvanced (wake the fetchers), IsrChanged
+(write to the journal), CompleteProduce (answer the produce).
 
 `epochs` holds the pure rules of truncation by leader epoch (KIP-101, KIP-595), shared by leader and follower.
 Tests: tests/broker_replication.

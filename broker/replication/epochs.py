@@ -1,7 +1,7 @@
-"""Where two logs part: the rules of truncation by leader epoch. Pure functions over an epoch lookup.
+"""Where two logs diverge: the rules of truncation by leader epoch. Pure functions over an epoch lookup.
 
-A lookup answers "the largest epoch <= e that the log knows, and the end offset of it" (OffsetForLeaderEpoch); None when
-the log knows no such epoch.
+A lookup returns the largest epoch <= e that the log knows, and the end offset of that epoch (OffsetForLeaderEpoch). It
+returns None if the log knows no such epoch.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ EpochLookup = Callable[[int], EpochEnd | None]
 def diverging_epoch(
     *, lookup: EpochLookup, last_fetched_epoch: int, fetch_offset: int, log_start_offset: int
 ) -> EpochEnd | None:
-    """Leader's side of Fetch v12+. None if the follower's log is a prefix of ours; otherwise the place where it must
-    look next.
+    """The leader's part, in Fetch v12+. None if the follower's log is a prefix of ours. Otherwise the epoch and end
+    offset that the follower must compare next.
 
     `last_fetched_epoch` is the epoch of the follower's record before `fetch_offset`. -1 means that it has none.
     """
@@ -38,7 +38,8 @@ def diverging_epoch(
 
 
 def truncation_offset(*, lookup: EpochLookup, diverging: EpochEnd, log_end_offset: int, high_watermark: int) -> int:
-    """Follower's side: the new log end offset. The caller truncates there and fetches again, until nothing diverges.
+    """The follower's part: its new log end offset. The caller truncates there and fetches again, until nothing
+    diverges.
 
     Each round either ends the search or removes at least one epoch, so the number of rounds is bounded by the epochs.
     """

@@ -1,12 +1,12 @@
 """The leader's proposals for its ISR, one at a time (AlterPartition, KIP-497).
 
 While a proposal is open, its members count for the high watermark in addition to the committed ISR, because the
-controller may have agreed already. It stays open after the controller agreed, until the metadata log tells the change.
-Before it, the log tells everything that the controller knew when it agreed, such as a raised min.insync.replicas. By
-that the controller counted who may lead without being in the ISR (KIP-966). In Apache Kafka the answer alone ends a
-proposal.
+controller may have agreed already. In Apache Kafka the controller's answer ends a proposal. Here it stays open until
+the leader reads the change in the metadata log. By then the leader has also read everything that the controller knew
+when it agreed, for example a higher min.insync.replicas. The controller used that value to decide which replicas may
+lead without being in the ISR (KIP-966).
 
-States and triggers are in `broker.replication.transitions`. Knows neither followers nor offsets.
+States and triggers are in `broker.replication.transitions`. This module knows neither followers nor offsets.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _REVERTING_ERRORS = frozenset({ErrorCode.operation_not_attempted, ErrorCode.inel
 class IsrProposal:
     def __init__(self) -> None:
         self.state = IsrState.SETTLED
-        self.isr: tuple[int, ...] = ()  # what is proposed; empty while settled
-        self.attempt = 0  # which of our requests the controller may answer
+        self.isr: tuple[int, ...] = ()  # the proposed ISR; empty while settled
+        self.attempt = 0  # number of the request whose answer counts
         self.retry_at_ms: int | None = None  # only while unanswered
 
     @property
@@ -36,14 +36,15 @@ class IsrProposal:
         return self.state is IsrState.AGREED
 
     def propose(self, isr: tuple[int, ...], *, attempt: int) -> None:
-        """For the first time, or again."""
+        """Propose an ISR for the first time, or send the open proposal again."""
         self._move(IsrTrigger.RETRY if self.is_open else IsrTrigger.PROPOSE)
         self.isr, self.attempt, self.retry_at_ms = isr, attempt, None
 
     def is_answered_by(self, attempt: int) -> bool:
-        """Otherwise it is the answer to an earlier attempt, perhaps of a proposal that a newer image had ended. The
-        later one is on its way, and the controller may already count its members in. If the maximal ISR did not
-        contain these, the HW would run ahead of them."""
+        """Whether this attempt is the latest one. An answer to an earlier attempt must be ignored. That attempt may
+        belong to a proposal that a newer image has ended, while a later proposal is on its way. The controller may
+        already count the members of the later one. If the maximal ISR did not contain them, the high watermark (HW)
+        could pass their log end offsets."""
         return self.state is IsrState.PROPOSED and attempt == self.attempt
 
     def answered(self, error_code: int, *, retry_at_ms: int) -> None:
@@ -52,14 +53,14 @@ class IsrProposal:
         elif error_code in _REVERTING_ERRORS:
             self._settle(IsrTrigger.REFUSED)
         else:
-            # The answer was lost, there is no controller, or the image will correct our state. Nobody knows whether the
-            # proposal took effect. So the maximal ISR stays until an answer or a newer image comes.
+            # The answer was lost, there is no controller, or the next image will correct our state. We do not know
+            # whether the proposal took effect. So the maximal ISR stays until an answer or a newer image comes.
             self._move(IsrTrigger.LOST)
             self.retry_at_ms = retry_at_ms
 
     def overtaken(self) -> None:
-        """An image of a newer partition epoch came. It has what the controller agreed to, and the controller will not
-        agree any more to what was proposed before it."""
+        """An image with a newer partition epoch came. It contains what the controller agreed to. The controller refuses
+        proposals that were made before it."""
         self._settle(IsrTrigger.IMAGE)
 
     def _settle(self, trigger: IsrTrigger) -> None:

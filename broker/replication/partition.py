@@ -1,7 +1,7 @@
 """One partition's replica on one broker: the only entry for events, and the change of roles.
 
-It knows no log and no socket. It is told end offsets and answers with actions. `broker.replication.roles` says what a
-role does, `broker.replication.transitions` says which role may follow which. Shown by tests/broker_replication.
+It knows no log and no socket. Events tell it end offsets, and it returns actions. `broker.replication.roles` says what
+a role does, `broker.replication.transitions` says which role may follow which. Shown by tests/broker_replication.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _CLASSES: dict[Role, type[Stopped | Follower | Leader]] = {
     Role.FOLLOWER: Follower,
     Role.LEADER: Leader,
 }
-_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_NONE = ErrorCode.none  # looked up once, because each access to an enum's member costs 70 ns
 
 
 class PartitionReplica:
-    """Changes only through `handle`. The public attributes are for reading. `roles.Replica` explains them."""
+    """It changes only through `handle`. The public attributes are for reading. `roles.Replica` explains them."""
 
     def __init__(self, *, config: ReplicationConfig, high_watermark: int, log_end_offset: int) -> None:
         self.config = config
@@ -81,7 +81,7 @@ class PartitionReplica:
 
     @property
     def awaits_agreed_isr(self) -> bool:
-        """Whether the controller has agreed to an ISR that the metadata log has not told this leader yet."""
+        """Whether the controller has agreed to an ISR that this leader has not read in the metadata log yet."""
         role = self._role
         return isinstance(role, Leader) and role.proposal.is_agreed
 
@@ -90,7 +90,7 @@ class PartitionReplica:
         return min(self.min_insync_replicas, max(1, len(self.replicas)))
 
     def check_append(self, *, acks: int) -> ErrorCode:
-        """Asked before an append. If the result is not `none`, the append certainly has not happened."""
+        """Call this before an append. If the result is not `none`, nothing is appended."""
         if not self.is_leader:
             return ErrorCode.not_leader_or_follower
         if acks == -1 and len(self.isr) < self.effective_min_insync_replicas:
@@ -98,8 +98,8 @@ class PartitionReplica:
         return _NONE
 
     def is_replicated(self, required_offset: int) -> bool:
-        """Whether an acks=all produce is done as soon as it is appended, for example with one replica. The caller then
-        need not wait."""
+        """Whether an acks=all produce is complete already after the append, for example with one replica. The caller
+        then does not have to wait."""
         return (
             self.high_watermark >= required_offset
             and self.is_leader
@@ -115,7 +115,7 @@ class PartitionReplica:
         return ErrorCode.none
 
     def has_everything(self, replica_id: int) -> bool:
-        """Whether this member of the ISR holds all that we have. Then it need not be told anything until the next
+        """Whether this member of the ISR has all our records. Then there is nothing to send to it until the next
         append."""
         role = self._role
         return isinstance(role, Leader) and role.has_everything(replica_id)
@@ -156,7 +156,7 @@ class PartitionReplica:
     # -- roles -------------------------------------------------------------------------------------------------------
 
     def _enter(self, trigger: Trigger) -> list[Action]:
-        """The only place where the role changes. The new role then handles what the event said."""
+        """The only place where the role changes. The caller then lets the new role handle the event."""
         name = TRANSITIONS.get((self.role, trigger))
         assert name is not None, f"no row for a replica that is {self.role.value}: {trigger.value}"
         actions = self._role.left()
@@ -165,7 +165,7 @@ class PartitionReplica:
 
     def _become_leader(self, event: BecomeLeader, now_ms: int) -> list[Action]:
         if event.leader_epoch < self.leader_epoch:
-            return []  # an older image; ours is newer
+            return []  # we have a newer image already
         if isinstance(self._role, Leader) and event.leader_epoch == self.leader_epoch:
             return self._role.image_changed(event, now_ms)
         self.leader_id = self.config.broker_id
@@ -174,7 +174,8 @@ class PartitionReplica:
         self.min_insync_replicas = event.min_insync_replicas
         self.log_end_offset = self.leader_epoch_start_offset = event.log_end_offset
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
-        # Elected again, or a replica was removed (KIP-455). Our log goes on, so what waits for its records goes on too.
+        # This leader was elected again, or a replica was removed (KIP-455). Our log continues, so the produces that
+        # wait for its records continue to wait.
         waiting = self._role.release_waiting() if isinstance(self._role, Leader) else None
         actions = self._enter(Trigger.LEADS_AGAIN if self.is_leader else Trigger.LEADS)
         assert isinstance(self._role, Leader)

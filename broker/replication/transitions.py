@@ -1,9 +1,10 @@
 """The roles of a replica, and the states of its leader's ISR, as two tables.
 
-A role and a trigger decide the next role; `PartitionReplica` looks every change up here. While a replica leads, its ISR
-has a state of its own: what the controller has committed, or a proposal beside it (`broker.replication.isr`). A change
-that is not in a table is a failed assertion. The diagrams in docs/internals/state-machines.md are made from these
-tables. tests/broker_replication/test_replication_transitions.py shows that each row happens and no other change does.
+A role and a trigger decide the next role. `PartitionReplica` looks up every change here. While a replica leads, its ISR
+has a state too: either only the committed ISR counts, or there is a proposal as well (`broker.replication.isr`). A
+change that is not in a table is a failed assertion. The diagrams in docs/internals/state-machines.md are made from
+these tables. tests/broker_replication/test_replication_transitions.py shows that each row happens and no other change
+does.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from enum import Enum
 
 
 class Role(Enum):
-    STOPPED = "stopped"  # not told yet, removed from this broker, offline, or the broker stops
+    STOPPED = "stopped"  # not named by an image yet, removed from this broker, offline, or the broker stops
     FOLLOWER = "follower"
     LEADER = "leader"
 
 
 class Trigger(Enum):
-    """Why a replica changes its role. The value is what the diagram says."""
+    """Why a replica changes its role. The value is the text in the diagram."""
 
     LEADS = "the image names this broker leader"
     LEADS_AGAIN = "elected again, in a newer leader epoch"
@@ -29,7 +30,7 @@ class Trigger(Enum):
 TRANSITIONS = {
     (Role.STOPPED, Trigger.LEADS): Role.LEADER,
     (Role.STOPPED, Trigger.FOLLOWS): Role.FOLLOWER,
-    # Each leader epoch begins a role anew; a follower begins anew with every image.
+    # Each leader epoch begins a new role, also from leader to leader. A follower begins a new one with every image.
     (Role.FOLLOWER, Trigger.LEADS): Role.LEADER,
     (Role.FOLLOWER, Trigger.FOLLOWS): Role.FOLLOWER,
     (Role.FOLLOWER, Trigger.STOPS): Role.STOPPED,
@@ -40,10 +41,10 @@ TRANSITIONS = {
 
 
 class IsrState(Enum):
-    SETTLED = "settled"  # what the controller has committed is all there is
+    SETTLED = "settled"  # there is no proposal; only the committed ISR counts
     PROPOSED = "proposed"  # AlterPartition is on its way
-    UNANSWERED = "unanswered"  # nobody knows whether the controller agreed; the proposal will be sent again
-    AGREED = "agreed"  # the controller agreed, and the metadata log will tell it
+    UNANSWERED = "unanswered"  # we do not know whether the controller agreed; the proposal will be sent again
+    AGREED = "agreed"  # the controller agreed; the change will come in the metadata log
 
 
 class IsrTrigger(Enum):

@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BecomeLeader:
-    """The image names this broker leader, or changed ISR or replicas within the same leader epoch."""
+    """The image names this broker as leader, or it has a new ISR or new replicas within the same leader epoch."""
 
     leader_epoch: int
     partition_epoch: int
@@ -45,7 +45,8 @@ class BrokersChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReplica:
-    """The replica is removed from this broker, or the broker stops: waiting produces fail with code 6."""
+    """The replica is removed from this broker, or the broker stops. Waiting produces fail with code 6
+    (NOT_LEADER_OR_FOLLOWER)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerFetched:
-    """A follower asked from `fetch_offset`. This means that it holds everything below. Sent after the checks of the
-    epoch."""
+    """A follower fetched from `fetch_offset`, so it holds everything below. The caller has checked the leader epoch."""
 
     replica_id: int
     fetch_offset: int
@@ -74,10 +74,11 @@ class FetchTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerIdles:
-    """A follower that has everything goes on fetching without naming this partition. Each fetch of its session counts.
+    """A follower that has everything continues to fetch without naming this partition. Each fetch of its session
+    counts.
 
-    This holds until the next append, FollowerFetched or change of roles. `fetches` None: its fetches do not count any
-    more.
+    This holds until the next append, FollowerFetched or change of roles. `fetches` None: the fetches of its session do
+    not count any more.
     """
 
     replica_id: int
@@ -86,7 +87,8 @@ class FollowerIdles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitReplication:
-    """An acks=all produce: answer `token` when the high watermark reaches `required_offset` or at `deadline_ms`."""
+    """An acks=all produce waits. Answer `token` when the high watermark reaches `required_offset`, or at
+    `deadline_ms`."""
 
     token: int
     required_offset: int
@@ -95,7 +97,8 @@ class AwaitReplication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrProposalAnswered:
-    """The answer to AlterPartition. Error 0: the controller agreed, and the metadata log will tell it (BecomeLeader).
+    """The answer to AlterPartition. Error 0: the controller agreed, and the change will come in the metadata log
+    (BecomeLeader).
 
     `attempt` is the attempt of the ProposeIsr that it answers. An answer says nothing about a later attempt.
     """
@@ -152,7 +155,7 @@ class ProposeIsr:
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
-    broker_epochs: tuple[int, ...]  # of isr, same order, -1 when unknown
+    broker_epochs: tuple[int, ...]  # of the brokers in isr, in the same order; -1 if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from broker.replication.types import Action, AwaitReplication, CompleteProduce
 
 class WaitingProduces:
     def __init__(self) -> None:
-        # (token, required_offset, deadline_ms), required offsets ascending as appends are
+        # In ascending order of required_offset, like the appends.
         self._waiting: deque[AwaitReplication] = deque()
         self.earliest_deadline_ms: int | None = None  # lower bound of the deadlines in _waiting
 
@@ -21,7 +21,7 @@ class WaitingProduces:
 
     def add(self, event: AwaitReplication) -> None:
         if self._waiting and self._waiting[-1].required_offset > event.required_offset:
-            # A repeated batch whose first copy is not committed yet: keep required offsets in order.
+            # A producer repeated a batch whose first copy is not committed yet. Keep the required offsets in order.
             self._waiting = deque(sorted((*self._waiting, event), key=lambda wait: wait.required_offset))
         else:
             self._waiting.append(event)
@@ -29,7 +29,7 @@ class WaitingProduces:
         self.earliest_deadline_ms = event.deadline_ms if earliest is None else min(earliest, event.deadline_ms)
 
     def complete(self, high_watermark: int, error_code: ErrorCode) -> list[Action]:
-        """Those that waited for offsets up to the high watermark."""
+        """Complete the produces that waited for offsets up to the high watermark."""
         completed: list[Action] = []
         while self._waiting and self._waiting[0].required_offset <= high_watermark:
             completed.append(CompleteProduce(token=self._waiting.popleft().token, error_code=error_code))
@@ -47,7 +47,7 @@ class WaitingProduces:
         return [CompleteProduce(token=wait.token, error_code=error_code) for wait in expired]
 
     def fail(self, error_code: ErrorCode) -> list[Action]:
-        """All of them."""
+        """Fail all waiting produces."""
         failed: list[Action] = [CompleteProduce(token=wait.token, error_code=error_code) for wait in self._waiting]
         self._waiting.clear()
         self.earliest_deadline_ms = None

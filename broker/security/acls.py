@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-WILDCARD = "*"  # a literal resource name that stands for every name, and a host that stands for every host
+WILDCARD = "*"  # as a literal resource name it stands for every name, as a host for every host
 CLUSTER_NAME = "kafka-cluster"  # the only name of a resource of type CLUSTER
 EVERYONE = "User:*"
 
@@ -60,12 +60,12 @@ class Permission(IntEnum):
 
 
 _CHANGES = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
-# What an ALLOW of other operations grants as well. A DENY implies nothing.
+# An operation is also granted by an ALLOW of these operations. A DENY implies nothing.
 IMPLIED_BY: Mapping[Operation, frozenset[Operation]] = {
     Operation.DESCRIBE: frozenset({Operation.DESCRIBE, *_CHANGES}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}),
 }
-# What there is to authorise on a resource of each type: Kafka's AclEntry.supportedOperations.
+# The operations that exist on a resource of each type: Kafka's AclEntry.supportedOperations.
 SUPPORTED: Mapping[ResourceType, frozenset[Operation]] = {
     ResourceType.TOPIC: frozenset(
         {*_CHANGES, Operation.DESCRIBE, Operation.CREATE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}
@@ -96,9 +96,10 @@ SUPPORTED: Mapping[ResourceType, frozenset[Operation]] = {
 
 
 class AclBinding(NamedTuple):
-    """One rule: a resource pattern, and who may or must not do what from where.
+    """One rule: a resource pattern, and what a principal may or must not do there from which host.
 
-    A tuple, because sets of thousands of bindings are compared: its hash is computed without Python code.
+    It is a tuple, because sets of thousands of bindings are compared. The hash of a tuple is computed without Python
+    code.
     """
 
     resource_type: int
@@ -111,7 +112,7 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which bindings are meant. None and ANY stand for everything."""
+    """Selects bindings. None and ANY match everything."""
 
     resource_type: int
     resource_name: str | None

@@ -5,9 +5,9 @@
 3. An ALLOW that matches permits it. It also permits what it implies (READ implies DESCRIBE).
 4. Where no binding matches the resource, `allow.everyone.if.no.acl.found` decides. Otherwise it is forbidden.
 
-The bindings are kept by resource, then by principal: one decision looks at those of one principal only, however many
-there are. Pure. Shown by tests/broker_security/test_security_authorizer.py, which compares it with a naive reading of
-the rules.
+The bindings are kept by resource, then by principal. So one decision looks only at the bindings of one principal and of
+`User:*`, however many others there are. Pure. Shown by tests/broker_security/test_security_authorizer.py, which
+compares it with a simple implementation of the rules.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from broker.security.acls import (
     ResourceType,
 )
 
-# Of one resource pattern: what is said of each principal, as host, operation, permission.
+# The rules of one resource pattern: principal -> (host, operation, permission).
 _Rules: TypeAlias = dict[str, set[tuple[str, int, int]]]
 # (principal, host, operation, resource type, name)
 Denied: TypeAlias = Callable[[str, str, Operation, ResourceType, str], None]
-# Naming nothing, as Kafka does: it asks whether a principal may do it whatever the name is.
+# A name that stands for no resource, as in Kafka. With it the question is: may the principal do this under any name?
 _NO_RESOURCE = "hardcode"
 
 
 class Authorizer:
-    """`is_loaded`: the bindings of the cluster are known. Until then only super users may do anything."""
+    """`is_loaded`: this broker has read the bindings of the cluster. Until then only super users may do anything."""
 
     def __init__(self, *, super_users: Iterable[str] = (), allows_without_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._allows_without_acl = allows_without_acl
         self._literal: dict[tuple[int, str], _Rules] = {}  # by resource type and name
         self._prefixed: dict[tuple[int, str], _Rules] = {}
-        self._prefix_lengths: dict[int, Counter[int]] = {}  # by resource type: how many prefixes have a length
+        self._prefix_lengths: dict[int, Counter[int]] = {}  # by resource type: number of prefixes of each length
         self.is_loaded = False
 
     def is_super_user(self, principal: str) -> bool:
@@ -62,7 +62,7 @@ class Authorizer:
         rules.setdefault(binding.principal, set()).add((binding.host, binding.operation, binding.permission))
 
     def remove(self, binding: AclBinding) -> None:
-        """Of a binding that was added."""
+        """Remove a binding that was added before."""
         patterns = self._patterns(binding)
         key = (binding.resource_type, binding.resource_name)
         rules = patterns[key]
@@ -77,7 +77,7 @@ class Authorizer:
         if patterns is self._prefixed:
             lengths = self._prefix_lengths[binding.resource_type]
             lengths[len(binding.resource_name)] -= 1
-            lengths += Counter()  # without those that are gone
+            lengths += Counter()  # removes the lengths whose count is 0
 
     def _patterns(self, binding: AclBinding) -> dict[tuple[int, str], _Rules]:
         return self._prefixed if binding.pattern_type == PatternType.PREFIXED else self._literal
@@ -107,7 +107,7 @@ class Authorizer:
     def denying_rule(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> AclBinding | None:
-        """A DENY that forbids it. None: nothing allows it."""
+        """The DENY that forbids it. None: no DENY does, so the reason is that no binding allows it."""
         for pattern, resource_name, rules in self._named_rules_of(resource_type, name):
             for who in (principal, EVERYONE):
                 for rule_host, rule_operation, permission in rules.get(who, ()):
@@ -123,7 +123,7 @@ class Authorizer:
             yield rules
 
     def _named_rules_of(self, resource_type: int, name: str) -> Iterator[tuple[PatternType, str, _Rules]]:
-        """(type of the pattern, its name, what it says) of those that match."""
+        """(type of the pattern, its name, its rules) of each pattern that matches."""
         for each in (name, WILDCARD):
             rules = self._literal.get((resource_type, each))
             if rules is not None:
@@ -135,12 +135,12 @@ class Authorizer:
                     yield PatternType.PREFIXED, name[:length], rules
 
     def operations(self, principal: str, host: str, resource_type: ResourceType, name: str) -> int:
-        """What it may do there, a bit for each operation (KIP-430)."""
+        """The operations that the principal may do on this resource, one bit for each (KIP-430)."""
         supported = SUPPORTED[resource_type]
         return sum(1 << each for each in supported if self.allows(principal, host, each, resource_type, name))
 
     def allows_somewhere(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there is a resource of this type on which it may: Kafka's authorizeByResourceType (KIP-679).
+        """Whether the principal may do this on any resource of the type: Kafka's authorizeByResourceType (KIP-679).
 
         Implied operations do not count, as in Kafka.
         """
@@ -158,7 +158,7 @@ class Authorizer:
     def _said_by_type(
         self, principal: str, host: str, operation: int, resource_type: int
     ) -> tuple[set[tuple[int, str]], set[tuple[int, str]]]:
-        """(denied, allowed): patterns as their type and name."""
+        """(denied, allowed): each is a set of patterns, as type and name."""
         denied: set[tuple[int, str]] = set()
         allowed: set[tuple[int, str]] = set()
         for pattern, patterns in ((PatternType.LITERAL, self._literal), (PatternType.PREFIXED, self._prefixed)):
@@ -173,14 +173,15 @@ class Authorizer:
 
 
 def _is_covered(pattern: int, name: str, denied: set[tuple[int, str]]) -> bool:
-    """Whether a DENY takes all that an ALLOW of this pattern gives: the same literal, or a prefix of its name."""
+    """Whether a DENY takes back all that an ALLOW of this pattern gives. It must be of the same literal, or of a prefix
+    of its name."""
     if pattern == PatternType.LITERAL and (PatternType.LITERAL, name) in denied:
         return True
     return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
 
 
 class Access:
-    """What one principal at one address may do, as of now. `denied` hears of each refusal that `may` tells."""
+    """What one principal at one address may do at present. `denied` is called for each refusal by `may`."""
 
     __slots__ = ("_authorizer", "_denied", "_host", "_principal")
 
@@ -200,7 +201,8 @@ class Access:
         return False
 
     def could(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """As `may`, where a No refuses nothing: it hides something, or another right is asked for next."""
+        """Like `may`, but without a call of `denied`. For cases where the answer no does not refuse a request: it only
+        hides something, or the caller then asks for another permission."""
         return self._authorizer.allows(self._principal, self._host, operation, resource_type, name)
 
     def may_on_cluster(self, operation: Operation) -> bool:

@@ -1,8 +1,9 @@
-"""`ssl.cipher.suites`: Java's names of cipher suites, which are IANA's, in the words of OpenSSL. And which versions of
-TLS they leave.
+"""`ssl.cipher.suites`: translates Java's names of cipher suites (those of IANA) into OpenSSL's, and says which TLS
+versions remain.
 
-Pure. Known are suites with forward secrecy, and those with RSA key exchange and AES that old clients need. Python's ssl
-cannot choose among the suites of TLS 1.3 (OpenSSL has three, all of them good), so either all three are named or none.
+Pure. It knows the suites with forward secrecy, and those with RSA key exchange and AES that old clients need. Python's
+ssl cannot choose among the suites of TLS 1.3. OpenSSL has three of them, all of them good. So a setting must name all
+three or none.
 Shown by tests/broker_security/test_security_cipher_suites.py.
 """
 
@@ -43,14 +44,16 @@ OF_TLS_1_2: Final[Mapping[str, str]] = _named()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSuites:
-    """`openssl`: those of TLS 1.2 in the wanted order; empty: none. `versions`: which are left."""
+    """`openssl`: the suites of TLS 1.2 in the wanted order; empty: none. `versions`: the TLS versions that have a
+    suite."""
 
     openssl: str
     versions: tuple[str, ...]
 
 
 def choose_suites(names: Sequence[str], versions: Sequence[str]) -> ChosenSuites:
-    """Of these versions, which are TLSv1.2 and TLSv1.3 or one of them. ValueError for what cannot be had."""
+    """Choose suites for these versions (TLSv1.2, TLSv1.3 or both). Raises ValueError for a choice that is not
+    possible."""
     assert names, "without names OpenSSL chooses"
     for name in names:
         if name not in OF_TLS_1_3 and name not in OF_TLS_1_2:

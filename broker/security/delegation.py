@@ -1,8 +1,8 @@
-"""Delegation tokens (KIP-48): what a cluster keeps of one, and what follows from the key that all its nodes share.
+"""Delegation tokens (KIP-48): what a cluster stores of a token, and what its nodes compute from their shared key.
 
-The secret of a token is HMAC-SHA-512 of its id with `delegation.token.secret.key`. It is not kept: every node makes it
-anew from the id. A client logs in by SCRAM: its user name is the id, its password the secret in base64, and it says
-`tokenauth=true`. Pure. Shown by tests/broker_security/test_security_delegation.py.
+The secret of a token is HMAC-SHA-512 of its id with `delegation.token.secret.key`. It is not stored, because every node
+can compute it from the id. A client logs in by SCRAM: the user name is the id, the password is the secret in base64,
+and the client sends `tokenauth=true`. Pure. Shown by tests/broker_security/test_security_delegation.py.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ SALT_BYTES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationToken:
-    """Principals are texts, as in `User:alice`. Times are those of the wall clock."""
+    """Principals are texts such as `User:alice`. Times are those of the wall clock."""
 
     token_id: str
     owner: str
-    requester: str  # who asked for it; the owner may be another (KIP-373)
+    requester: str  # who asked for the token; it may be for another owner (KIP-373)
     renewers: tuple[str, ...]
     issued_ms: int
-    expires_ms: int  # it can be renewed before that, up to `ends_ms`
+    expires_ms: int  # a renewal moves this time, at most to `ends_ms`
     ends_ms: int
 
     def is_expired(self, wall_ms: int) -> bool:
         return self.expires_ms < wall_ms or self.ends_ms < wall_ms
 
     def may_be_changed_by(self, principal: str) -> bool:
-        """Renewed or expired: by its owner and its renewers."""
+        """Whether this principal may renew or expire the token. Its owner and its renewers may."""
         return principal == self.owner or principal in self.renewers
 
 
@@ -50,11 +50,11 @@ def principal_parts(text: str) -> tuple[str, str]:
 
 
 class TokenKeys:
-    """What only who knows the key can make. An empty key: there are no delegation tokens."""
+    """The secrets and SCRAM credentials that follow from the key. An empty key: there are no delegation tokens."""
 
     def __init__(self, secret_key: str) -> None:
         self._key = secret_key.encode()
-        self._tokens: Mapping[str, DelegationToken] = {}  # those that the two maps below stand for
+        self._tokens: Mapping[str, DelegationToken] = {}  # the tokens for which the two maps below were made
         self._by_hmac: dict[bytes, str] = {}
         self._hmacs: dict[str, bytes] = {}
         self._credentials: dict[tuple[str, str], ScramCredential] = {}  # by mechanism and token id
@@ -68,21 +68,21 @@ class TokenKeys:
         return hmac.digest(self._key, token_id.encode(), "sha512")
 
     def find(self, tokens: Mapping[str, DelegationToken], secret: bytes) -> DelegationToken | None:
-        """The token with this secret. Costs a look at each token only after `tokens` has changed."""
+        """The token with this secret. It walks over all tokens only after `tokens` has changed."""
         self._follow(tokens)
         token_id = self._by_hmac.get(secret)
         return None if token_id is None else tokens[token_id]
 
     def known_hmac(self, tokens: Mapping[str, DelegationToken], token_id: str) -> bytes:
-        """As `hmac_of`, for one of `tokens`, without making it again."""
+        """Like `hmac_of`, for one of `tokens`, without computing it again."""
         self._follow(tokens)
         return self._hmacs[token_id]
 
     def login(
         self, tokens: Mapping[str, DelegationToken], mechanism: str, token_id: str, *, wall_ms: int, salt: bytes
     ) -> TokenLogin | None:
-        """`salt`: fresh. It counts at the first login with this token and mechanism, which costs some milliseconds.
-        Kafka pays them for each token on each broker as soon as the token is made."""
+        """`salt` must be new and random. Only the first login with this token and mechanism uses it. That login costs
+        some milliseconds. Kafka spends this time for each token on each broker as soon as the token is created."""
         self._follow(tokens)
         token = tokens.get(token_id)
         if token is None or token.is_expired(wall_ms):
@@ -97,7 +97,8 @@ class TokenKeys:
         )
 
     def _follow(self, tokens: Mapping[str, DelegationToken]) -> None:
-        """Images share the mapping until it changes, so most calls see the one of the last call."""
+        """Bring the maps up to date. Images share the mapping until it changes, so in most calls there is nothing to
+        do."""
         if tokens is self._tokens:
             return
         for token_id in self._hmacs.keys() - tokens.keys():

@@ -1,4 +1,4 @@
-"""The subject of a certificate as text, in the form of RFC 2253: what `ssl.principal.mapping.rules` see.
+"""The subject of a certificate as text, in the form of RFC 2253. `ssl.principal.mapping.rules` apply to this text.
 
 The last part of the subject comes first: `CN=alice,OU=Users,O=Example,C=US`. Only the short names of the RFC are used.
 Any other attribute is its object identifier and the bytes of its value: `1.2.840.113549.1.9.1=#1605…`.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-# As `ssl.SSLSocket.getpeercert` tells it: relative names in the order of the certificate, each with its attributes.
+# As `ssl.SSLSocket.getpeercert` returns it: relative names in the order of the certificate, each with its attributes.
 Subject: TypeAlias = Sequence[Sequence[tuple[str, str]]]
 
 _SHORT: Final[Mapping[str, str]] = {
@@ -51,7 +51,7 @@ def _attribute(name: str, value: str) -> str:
 
 
 def _length(count: int) -> bytes:
-    """As DER writes it."""
+    """The length in DER."""
     if count < 0x80:
         return bytes((count,))
     digits = count.to_bytes((count.bit_length() + 7) // 8, "big")

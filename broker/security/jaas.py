@@ -1,4 +1,4 @@
-"""`sasl.jaas.config` of brokers and clients, taken apart as Kafka's JaasConfig reads it: one login module.
+"""Parses `sasl.jaas.config` of brokers and clients, as Kafka's JaasConfig does: one login module.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="broker" password="…" user_alice="…";
 
@@ -42,12 +42,12 @@ class JaasEntry:
 
     @property
     def users(self) -> dict[str, str]:
-        """Of PLAIN: user -> password, from the options user_NAME."""
+        """For PLAIN: user -> password, from the options user_NAME."""
         return {name[len(_USER) :]: value for name, value in self.options.items() if name.startswith(_USER)}
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """ValueError that says what is wrong, and at which part; it shows no value of an option."""
+    """Raises ValueError that says what is wrong, and in which part. It shows no value of an option."""
     tokens = _tokens(text)
     modules: list[JaasEntry] = []
     while tokens:

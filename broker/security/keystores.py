@@ -1,8 +1,8 @@
-"""PKCS12 stores (RFC 7292), as keytool and openssl make them, as the PEM text that Python's ssl takes. Pure.
+"""Converts PKCS12 stores (RFC 7292), as keytool and openssl make them, to the PEM text that Python's ssl needs. Pure.
 
-Java reads a store as what it is, whatever its type is called: since Java 9 keytool makes PKCS12, also where settings
-say JKS. So the content decides here too. The older form JKS is not read (docs/decisions/0015-key-stores.md says why).
-The package `cryptography` does the work, and is imported only for such a store.
+Java reads a store by its content, whatever type the settings name. Since Java 9 keytool makes PKCS12, also where
+settings say JKS. So the content decides here too. The older form JKS is not read (docs/decisions/0015-key-stores.md
+says why). The package `cryptography` does the work, and is imported only for such a store.
 Shown by tests/broker_security/test_security_keystores.py.
 """
 
@@ -22,20 +22,20 @@ _CHAIN_MAX: Final = 20  # certificates
 
 
 class StoreError(Exception):
-    """Why a store cannot be used. The text has no password."""
+    """Why a store cannot be used. The text never contains a password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """PEM texts; empty: there is none. `trusted`: all certificates of the store."""
+    """PEM texts. An empty text: the store has none. `trusted`: all certificates of the store."""
 
     key: str = field(repr=False)
-    chain: str  # of the key, its own certificate first
+    chain: str  # certificates of the key, its own one first
     trusted: str
 
 
 def kind_of(content: bytes) -> str:
-    """PEM, PKCS12 or JKS by its first bytes; "no store"."""
+    """PEM, PKCS12 or JKS, by the content. Otherwise "no store"."""
     if b"-----BEGIN" in content:
         return "PEM"
     if content.startswith(_JKS_MAGIC):
@@ -44,7 +44,7 @@ def kind_of(content: bytes) -> str:
 
 
 def conversion(kind: str, store: str, location: str) -> str:
-    """How an operator makes a PEM file of a store of Java's."""
+    """The commands with which an operator converts a Java store to a PEM file."""
     place = location or f"{store}.{'jks' if kind == 'JKS' else 'p12'}"
     steps = []
     if kind == "JKS":
@@ -56,7 +56,7 @@ def conversion(kind: str, store: str, location: str) -> str:
 
 
 def read_pkcs12(content: bytes, password: str) -> Store:
-    """An empty password: the store has none. Of several keys the first counts. Raises StoreError."""
+    """An empty password: the store has none. If the store has several keys, the first one counts. Raises StoreError."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
@@ -66,7 +66,7 @@ def read_pkcs12(content: bytes, password: str) -> Store:
         ) from None
     try:
         found = load_pkcs12(content, password.encode() if password else None)
-    except (ValueError, TypeError) as error:  # TypeError: it is encrypted, and no password is given
+    except (ValueError, TypeError) as error:  # TypeError: the store is encrypted, and there is no password
         raise StoreError(f"the store cannot be read: {str(error)[:200]}") from None
     others = [each.certificate for each in found.additional_certs]
     own = None if found.cert is None else found.cert.certificate
@@ -83,7 +83,7 @@ def read_pkcs12(content: bytes, password: str) -> Store:
 
 
 def _chain(own: Certificate, others: list[Certificate]) -> list[Certificate]:
-    """From the certificate of the key up to an authority, as far as the store has it."""
+    """The chain from the certificate of the key up to an authority, as far as the store has it."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject and len(chain) < _CHAIN_MAX:
         above = next((each for each in others if each.subject == chain[-1].issuer and each not in chain), None)

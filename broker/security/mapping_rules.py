@@ -2,8 +2,9 @@
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,RULE:^CN=(.*?),OU=.*$/$1@example/L,DEFAULT
 
-The first rule whose pattern fits the whole subject counts. L or U at its end changes the case. DEFAULT is the subject
-as it is. Patterns run in RE2, because a subject is a stranger's text: Python's own engine could take exponential time.
+The first rule whose pattern matches the whole subject counts. L or U at the end of a rule changes the case. DEFAULT is
+the unchanged subject. Patterns run in RE2, because anybody can choose a subject. With it, Python's own engine could
+take exponential time.
 Shown by tests/broker_security/test_security_names.py.
 """
 
@@ -20,7 +21,7 @@ _EXPECTED = "expected DEFAULT or RULE:PATTERN/REPLACEMENT/[L|U], separated by co
 
 
 class NoRuleError(Exception):
-    """No rule fits the subject of this certificate."""
+    """No rule matches the subject of this certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class _Rule:
 
 
 class PrincipalMapper:
-    """Raises ValueError for rules that are none."""
+    """Raises ValueError for a text that is not a list of rules."""
 
     def __init__(self, rules: str = _DEFAULT) -> None:
         self._rules = _parse(rules)
@@ -82,7 +83,7 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
 
 
 def _expanded(replacement: str, groups: tuple[str | None, ...]) -> str:
-    r"""As Java: `$1` is a group, `\x` is x. A reference to a group that is not there stays as it is, as in Kafka."""
+    r"""Expand as Java does: `$1` is a group, `\x` is x. As in Kafka, a reference to an unknown group stays as it is."""
     out, position = [], 0
     while position < len(replacement):
         character = replacement[position]
@@ -103,7 +104,7 @@ def _expanded(replacement: str, groups: tuple[str | None, ...]) -> str:
 
 
 def _end_of_reference(replacement: str, start: int, groups: int) -> int:
-    """As many digits as name a group."""
+    """Where the number of the group ends. It takes digits as long as there is such a group."""
     end = start
     while end < len(replacement) and replacement[end].isdigit() and int(replacement[start : end + 1]) < groups:
         end += 1

@@ -1,6 +1,7 @@
-"""SASL OAUTHBEARER (RFC 7628) as a server speaks it. Shown by tests/broker_security/test_security_tokens.py.
+"""SASL OAUTHBEARER (RFC 7628), the server's side. Shown by tests/broker_security/test_security_tokens.py.
 
-A refused token gets a challenge that says so in JSON. The client answers with one byte, and only then has it failed.
+If a token is refused, the server sends a challenge that says so in JSON. The client answers with one byte, and only
+then has the exchange failed.
 """
 
 from __future__ import annotations

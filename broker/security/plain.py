@@ -1,4 +1,4 @@
-"""SASL PLAIN (RFC 4616) as a server speaks it. Shown by tests/broker_security/test_security_plain.py."""
+"""SASL PLAIN (RFC 4616), the server's side. Shown by tests/broker_security/test_security_plain.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _REFUSED = "Authentication failed: Invalid username or password"
 
 
 class PlainServer:
-    """`users`: the passwords as they are now, asked for at the one token of an exchange."""
+    """`users` returns the present passwords. It is called when the client's only token arrives."""
 
     def __init__(self, users: Callable[[], Mapping[str, str]]) -> None:
         self._users = users
@@ -28,7 +28,7 @@ class PlainServer:
             missing = "username" if not user else "password"
             raise SaslRefusedError(f"Authentication failed: {missing} not specified")
         expected = self._users().get(user)
-        # Compared in any case, so an unknown user takes as long as a wrong password.
+        # The comparison is always made, so an unknown user takes as long as a wrong password.
         is_right = hmac.compare_digest((expected or "").encode(), password.encode())
         if expected is None or not is_right:
             raise SaslRefusedError(_REFUSED)

@@ -1,4 +1,5 @@
-"""What every SASL mechanism of a server is: tokens of the client in, tokens for it out, until a user is known."""
+"""The interface of a server's SASL mechanism. It takes tokens of the client and returns tokens, until the user is
+known."""
 
 from __future__ import annotations
 
@@ -7,19 +8,19 @@ from typing import Protocol
 
 
 class SaslRefusedError(Exception):
-    """The client did not prove who it is. The client gets the text, which never says what was wrong with a secret."""
+    """The client could not authenticate. It gets the text, which never says what was wrong with a secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`token` goes to the client. `user` is who it is once the exchange has ended well, None before."""
+    """`token` goes to the client. `user` is the authenticated user once the exchange has succeeded, None before."""
 
     token: bytes
     user: str | None = None
-    is_by_token: bool = False  # a delegation token proved who it is
-    expires_ms: int | None = None  # wall clock: when what the user showed is no longer valid; None: it does not end
+    is_by_token: bool = False  # the user authenticated with a delegation token
+    expires_ms: int | None = None  # wall clock: when the token that the user presented expires; None: never
 
 
 class SaslServer(Protocol):
     def evaluate(self, token: bytes) -> Outcome:
-        """Raises SaslRefusedError: the exchange is over."""
+        """Process a token of the client. If it raises SaslRefusedError, the exchange is over."""

@@ -1,7 +1,7 @@
-"""SCRAM (RFC 5802, RFC 7677) as a server speaks it, and what a server keeps of a password.
+"""SCRAM (RFC 5802, RFC 7677), the server's side, and what a server stores instead of a password.
 
-A credential does not contain the password. Who reads it can pose as the server, and may try passwords against it, but
-cannot log in with it. Shown by tests/broker_security/test_security_scram.py.
+A credential does not contain the password. Somebody who reads it can pose as the server, and can try passwords against
+it, but cannot log in with it. Shown by tests/broker_security/test_security_scram.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final, TypeAlias
 from broker.security.sasl import Outcome, SaslRefusedError
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-TOKEN_EXTENSION: Final = "tokenauth"  # in the client's first message: the name is that of a delegation token
+TOKEN_EXTENSION: Final = "tokenauth"  # in the client's first message: the user name is the id of a delegation token
 MECHANISM_NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # in Kafka's requests and records
-# Kafka's bounds. Fewer iterations would give the password away cheaply, more would keep clients busy for seconds.
+# Kafka's bounds. With fewer iterations, guessing the password is cheap. With more, a login takes clients seconds.
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 REFUSED: Final = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
@@ -27,7 +27,7 @@ REFUSED: Final = "Authentication failed during authentication due to invalid cre
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """As in RFC 5802, section 3. `iterations` is that of PBKDF2."""
+    """The fields are those of RFC 5802, section 3. `iterations` is the count of PBKDF2."""
 
     salt: bytes
     stored_key: bytes = field(repr=False)
@@ -41,24 +41,25 @@ FindCredential: TypeAlias = Callable[[str, str], ScramCredential | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLogin:
-    """A delegation token (KIP-48), as far as a SCRAM server needs it to let its holder in."""
+    """What a SCRAM server needs to authenticate the holder of a delegation token (KIP-48)."""
 
     credential: ScramCredential = field(repr=False)
     user: str  # its owner
     expires_ms: int  # wall clock
 
 
-# (mechanism, token id) -> what lets its holder in; None: there is no such token, or it has expired.
+# (mechanism, token id) -> its login; None: there is no such token, or it has expired.
 FindToken: TypeAlias = Callable[[str, str], TokenLogin | None]
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """PBKDF2, the slow part: some milliseconds for 4096 iterations."""
+    """PBKDF2. It is the slow part: some milliseconds for 4096 iterations."""
     return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def credential_of(mechanism: str, salted: bytes, *, salt: bytes, iterations: int) -> ScramCredential:
-    """What a server keeps of a salted password (AlterUserScramCredentials sends that, never the password)."""
+    """What a server stores for a salted password. AlterUserScramCredentials sends the salted password, never the
+    password itself."""
     name = HASHES[mechanism]
     client_key = hmac.digest(salted, b"Client Key", name)
     return ScramCredential(
@@ -75,11 +76,11 @@ class ScramServer:
     def __init__(
         self, mechanism: str, find: FindCredential, *, nonce: str, find_token: FindToken | None = None
     ) -> None:
-        """`nonce`: fresh and secret for each exchange, printable ASCII without a comma. `find_token`: of delegation
-        tokens; None: nobody logs in by one."""
+        """`nonce` must be new and secret for each exchange, and printable ASCII without a comma. `find_token` finds
+        delegation tokens. None: nobody can log in with one."""
         self._mechanism, self._find, self._find_token, self._nonce = mechanism, find, find_token, nonce
         self._is_by_token = False
-        self._expires_ms: int | None = None  # of the delegation token
+        self._expires_ms: int | None = None  # when the delegation token expires
         self._hash = HASHES[mechanism]
         self._credential: ScramCredential | None = None
         self._user = self._gs2 = ""
@@ -109,7 +110,7 @@ class ScramServer:
         return Outcome(token=challenge)
 
     def _credential_of(self, name: str) -> ScramCredential:
-        """Of a user, or of a delegation token with this id: then the user is its owner."""
+        """The credential of a user, or of a delegation token with this id. With a token the user is its owner."""
         if self._is_by_token:
             login = None if self._find_token is None else self._find_token(self._mechanism, name)
             if login is None:
@@ -157,7 +158,7 @@ def _client_first(token: bytes) -> tuple[str, str, str]:
 
 
 def _fields(message: str) -> list[tuple[str, str]]:
-    """Names are letters. One of several letters is an extension of Kafka's."""
+    """Names consist of letters. Kafka's extensions have names of several letters."""
     parts = [part.partition("=") for part in message.split(",")]
     if not all(separator and name.isascii() and name.isalpha() for name, separator, _ in parts):
         raise SaslRefusedError("Invalid SCRAM message format")
@@ -165,7 +166,7 @@ def _fields(message: str) -> list[tuple[str, str]]:
 
 
 def _unescaped(name: str) -> str:
-    """RFC 5802: a name writes a comma as =2C and = as =3D, and no other = may stand in it."""
+    """In RFC 5802 a name contains =2C for a comma and =3D for =. No other = is allowed in it."""
     if "=" in name.replace("=2C", "").replace("=3D", ""):
         raise SaslRefusedError("Invalid SCRAM user name: = must be followed by 2C or 3D")
     return name.replace("=2C", ",").replace("=3D", "=")

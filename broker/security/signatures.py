@@ -1,7 +1,7 @@
 """Signatures of tokens: RS256 and ES256 (RFC 7518), checked with the public keys of a JWK set (RFC 7517).
 
-Only checked, never made: no secret is in use here, so nothing leaks by the time it takes. A check of RS256 takes some
-100 us, one of ES256 some 10 ms. Shown by tests/broker_security/test_security_tokens.py.
+This module only checks signatures and makes none. So it uses no secret, and the time that it takes cannot leak one. A
+check of RS256 takes some 100 us, one of ES256 some 10 ms. Shown by tests/broker_security/test_security_tokens.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-RSA_BITS_MIN, RSA_BITS_MAX = 2048, 8192  # fewer can be broken, more keep the event loop
+RSA_BITS_MIN, RSA_BITS_MAX = 2048, 8192  # fewer bits can be broken, more block the event loop
 RSA_EXPONENT_MAX = 2**32
 # The prefix of a SHA-256 digest in PKCS #1 v1.5 (RFC 8017, section 9.2).
 _SHA256_PREFIX = bytes.fromhex("3031300d060960864801650304020105000420")
@@ -47,7 +47,7 @@ class RsaKey:
 
 @dataclass(frozen=True, slots=True)
 class EcKey:
-    """A point of P-256."""
+    """A public key: a point of P-256."""
 
     point: tuple[int, int]
 
@@ -68,7 +68,7 @@ ALGORITHMS: Final[Mapping[str, type[RsaKey] | type[EcKey]]] = {"RS256": RsaKey, 
 
 
 def parse_jwks(text: bytes) -> dict[str, Key]:
-    """By key id. Keys for something else, or without an id, are left out. Raises ValueError."""
+    """The keys by key id. Keys for another use, or without an id, are left out. Raises ValueError."""
     try:
         keys = json.loads(text)["keys"]
         found = {str(each["kid"]): key for each in keys if "kid" in each and (key := _key(each)) is not None}
@@ -98,7 +98,7 @@ def _number(text: str) -> int:
 
 
 def from_base64url(text: str) -> bytes:
-    """Without padding, as in JSON web tokens. Raises ValueError."""
+    """Decode base64url without padding, as in JSON web tokens. Raises ValueError."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:
@@ -106,7 +106,7 @@ def from_base64url(text: str) -> bytes:
 
 
 def _combined(first: int, second: int, point: tuple[int, int]) -> Point:
-    """first * G + second * point, both in one walk over the bits."""
+    """first * G + second * point, computed in one walk over the bits of both."""
     both = _sum(_G, point)
     table: tuple[Point, ...] = (None, _G, point, both)
     found: Point = None

@@ -1,7 +1,7 @@
-"""JSON web tokens (RFC 7519) as a broker accepts them: signed by a known key, or not signed at all, as for tests.
+"""JSON web tokens (RFC 7519) that a broker accepts: signed by a known key, or, for tests, not signed at all.
 
 Without keys a token must say that it is not signed (algorithm `none`), as with Kafka's default handler. With keys such
-a token is refused, and so is a signature that anybody could make (HS256 with the public key).
+a token is refused. A signature that anybody could make (HS256 with the public key) is refused too.
 Shown by tests/broker_security/test_security_tokens.py.
 """
 
@@ -20,12 +20,12 @@ class TokenError(Exception):
 
 
 class UnknownKeyError(TokenError):
-    """Its key is not among ours: it may be new."""
+    """The token's key is not among the known ones. It may be a new key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """An empty text or tuple asks for nothing."""
+    """What a token must contain. An empty text or tuple means: not checked."""
 
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -41,7 +41,7 @@ class Accepted:
 
 
 def accept(text: str, rules: Rules, keys: Mapping[str, Key] | None, now_ms: int) -> Accepted:
-    """`keys`: by key id; None: tokens are not signed. Raises TokenError."""
+    """Check a token. `keys` are by key id. None: tokens are not signed. Raises TokenError."""
     parts = text.split(".")
     if len(parts) != 3:
         raise TokenError(f"expected header.claims.signature, got {len(parts)} parts")

@@ -1,4 +1,4 @@
-"""Share groups (KIP-932) as the leader of a partition sees them: which records are out, with whom, and until when.
+"""Share groups (KIP-932) on the leader of a partition: which records are acquired, by which member, and until when.
 
 Pure: no socket, no clock, no log. The shell is broker/node/sharing.
 """

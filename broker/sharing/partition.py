@@ -1,14 +1,15 @@
-"""One partition for one share group (KIP-932): which of its records are offered, out with a member, or done.
+"""One partition for one share group (KIP-932): which of its records are available, acquired by a member, or done.
 
     AVAILABLE --acquire--> ACQUIRED --accept--> ACKNOWLEDGED
         ^                     | release, or its lock timed out
-        +---------------------+--> ARCHIVED, if it was delivered as often as is allowed; by reject and by a gap at once
+        +---------------------+--> ARCHIVED, after the last delivery that is allowed; by reject and by a gap at once
 
-A record is offered again until it is final. The start offset moves over what is final. Acknowledgements count once the
-share coordinator has written them (`persisted`); until then nobody else gets the records. A lock that times out acts
-at once, because its write may fail without harm: after a fail-over the record is offered again anyway.
+ACKNOWLEDGED and ARCHIVED are final. Until then a record is offered again and again. The start offset moves over final
+records. An acknowledgement counts once the share coordinator has written it (`persisted`). Until then no other member
+gets the records. The end of a lock takes effect at once and does not wait for the write. If this write fails, nothing
+is lost, because after a fail-over the record is offered again anyway.
 
-Shown by tests/broker_sharing/test_sharing_partition.py, against a plain model that knows single records only.
+Shown by tests/broker_sharing/test_sharing_partition.py, which compares this with a plain model of single records.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from broker.sharing.runs import NOBODY, Run, Runs
 from broker.sharing.state_batches import DeliveryState, StateBatch, joined
 from broker.wire.errors import ErrorCode
 
-GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4  # how a member acknowledges
+GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4  # the types of an acknowledgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +36,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What the log gave from `fetch_offset` on: (first, last offset) of each record batch, ascending. `hidden`: ranges
-    that belong to aborted transactions, which nobody is given."""
+    """What was read from the log at `fetch_offset`: (first, last offset) of each record batch, ascending. `hidden`:
+    ranges of aborted transactions, which no member gets."""
 
     fetch_offset: int
     batches: Sequence[tuple[int, int]]
@@ -52,7 +53,7 @@ class Acquired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
-    """`types` has one for all offsets, or one for each."""
+    """`types` holds one type for all offsets, or one for each offset."""
 
     first_offset: int
     last_offset: int
@@ -61,7 +62,8 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """To be written; its outcome is told with `persisted(token, ...)`. Without batches nothing needs to be written."""
+    """A change that the share coordinator must write. `persisted(token, ...)` then reports the outcome. Without batches
+    there is nothing to write."""
 
     token: int
     batches: tuple[StateBatch, ...]
@@ -69,21 +71,21 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Nothing of it was done."""
+    """The request was refused, and nothing has changed."""
 
     error_code: ErrorCode
     message: str
 
 
 class SharePartition:
-    """`start_offset` and `batches` as the share coordinator keeps them. What it does not know of in between was out
-    with members when the last leader ended, or was never delivered: it is offered again."""
+    """`start_offset` and `batches` are what the share coordinator keeps. Records between them that it does not know
+    were acquired when the last leader ended, or were never delivered. They are offered again."""
 
     def __init__(self, *, start_offset: int, batches: Iterable[StateBatch] = (), limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._runs = Runs(start_offset)
         self._tokens = 0
-        self._deadlines: list[int] = []  # heap; may hold deadlines of locks that ended before
+        self._deadlines: list[int] = []  # a heap; may hold deadlines of locks that have ended already
         for batch in batches:
             if batch.last_offset < self._runs.end:
                 continue
@@ -102,14 +104,14 @@ class SharePartition:
         return self._runs.end
 
     def delivery_complete_count(self) -> int:
-        """Records from the start offset on that are done (KIP-1226)."""
+        """How many records from the start offset on are final (KIP-1226)."""
         return sum(run.count for run in self._runs if run.state.is_final)
 
     def next_fetch_offset(self) -> int:
         return next((run.first for run in self._runs if run.is_offered), self._runs.end)
 
     def can_acquire(self) -> bool:
-        """Whether something is offered again, or more may be in flight."""
+        """Whether a record is available again, or more records may be in flight."""
         return self.next_fetch_offset() < self._runs.end or self._free() > 0
 
     def _free(self) -> int:
@@ -120,9 +122,9 @@ class SharePartition:
     def acquire(
         self, member: str, fetched: Fetched, *, records_max: int, batch_size: int, is_strict: bool, now_ms: int
     ) -> tuple[Acquired, ...]:
-        """Give records of `fetched` to this member. Unless `is_strict`, the last record batch is given as a whole, so
-        that more than `records_max` may come, as the bytes are sent anyway. New records come in pieces of about
-        `batch_size`."""
+        """Give records of `fetched` to this member. Unless `is_strict`, the last record batch is given as a whole,
+        because its bytes are sent anyway. So the member may get more than `records_max`. New records come in pieces of
+        about `batch_size`."""
         assert member, "somebody acquires"
         if not fetched.batches or records_max <= 0:
             return ()
@@ -181,7 +183,7 @@ class SharePartition:
         return found
 
     def _archive(self, first: int, last: int) -> None:
-        """Those that are offered, and whose records are not there."""
+        """Archive the available records in this range, because the log does not hold them or no member gets them."""
         for run in self._runs.overlapping(first, last):
             if run.is_offered:
                 for part in self._runs.between(max(run.first, first), min(run.last, last)):
@@ -193,7 +195,8 @@ class SharePartition:
     # -- acknowledgement -----------------------------------------------------------------------------------------------
 
     def acknowledge(self, member: str, acks: Sequence[Acknowledgement], now_ms: int) -> Change | Refusal:
-        """All of them, or none. What lies before the start offset is done already and counts as acknowledged."""
+        """Apply all acknowledgements, or none. Records before the start offset are final already. An acknowledgement of
+        them is accepted and changes nothing."""
         self._tokens += 1
         token, batches = self._tokens, []
         renewed: list[Run] = []
@@ -216,7 +219,7 @@ class SharePartition:
         return Change(token=token, batches=joined(sorted(batches, key=lambda each: each.first_offset)))
 
     def _cannot_be_acknowledged(self, member: str, ack: Acknowledgement) -> Refusal | None:
-        """In Kafka's words and order."""
+        """Why this is refused. The texts and the order of the checks are Kafka's."""
         if ack.last_offset < self._runs.start:
             return None
         not_found = "Batch record not found. The {} offset in request is past acquired records."
@@ -247,7 +250,8 @@ class SharePartition:
         run.state, run.member, run.lock_deadline_ms = state, NOBODY, 0
 
     def release(self, member: str) -> Change:
-        """The member's session ended: all that it holds is offered again, or done."""
+        """The member's session has ended. Each record that it holds becomes available again, or archived after the last
+        delivery that is allowed."""
         self._tokens += 1
         batches = []
         for run in self._runs:
@@ -257,8 +261,9 @@ class SharePartition:
         return Change(token=self._tokens, batches=joined(batches))
 
     def persisted(self, token: int, *, is_written: bool) -> None:
-        """The change of this token is written, or it is undone: the records are with their member until the lock
-        ends. A write whose outcome is unknown is undone too; the coordinator keeps the later state of both."""
+        """The change with this token has been written, or has failed. A failed change is undone: the member holds the
+        records again until the lock ends. If the outcome is unknown, the change is undone too. Of two writes the
+        coordinator keeps the later state."""
         for run in self._runs:
             if run.token != token:
                 continue
@@ -277,7 +282,7 @@ class SharePartition:
         return self._deadlines[0] if self._deadlines else None
 
     def tick(self, now_ms: int) -> tuple[StateBatch, ...]:
-        """End the locks whose time is over. The result is written, and nothing waits for that."""
+        """End the locks that have timed out. The caller writes the result, but nothing waits for this write."""
         if not self._deadlines or self._deadlines[0] > now_ms:
             return ()
         while self._deadlines and self._deadlines[0] <= now_ms:
@@ -291,7 +296,7 @@ class SharePartition:
         return joined(batches)
 
     def log_start_moved(self, log_start_offset: int) -> None:
-        """Records before this offset are gone, whoever holds them."""
+        """Drop the records before this offset, also if a member holds them."""
         self._runs.drop_before(log_start_offset)
         self._runs.drop_final()
 
@@ -308,8 +313,8 @@ def _lock(run: Run, member: str, deadline_ms: int) -> None:
 
 
 def _limited(batches: Sequence[tuple[int, int]], first: int, last: int, count: int, *, is_strict: bool) -> int:
-    """The last offset of about `count` from `first` on, not beyond `last`: the end of a record batch unless it is
-    strict."""
+    """The last offset of about `count` offsets from `first` on, at most `last`. Unless `is_strict`, it is the end of a
+    record batch."""
     high = min(last, first + count - 1)
     if is_strict:
         return high
@@ -317,7 +322,7 @@ def _limited(batches: Sequence[tuple[int, int]], first: int, last: int, count: i
 
 
 def _segments(ack: Acknowledgement, start_offset: int) -> list[tuple[int, int, int]]:
-    """(first, last, type) of the parts with one type, from the start offset on."""
+    """(first, last, type) of each part with one type, from the start offset on."""
     first = max(ack.first_offset, start_offset)
     if len(ack.types) == 1:
         return [(first, ack.last_offset, ack.types[0])] if first <= ack.last_offset else []

@@ -1,7 +1,7 @@
-"""The offsets in flight of a share partition: a row of runs without holes, each with one state.
+"""The offsets in flight of a share partition, as a list of runs without gaps. All offsets of a run have one state.
 
-A run is split where something happens to a part of it, and equal neighbours become one again. Owns no rule of
-delivery: those are in partition.py. Shown by tests/broker_sharing.
+A run is split if only a part of it changes. Equal neighbours become one run again. The rules of delivery are in
+partition.py. Shown by tests/broker_sharing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ NOBODY = ""
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """Invariant: `member` and `lock_deadline_ms` belong to ACQUIRED alone. `token`: the change that is being written;
-    `before` is what it was, in case the write fails."""
+    """Invariant: only an ACQUIRED run has a `member` and a `lock_deadline_ms`. `token` is that of the change that is
+    being written (0: none). `before` is the run before this change, in case the write fails."""
 
     first: int
     last: int
@@ -53,7 +53,7 @@ class Run:
 
 
 class Runs:
-    """From `start` up to, not including, `end`."""
+    """All offsets from `start` on and below `end`."""
 
     def __init__(self, start: int) -> None:
         self.start, self.end = start, start
@@ -75,7 +75,7 @@ class Runs:
         return run
 
     def between(self, first: int, last: int) -> list[Run]:
-        """The runs of exactly these offsets, as far as they are here: split at both ends."""
+        """The runs of exactly these offsets, as far as they are in flight. Runs are split at both ends."""
         first, last = max(first, self.start), min(last, self.end - 1)
         if first > last:
             return []
@@ -84,7 +84,7 @@ class Runs:
         return self._runs[begin:end]
 
     def overlapping(self, first: int, last: int) -> list[Run]:
-        """Without a split."""
+        """The runs that hold any of these offsets. No run is split."""
         first, last = max(first, self.start), min(last, self.end - 1)
         if first > last:
             return []
@@ -94,7 +94,7 @@ class Runs:
         return bisect_right(self._runs, offset, key=lambda run: run.first) - 1
 
     def _split(self, offset: int) -> int:
-        """The index of the run that begins at this offset, from now on."""
+        """Split a run, so that one begins at this offset. Returns its index."""
         index = self._index(offset)
         run = self._runs[index]
         if run.first == offset:
@@ -108,7 +108,7 @@ class Runs:
         return index + 1
 
     def drop_before(self, offset: int) -> None:
-        """What lies before this offset is no more in flight."""
+        """Drop what lies before this offset. It is no longer in flight."""
         if offset <= self.start:
             return
         if offset >= self.end:
@@ -119,7 +119,7 @@ class Runs:
         self.start = offset
 
     def drop_final(self) -> None:
-        """The start moves over what is done for ever; equal neighbours become one."""
+        """Move the start over runs that are final, and join equal neighbours."""
         index = 0
         for run in self._runs:
             if run.token or not run.state.is_final:

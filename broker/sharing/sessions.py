@@ -1,6 +1,6 @@
 """Share sessions (KIP-932): what each member reads from this broker, and the epoch of its next request.
 
-A session begins with epoch 0, goes on with 1, 2, ..., and ends with -1, or when its connection is gone.
+A session begins with epoch 0 and continues with 1, 2, and so on. It ends with -1, or when its connection is closed.
 Shown by tests/broker_sharing/test_sharing_sessions.py.
 """
 
@@ -14,7 +14,7 @@ from uuid import UUID
 from broker.wire.errors import ErrorCode
 
 FIRST_EPOCH, FINAL_EPOCH = 0, -1
-PLACES_MAX = 200_000  # of all sessions together, about 30 MB: a client may name topics that are not there
+PLACES_MAX = 200_000  # for all sessions together, about 30 MB, because a client may name topics that do not exist
 EPOCH_MAX = 2**31 - 1
 Place: TypeAlias = tuple[UUID, int]  # topic id, partition
 
@@ -24,8 +24,8 @@ class ShareSession:
     group_id: str
     member_id: str
     is_connected: Callable[[], bool]
-    epoch: int = 1  # of its next request
-    # in the order in which they are read; the first moves to the end with each request, so that none starves
+    epoch: int = 1  # epoch of its next request
+    # In the order in which they are read. With each request the first one moves to the end, so that none starves.
     places: dict[Place, None] = field(default_factory=dict)
 
     def turn(self) -> list[Place]:
@@ -52,7 +52,7 @@ class ShareSessions:
     def open(
         self, group_id: str, member_id: str, places: Iterable[Place], is_connected: Callable[[], bool]
     ) -> ShareSession | ErrorCode:
-        """Epoch 0. A member that begins again keeps the records that it holds."""
+        """Open a session (epoch 0). If the member had a session, it keeps the records that it holds."""
         key = (group_id, member_id)
         if key not in self._sessions and len(self._sessions) >= self.sessions_max:
             return ErrorCode.share_session_limit_reached
@@ -67,7 +67,7 @@ class ShareSessions:
         return session
 
     def add(self, session: ShareSession, places: Iterable[Place]) -> bool:
-        """What the session reads from now on as well. False: it would be too much, and nothing is added."""
+        """Add partitions that the session also reads from now on. False: there would be too many, and none is added."""
         new = [place for place in dict.fromkeys(places) if place not in session.places]
         if new and sum(len(each.places) for each in self._sessions.values()) + len(new) > self._places_max:
             return False
@@ -77,7 +77,8 @@ class ShareSessions:
     def resume(
         self, group_id: str, member_id: str, epoch: int, is_connected: Callable[[], bool]
     ) -> ShareSession | ErrorCode:
-        """The next epoch of a session. FINAL_EPOCH fits always; who asks with it closes the session afterwards."""
+        """Take the next request of a session. FINAL_EPOCH is always accepted. The caller then closes the session
+        afterwards."""
         session = self._sessions.get((group_id, member_id))
         if session is None:
             return ErrorCode.share_session_not_found
@@ -94,5 +95,5 @@ class ShareSessions:
             del self._sessions[session.group_id, session.member_id]
 
     def lost(self) -> list[ShareSession]:
-        """Those whose connection is gone."""
+        """The sessions whose connection is closed."""
         return [session for session in self._sessions.values() if not session.is_connected()]

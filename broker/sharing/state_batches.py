@@ -1,4 +1,4 @@
-"""Ranges of offsets with one delivery state, as the share coordinator keeps them; and how two lists become one.
+"""Ranges of offsets with one delivery state, as the share coordinator keeps them, and how two lists are merged.
 
 Shown by tests/broker_sharing/test_sharing_state_batches.py.
 """
@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-NO_START_OFFSET = -1  # the group has not begun with the partition; in a write: it stays as it is
+NO_START_OFFSET = -1  # the group has not begun with the partition; in a write: unchanged
 
 
 class DeliveryState(IntEnum):
-    """Numbers as in Kafka's records. ACQUIRED is never written: who crashes with a record has not acknowledged it."""
+    """The numbers are those in Kafka's records. ACQUIRED is never written, because a member that crashes with a record
+    has not acknowledged it."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -28,7 +29,7 @@ class DeliveryState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateBatch:
-    """Both offsets belong to it."""
+    """Both `first_offset` and `last_offset` belong to the batch."""
 
     first_offset: int
     last_offset: int
@@ -37,10 +38,10 @@ class StateBatch:
 
 
 def combine(known: Iterable[StateBatch], news: Iterable[StateBatch], *, start_offset: int) -> tuple[StateBatch, ...]:
-    """Both lists as one: ascending, without overlaps, and without what lies before `start_offset`.
+    """Merge both lists into one: ascending, without overlaps, and without offsets before `start_offset`.
 
-    Where two batches overlap, the one that was delivered more often counts, then the later state. So writes that come
-    in another order than they were sent give the same result.
+    Where two batches overlap, the one with the higher delivery count wins. If the counts are equal, the later state
+    wins. So the result is the same if two writes arrive in another order than they were sent.
     """
     cut = [
         (max(each.first_offset, start_offset), each.last_offset, each.delivery_count, each.state)
@@ -50,7 +51,7 @@ def combine(known: Iterable[StateBatch], news: Iterable[StateBatch], *, start_of
     cut.sort()
     points = sorted({first for first, *_ in cut} | {last + 1 for _, last, *_ in cut})
     found: list[StateBatch] = []
-    open_batches: list[tuple[int, int, int]] = []  # heap of (-count, -state, last): the one that counts comes first
+    open_batches: list[tuple[int, int, int]] = []  # heap of (-count, -state, last); the winner is first
     position = 0
     for index, first in enumerate(points[:-1]):
         while position < len(cut) and cut[position][0] <= first:
@@ -74,7 +75,7 @@ def _append(found: list[StateBatch], first: int, last: int, state: int, count: i
 
 
 def joined(batches: Sequence[StateBatch]) -> tuple[StateBatch, ...]:
-    """Ascending batches that do not overlap, with equal neighbours as one."""
+    """The same batches with equal neighbours joined. They must be ascending and must not overlap."""
     found: list[StateBatch] = []
     for each in batches:
         _append(found, each.first_offset, each.last_offset, each.state, each.delivery_count)

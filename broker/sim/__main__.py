@@ -1,8 +1,14 @@
 """`python -m broker.sim --seeds 1-300`: run seeds, print progress and a summary.
 
-Exit code 0: nothing was violated, and every expected state was reached. 1: a violation. 2: wrong arguments. 3: no
-violation, but a state was never reached (only with at least --coverage-from seeds). With --state FILE an interrupted
-run goes on where it stopped. --budget-s ends it in time, and the next call goes on.
+Exit codes:
+
+- 0: no invariant was violated, and every expected state was reached.
+- 1: a violation.
+- 2: wrong arguments.
+- 3: no violation, but a state was never reached (only with at least --coverage-from seeds).
+
+With --state FILE an interrupted run continues where it stopped. --budget-s ends a run after this time, and the next
+call continues it.
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from broker import mutants
 from broker.sim.report import Summary, failure_text, log_text, outcome_text, summary_text
 from broker.sim.runner import results
 
-COVERAGE_FROM = 200  # number of seeds; fewer need not reach every state
+COVERAGE_FROM = 200  # with fewer seeds, a run does not have to reach every state
 PROGRESS_S = 5
 
 
@@ -88,7 +94,7 @@ def _run(options: argparse.Namespace) -> tuple[Summary, bool]:
 
 
 def _load(path: Path | None, summary: Summary, seeds: range) -> int:
-    """The first seed that is still to do."""
+    """The first seed that has not been run yet."""
     if path is None or not path.exists():
         return seeds.start
     state = json.loads(path.read_text())
@@ -102,7 +108,7 @@ def _load(path: Path | None, summary: Summary, seeds: range) -> int:
 
 
 def _save(path: Path | None, summary: Summary, next_seed: int) -> None:
-    """A failed seed is not skipped: the next call begins with it."""
+    """Write the state file. A failed seed is not skipped. The next call begins with it."""
     if path is None or summary.failures:
         return
     state = {

@@ -1,13 +1,14 @@
-"""After the faults, on a cluster that is well again: things that take days, or a disk that rots.
+"""What happens after the faults, when the cluster is healthy again: things that take days, and rot on a disk.
 
-Owns short stories. Some seeds tell them, one after another:
+Some seeds run these steps, called stories, one after another:
 
-- An idle day passes. Every broker forgets its producers, and one of them goes on after a restart of the leader.
+- An idle day passes. Every broker forgets its producers. One producer continues after a restart of the leader.
 - Days pass in a topic with retention (days.py).
 - A topic is deleted while one of its replicas is down.
-- A topic of many partitions is made, and a request of very many elements comes. A broker must still answer others.
-- A byte of a broker's metadata log changes while the broker is down. It must name the damage, and must not cut
-  committed entries.
+- A topic of many partitions is created, and a request with very many elements comes. The broker must still answer
+  others.
+- A byte of a broker's metadata log changes while the broker is down. The broker must report the damage, and must not
+  cut committed entries.
 - A compaction is interrupted (swaps.py).
 """
 
@@ -50,25 +51,25 @@ if TYPE_CHECKING:
     from broker.wire.shapes.metadata import MetadataRequest
 
 STRAY_TOPIC = "stray"
-STEP_LIMIT_US = 12_000_000  # many times what an election and catching up take
+STEP_LIMIT_US = 12_000_000  # many times as long as an election and catching up take
 RECORDS_AFTERWARDS = 5
 IDLE_US = 1_000_000  # twice log.retention.check.interval.ms
 CROWD_TOPIC = "crowd"
 CROWD_PARTITIONS = 100
-ELEMENTS_ASKED = 35_000  # more than three times what one request may have
+ELEMENTS_ASKED = 35_000  # more than three times as many as one request may have
 METADATA_VERSION = 9
-ROT_AT = 30  # a byte of a batch that its CRC covers
+ROT_AT = 30  # position in a batch of a byte that the CRC covers
 
 
 class Aftermath:
     def __init__(self, world: Stage) -> None:
         self._world = world
-        # A generator of its own, so that the run before stays the same Tell it to the end, or to the first violation.
-        # If its state cannot be reached, the story is left out.
+        # A random generator of its own, so that the run before the aftermath does not depend on it.
         self._rng = random.Random(f"aftermath {world.settings.seed}")
 
     def run(self) -> None:
-        """To the end, or to the first violation; a story whose state does not come about is left out."""
+        """Run all stories, up to the first violation. If the state that a story needs is not reached, it is left
+        out."""
         days = Days(self._world, self._rng, self._until)
         swap = FailedSwap(self._world, self._rng, self._until)
         for story in (self._forgotten_producer, days.tell, self._stray_log, self._crowd, self._rot, swap.tell):
@@ -86,7 +87,7 @@ class Aftermath:
         return world.violation is None
 
     def _do(self, work: Coroutine[Any, Any, None], claim: type[Invariant]) -> bool:
-        """Wait for its end. If the request were repeated later, it would make the topic again."""
+        """Do the work and wait for its end. A request that was repeated later would create the topic again."""
         done: list[bool] = []
 
         async def run() -> None:
@@ -104,8 +105,8 @@ class Aftermath:
         leader = self._leader()
         if leader is None or not producer.acked or not producer.is_idempotent:
             return
-        world.run_until(world.scheduler.now_us + IDLE_US, lambda: False)  # idleness counts from when it is noticed
-        world.scheduler.wall_ahead_us += 2 * DAY_US  # producer.id.expiration.ms is one
+        world.run_until(world.scheduler.now_us + IDLE_US, lambda: False)  # idle time counts from a sweep
+        world.scheduler.wall_ahead_us += 2 * DAY_US  # producer.id.expiration.ms is one day
         if not self._until(lambda: not self._producers_known(), IdleProducerIsForgotten):
             return
         world.cluster.stop(leader.node_id)
@@ -127,7 +128,7 @@ class Aftermath:
             world.coverage.reached("expired producer back")
 
     def _producers_known(self) -> int:
-        """In all replicas together."""
+        """How many producers the logs of all replicas know, added up."""
         brokers = [life.broker for life in self._world.cluster.up() if life.broker is not None]
         return sum(
             len(each.log.producers) for broker in brokers for each in broker.partitions.all() if each.topic == TOPIC
@@ -169,7 +170,7 @@ class Aftermath:
         return self._do(making, TopicIsMade) and self._until(self._world.is_healthy, TopicIsMade)
 
     def _delete(self, topic: str) -> bool:
-        """Whether it is gone. Asks the broker that is the active controller at the time."""
+        """Whether it is gone. Asks the broker that is the active controller at that time."""
         image = self._world.quorum.image
         if topic not in image.topics:
             return True

@@ -1,5 +1,5 @@
-"""Clients of the simulation beside the producers: an administrator, a reader that checks what it gets, and a client
-that sends damaged batches. They speak Kafka over the node's own Channel, in a loop of their own host.
+"""Other clients of the simulation than the producers: an administrator, a reader that checks what it gets, and a client
+that sends damaged batches. They use the node's Channel. Each runs in the event loop of a host of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Reply = TypeVar("Reply")
 
 CREATE_TOPICS_VERSION = 7
-FETCH_VERSION = 12  # the last one that names topics
+FETCH_VERSION = 12  # the last version that has topic names
 PRODUCE_VERSION = 12
 TIMEOUT_MS = 400
 READ_COMMITTED = 1
@@ -75,7 +75,7 @@ class SimClient:
 async def create_topic(
     client: SimClient, *, topic: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
 ) -> None:
-    """Ask until it is there."""
+    """Send the request until the topic exists."""
     number = 0
     while True:
         message = request(
@@ -102,7 +102,7 @@ async def create_topic(
 
 
 class Reader:
-    """Fetches as a consumer, from any broker, at random places. What it gets must be committed."""
+    """Fetches like a consumer, from any broker, at random offsets. What it gets must be committed."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Reader:
             await self._read(self._rng.choice(self._client.node_ids), index, offset, epoch)
 
     def _check_committed(self, key: tuple[str, int], partition: PartitionData) -> None:
-        """As a consumer with read_committed takes it."""
+        """Check the answer as a consumer with read_committed reads it."""
         if partition.last_stable_offset < partition.high_watermark:
             self._coverage.reached("reader held back by an open transaction")
         aborted = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
@@ -183,8 +183,8 @@ class Reader:
             and not self._checker.follows(node_id, key, leader_epoch)
             and not self._checker.was_unclean(key)
         ):
-            # KIP-320: an old leader with a shorter log must see by the epoch that the request is not for it. A consumer
-            # that gets this error goes to auto.offset.reset, and would skip or repeat records.
+            # KIP-320: an old leader with a shorter log must notice by the epoch that the request is not for it. If a
+            # consumer got this error, it would follow auto.offset.reset, and so skip or repeat records.
             self._in_range.violated(
                 f"{key[0]}-{key[1]}: broker {node_id}, asked for offset {offset} as leader of epoch {leader_epoch}"
             )
@@ -215,7 +215,7 @@ def _identities(batch: RawBatch) -> list[bytes]:
 async def send_corrupt_batch(
     client: SimClient, *, topic: str, index: int, node_id: int, rng: random.Random, coverage: Coverage, fail: Fail
 ) -> None:
-    """A Produce whose batch was damaged on its way. It must be refused."""
+    """Sends a Produce request whose batch was damaged on its way. It must be refused."""
     batch = bytearray(encode_batch([b"damaged %d" % rng.randrange(1000)], timestamps_ms=1_700_000_000_000))
     batch[rng.randrange(len(batch) - 8, len(batch))] ^= 1 << rng.randrange(8)
     message = request(

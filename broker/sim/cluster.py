@@ -1,7 +1,7 @@
-"""The simulated brokers: real `broker.node.Broker` objects, each in a life of its own on a host with a disk.
+"""The simulated brokers: real `broker.node.Broker` objects. Each runs in a `Life` on a host with a disk.
 
-A life is a process from its start to its end. Killing it leaves the host's disk as the kernel has it; a loss of power
-also takes what was not synced.
+A life is one process of a broker, from its start to its end. A kill does not change the host's disk, because the kernel
+keeps the page cache. A loss of power also takes what was not synced.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def host_of(node_id: int) -> str:
 
 
 class SimJournal(Journal):
-    """Counts states by what the broker writes into its journal."""
+    """Counts reached states (coverage.py), by what the broker writes into its journal."""
 
     def __init__(self, coverage: Coverage, disk: SimDisk) -> None:
         super().__init__(None, broker_id=0, with_appends=False)
@@ -76,12 +76,12 @@ _STATE_OF_KIND = {
 }
 
 
-# Log lines about exceptions in the handling of a request. No request of a peer may cause one.
+# These log lines report an exception in the handling of a request. No request of a peer may cause one.
 DEFECTS = frozenset({"handler_failed", "coordinator_answer_failed"})
 
 
 class SimLogger(Logger):
-    """Keeps the last lines with virtual time. A line in DEFECTS is a defect, whatever its cause."""
+    """Keeps the last lines, with virtual time. A line whose event is in DEFECTS is a defect, whatever its cause."""
 
     def __init__(self, node_id: int, now_us: Callable[[], int], on_defect: Callable[[str], None]) -> None:
         super().__init__(node_id)
@@ -104,8 +104,8 @@ class Life:
         self.node_id, self.loop, self.filesystem = node_id, loop, filesystem
         self.broker: Broker | None = None
         self.is_stopping = False
-        self.died_within_event = False  # nobody saw what it did in that event
-        self.began_clean = False  # the life before it left the mark of a clean shutdown
+        self.died_within_event = False  # nothing was checked after the event in which it died
+        self.began_clean = False  # the previous life left the mark of a clean shutdown
 
     @property
     def is_dead(self) -> bool:
@@ -139,7 +139,7 @@ class Cluster:
         self._coverage, self._rng = coverage, rng
         self._on_event, self._on_defect = on_event, on_defect
         self.node_ids = tuple(range(1, settings.brokers + 1))
-        self.with_cleaner: set[int] = set()  # from their next life on
+        self.with_cleaner: set[int] = set()  # these brokers have a cleaner from their next life on
         self.on_power_loss: Callable[[], None] = lambda: None
         self.lives: dict[int, Life] = {}
         self.all_lives: list[Life] = []
@@ -169,7 +169,8 @@ class Cluster:
         return [life for life in self.lives.values() if not life.is_dead]
 
     def began_clean(self, registration: BrokerRegistration) -> bool:
-        """Whether the life that registered so found the mark of a clean shutdown. It may have ended since."""
+        """Whether the life that made this registration found the mark of a clean shutdown. This life may have ended
+        since."""
         for life in reversed(self.all_lives):
             if life.broker is not None and life.broker.lifecycle.is_of_this_life(registration):
                 return life.began_clean
@@ -212,8 +213,8 @@ class Cluster:
         life.loop.create_task(life.broker.start())
 
     async def _in_thread(self, loop: SimLoop, work: Callable[[], None]) -> None:
-        """There are no threads. The work is one event. Its time passes before anybody hears the result, and the loop is
-        free meanwhile."""
+        """There are no threads. The work is one event. Its time passes before the result is known, and meanwhile the
+        loop is free."""
         await asyncio.sleep(0)
         with loop.off_loop() as spent:
             work()
@@ -222,7 +223,7 @@ class Cluster:
             await asyncio.sleep(spent[0] / 1e6)
 
     def kill(self, node_id: int) -> None:
-        """SIGKILL: the host lives on."""
+        """SIGKILL. The host keeps running."""
         life = self.lives[node_id]
         self._scheduler.note(f"kill {node_id}")
         self._end(life)
@@ -247,7 +248,7 @@ class Cluster:
             self._coverage.reached("torn write")
 
     def die_within(self, node_id: int, operations: int, *, of_power: bool, may_die: Callable[[], bool]) -> None:
-        """At one of the next operations of its disk: by SIGKILL, or by a loss of power."""
+        """End the process at one of the next operations of its disk, by SIGKILL or by a loss of power."""
 
         def die() -> None:
             if self.is_up(node_id):
@@ -267,7 +268,7 @@ class Cluster:
         disk.failures[:] = [each for each in disk.failures if not each.is_once]
 
     def stop(self, node_id: int) -> None:
-        """SIGTERM: a controlled shutdown, after which the process is gone."""
+        """SIGTERM: a controlled shutdown, after which the process has ended."""
         life = self.lives[node_id]
         broker = life.broker
         if life.is_stopping or broker is None:
@@ -296,7 +297,7 @@ class Cluster:
     # -- configuration -----------------------------------------------------------------------------------------------
 
     def _config(self, node_id: int) -> NodeConfig:
-        """Everything is about ten times as fast as by default, so that a short run has many failovers."""
+        """Timeouts and intervals are about a tenth of the defaults, so that a short run has many fail-overs."""
 
         def listeners(names: tuple[str, ...]) -> dict[str, Address]:
             return {name: Address(host="127.0.0.1", port=port(node_id, name)) for name in names}
@@ -310,7 +311,7 @@ class Cluster:
             advertised_listeners=listeners((EXTERNAL, INTERNAL)),
             log_dirs=Path(LOG_DIRECTORY),
             auto_create_topics_enable=False,
-            # Internal topics have no value of their own. What they hold must survive what the schedule does.
+            # Internal topics use the broker's value. Their records must survive what this schedule does.
             min_insync_replicas=2 if self._settings.directed == "last one standing" else 1,
             replica_lag_time_max_ms=400,
             replica_fetch_wait_max_ms=200,
@@ -324,16 +325,17 @@ class Cluster:
             controller_quorum_fetch_timeout_ms=400,
             controller_quorum_request_timeout_ms=300,
             controller_quorum_fetch_max_bytes=self._settings.quorum_fetch_bytes,
-            controller_quorum_fetch_snapshot_max_bytes=200,  # in several pieces
+            controller_quorum_fetch_snapshot_max_bytes=200,  # so a snapshot is sent in several pieces
             metadata_log_max_record_bytes_between_snapshots=self._settings.snapshot_bytes or LONG_MAX,
             metadata_log_max_snapshot_interval_ms=0,
             metadata_max_retention_bytes=0 if self._settings.snapshot_bytes else -1,
-            # Internal topics are as durable as the others. What is acknowledged must survive the same faults.
+            # Internal topics are as durable as the others. Their acknowledged records must survive the same faults.
             log_flush_interval_messages=self._settings.flush_messages or LONG_MAX,
             log_initial_task_delay_ms=300,
             log_retention_check_interval_ms=400,
             log_flush_start_offset_checkpoint_interval_ms=500,
-            # The checker compares logs batch by batch. A broker with a cleaner is told to begin through its backoff.
+            # The checker compares logs batch by batch, so brokers have no cleaner by default. If one has a cleaner, the
+            # simulation starts it by a change of its backoff.
             log_cleaner_enable=node_id in self.with_cleaner,
             log_cleaner_backoff_ms=3_600_000,
             transaction_state_log_num_partitions=2,
@@ -347,5 +349,5 @@ class Cluster:
             group_consumer_session_timeout_ms=1_000,
             group_consumer_heartbeat_interval_ms=100,
             controlled_shutdown_max_wait_ms=600,
-            harness_share_version=0,  # no part of these histories
+            harness_share_version=0,  # the simulation has no share groups
         )

@@ -1,4 +1,4 @@
-"""At the end of a run: compares what producers were told with what is in the logs."""
+"""Compares, at the end of a run, the answers that producers got with what is in the logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compare_producers(world: Stage) -> None:
 
 
 def _places(world: Stage, index: int) -> dict[bytes, list[int]]:
-    """Offsets of each record's identity in the leader's log."""
+    """The identity of each record in the leader's log, and the offsets where it is."""
     places: dict[bytes, list[int]] = {}
     for life in world.cluster.up():
         hosted = None if life.broker is None else life.broker.partitions.get(TOPIC, index)

@@ -1,7 +1,7 @@
-"""How simulated clients of coordinators ask: find the coordinator, ask it, and look for it again when it has moved.
+"""How simulated clients send requests to a coordinator: find it, ask it, and find it again when it has moved.
 
-It only remembers where a coordinator was last seen. The caller decides what an answer means. Retriable codes that only
-mean "ask another broker" or "ask later" are handled here, until a deadline.
+It only remembers where the coordinator was last found. The caller decides what an answer means. Retriable codes that
+only mean "ask another broker" or "ask later" are handled here, until a deadline.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Place: TypeAlias = tuple[int, int]  # (broker, leader epoch) of a coordinator
 
 
 class CoordinatorClient:
-    """Of one key: a transactional id or a group id."""
+    """A client of the coordinator of one key. The key is a transactional id or a group id."""
 
     def __init__(
         self, *, client: SimClient, kind: int, key: str, rng: random.Random, truth: Callable[[int, str], Place]
@@ -45,8 +45,8 @@ class CoordinatorClient:
         """`truth(kind, key)` is the coordinator that the controllers have committed."""
         self._client, self._kind, self.key, self._rng, self._truth = client, kind, key, rng, truth
         self._node_id = -1
-        self.has_moved = False  # since the caller reset it
-        # Whether the last answer came from the coordinator, and not from one that was replaced and does not know it
+        self.has_moved = False  # since the caller last set it to False
+        # Whether the last answer came from the present coordinator, and not from a replaced one that does not know it
         # yet. In Kafka too, such a broker still answers requests that need no write.
         self.is_answer_current = False
 
@@ -107,5 +107,5 @@ class _HasCode(Protocol):
 
 
 def error_code(answer: _HasCode) -> ErrorCode:
-    """Of answers that have one code for all."""
+    """The error code of an answer that has only one."""
     return answer.error_code

@@ -1,4 +1,5 @@
-"""The clients of coordinators in one run: transactional producers and members of groups, from begin to comparison."""
+"""The clients of coordinators in one run: transactional producers and members of groups. It starts them, ends them, and
+compares their results."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from broker.sim.transactional import TransactionalProducer
 if TYPE_CHECKING:
     from broker.sim.stage import Stage
 
-BEGIN_US = 800_000  # the topic is there
+BEGIN_US = 800_000  # by then the topic exists
 
 
 class CoordinatorLoad:
@@ -36,7 +37,7 @@ class CoordinatorLoad:
         self._members: list[tuple[SimClient, ClassicMember | ConsumerMember]] = []
         self._real: list[RealTransactionalProducer] = []
         self._real_members: list[RealMember] = []
-        self._tasks: list[asyncio.Task[Any]] = []  # Any: what they return nobody asks
+        self._tasks: list[asyncio.Task[Any]] = []  # Any: nobody uses what they return
 
     def begin(self) -> None:
         world, settings = self._world, self._world.settings
@@ -98,7 +99,7 @@ class CoordinatorLoad:
         return [*self._real, *self._real_members]
 
     def _offsets_of(self, real: RealTransactionalProducer) -> tuple[SimClient, TransactionalProducer]:
-        """Somebody who looks at what the group of this producer has; it sends nothing."""
+        """A client that reads the committed offsets of this producer's group. It sends no records."""
         client = self._world.new_client(f"offsets-{real.name}")
         return client, self._stand_in(real.name, client)
 
@@ -156,7 +157,7 @@ class CoordinatorLoad:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Nothing new begins."""
+        """The clients begin nothing new from now on."""
         for _, producer in self._producers:
             producer.is_over = True
         for _, member in self._members:

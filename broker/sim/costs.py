@@ -1,9 +1,9 @@
-"""How long the work of a broker takes, in virtual time. A process that works is busy, and what arrives meanwhile waits.
+"""How long the work of a broker takes, in virtual time. While a process works, it is busy, and what arrives must wait.
 
 Owns the costs of requests: frames, elements of their arrays, records of a batch. The costs of the disk are in disk.py.
-They are chosen, not measured, and are those of a slow host. Timeouts of the simulation are a tenth of the defaults, and
-its logs are short. So work in proportion to a whole log or a whole request must cost more, or it would not show as a
-stall. Shown by tests/broker_sim/test_sim_costs.py.
+The costs are chosen, not measured, and are those of a slow host. Timeouts of the simulation are a tenth of the
+defaults, and its logs are short. So work that grows with a whole log or a whole request must cost more here. Otherwise
+it would not show as a stall. Shown by tests/broker_sim/test_sim_costs.py.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from broker.wire.compression import Buffer
 
 FRAME_US: Final = 50
 FRAME_BYTES_PER_US: Final = 20
-ELEMENTS_PER_MS: Final = 50  # of the arrays of a request, decoded and looked up
-WIDE: Final = 1_000  # the contents of this many elements are not looked at
-RECORDS_PER_MS: Final = 500  # of a producer's batch, checked one by one
+ELEMENTS_PER_MS: Final = 50  # elements of a request's arrays, decoded and looked up
+WIDE: Final = 1_000  # in an array of at least this length, nested arrays are not counted
+RECORDS_PER_MS: Final = 500  # records of a producer's batch, checked one by one
 
 
 @contextlib.contextmanager
@@ -62,7 +62,7 @@ def requests_charged() -> Iterator[None]:
 
 
 def _elements(message: Any) -> int:
-    """Elements of its arrays, and of the arrays inside them."""
+    """The number of elements of the message's arrays, and of the arrays inside them."""
     count = 0
     for name in message.__dataclass_fields__:
         value = getattr(message, name)

@@ -136,7 +136,7 @@ EXPECTED = {
     "isr agreed to before the log told it": "its leader waited for the metadata log",
     "record read while uncommitted ones existed": "a consumer was held back by the high watermark",
 }
-# States that a run of some thousand seeds reaches once or never.
+# A run of some thousand seeds reaches each of these states once or never.
 RARE = {
     "answer of an older proposal": "of the ISR, while a newer one was on its way",
     "late marker of version 1": "it ended the next transaction of its producer, as in Kafka (KIP-890)",
@@ -160,7 +160,7 @@ class Coverage:
 
 @contextlib.contextmanager
 def refusals_counted(coverage: Coverage) -> Iterator[None]:
-    """Within this context, refusals of partitions are counted. Only the client that asked is told of them."""
+    """Within this context, refusals of partitions are counted. They appear only in the answer to the client."""
     states = {
         ErrorCode.fenced_leader_epoch: "fenced leader epoch",
         ErrorCode.unknown_leader_epoch: "unknown leader epoch",
@@ -227,7 +227,7 @@ def _count_storage(coverage: Coverage, patch: Patch) -> None:
 
 
 def _count_fetch_sessions(coverage: Coverage, patch: Patch) -> None:
-    """Of followers; consumers of the simulation have none."""
+    """Count states of the followers' fetch sessions. Consumers of the simulation have no fetch sessions."""
     resume, update, open_session = FetchSessions.resume, FetchSession.update, FetchSessions.open
     failed, to_tell = ReplicaSession.failed, api_01_fetch._Fetch._to_tell
     follower_idles = Leader.follower_idles
@@ -277,7 +277,7 @@ def _count_fetch_sessions(coverage: Coverage, patch: Patch) -> None:
 
 
 def _count_coordinators(coverage: Coverage, patch: Patch) -> None:
-    """Fail-overs of coordinators, and ends of transactions that no client asked for."""
+    """Count fail-overs of coordinators, and ends of transactions that no client asked for."""
     load_transactions, fence = TransactionShard._loaded, TransactionShard._fence
     handle_group_event = GroupShard.handle
 

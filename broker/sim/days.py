@@ -1,6 +1,6 @@
-"""Days pass: retention, DeleteRecords, and their effect on readers and on a follower that was away.
+"""Days pass: retention, DeleteRecords, and their effect on readers and on a follower that was down.
 
-One story of the aftermath, on its own topic.
+This is one story of the aftermath, on its own topic:
 
 1. A follower loses its power, and records come meanwhile.
 2. The wall clocks of all hosts move on by days, and segments are deleted.
@@ -43,7 +43,7 @@ DAY_US = 86_400_000_000
 RETENTION_MS = 86_400_000
 RECORD_BYTES = 60_000
 SEGMENT_BYTES = 400_000
-BATCHES_BEFORE = 64  # 3.8 MB: recovering them takes longer than a session
+BATCHES_BEFORE = 64  # 3.8 MB, so recovery takes longer than a session
 BATCHES_MEANWHILE = 24
 BATCHES_AFTERWARDS = 20
 BATCHES = BATCHES_BEFORE + BATCHES_MEANWHILE + BATCHES_AFTERWARDS
@@ -84,7 +84,7 @@ class Days(TopicStory):
         return self._do(self._send(batches), EverythingSentGetsAnOutcome)
 
     def _let_days_pass(self) -> bool:
-        """Longer than the retention, but only wall time. Code that measures a duration does not see it."""
+        """Move the wall clocks by more than the retention time. Clocks that measure durations do not move."""
         world, leader = self._world, self._leader()
         if leader is None:
             return False
@@ -134,7 +134,7 @@ class Days(TopicStory):
         return True
 
     def _restart_one(self) -> None:
-        """Deleted records stay deleted."""
+        """Restart a follower. Deleted records must stay deleted."""
         world, life = self._world, self._follower()
         if life is None:
             return
@@ -144,14 +144,14 @@ class Days(TopicStory):
         if self._until(world.is_healthy, ClusterRecoversAfterARestart):
             self._until(lambda: self._agree() and self._start_of_leader() >= wanted, LogBeginsWhereItsLeaderSays)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     def _start_of_leader(self) -> int:
         leader = self._leader()
         return -1 if leader is None else leader.log.log_start_offset
 
     def _agree(self) -> bool:
-        """Every replica begins and ends where the leader's log does, and has no segment before that."""
+        """Whether every replica begins and ends where the leader's log does, and has no segment below the log start."""
         replicas = self._replicas()
         if len(replicas) < self._world.settings.replication_factor:
             return False
@@ -162,7 +162,7 @@ class Days(TopicStory):
         )
 
     def _follower(self) -> Life | None:
-        """A broker that leads neither this partition nor the quorum."""
+        """A replica of this partition that leads neither the partition nor the quorum."""
         lives = [
             life
             for life in self._world.cluster.up()
@@ -174,7 +174,7 @@ class Days(TopicStory):
     # -- asking ------------------------------------------------------------------------------------------------------
 
     async def _send(self, batches: int) -> None:
-        """One record each. If a batch got no answer, it is not sent again if it is in the log."""
+        """Send batches of one record each. A batch without an answer is sent again only if the log does not hold it."""
         for _ in range(batches):
             end = self._log_end()
             value = self._rng.randbytes(RECORD_BYTES)
@@ -250,5 +250,5 @@ class Days(TopicStory):
 
 
 def _but_out_of_range(error: ErrorCode) -> ErrorCode:
-    """OFFSET_OUT_OF_RANGE is the answer that the story waits for."""
+    """The error code, but none for OFFSET_OUT_OF_RANGE, because the story waits for this answer."""
     return ErrorCode.none if error is ErrorCode.offset_out_of_range else error

@@ -1,8 +1,8 @@
-"""Faults that would almost never occur by chance: schedules of several steps, each of which waits for the state that it
+"""Faults that would almost never occur by chance: schedules of several steps. Each step waits for the state that it
 needs.
 
-Owns what is done and when. `faults` decides whether a seed has one of them. Correct code passes each of them. Only a
-broken rule of Kafka's makes a violation.
+Owns what is done and when. `faults` decides whether a seed has one of these schedules. Correct code passes all of them.
+Only code that breaks a rule of Kafka causes a violation.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 BEGIN_ATTEMPTS_MAX = 4
 DRAIN_ATTEMPTS_MAX = 20
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
-STEP_LIMIT_US = 1_600_000  # a step that takes longer is given up, because other faults came in between
+STEP_LIMIT_US = 1_600_000  # if a step takes longer, the schedule ends, because other faults came in between
 
 
 def alter_setting(life: Life, changes: dict[str, str | None], *, topic: str = TOPIC, broker: int | None = None) -> bool:
-    """As IncrementalAlterConfigs of a topic, or of a broker, does, if this node is the active controller.
+    """Change settings of a topic or of a broker like IncrementalAlterConfigs, if this node is the active controller.
 
-    A new min.insync.replicas makes partitions forget who is eligible to lead. One without a leader then never gets one
-    again without an unclean election, as in Apache Kafka. So it is left out while there is such a partition.
+    A new min.insync.replicas makes partitions forget their eligible leader replicas. Then a partition without a leader
+    gets one only by an unclean election, as in Apache Kafka. So this change is left out while there is such a
+    partition.
     """
     metadata = None if life.broker is None or life.is_dead else life.broker.metadata
     if metadata is None or not metadata.controller.is_active:
@@ -49,7 +50,7 @@ def alter_setting(life: Life, changes: dict[str, str | None], *, topic: str = TO
 
 
 def prefer_leaders(life: Life) -> bool:
-    """As ElectLeaders of all partitions does, if this node is the active controller."""
+    """Like ElectLeaders for all partitions, if this node is the active controller."""
     metadata = None if life.broker is None or life.is_dead else life.broker.metadata
     if metadata is None or not metadata.controller.is_active:
         return False
@@ -64,7 +65,7 @@ def prefer_leaders(life: Life) -> bool:
 
 
 def reassign(life: Life, wanted: WantedReplicas) -> bool:
-    """As AlterPartitionReassignments does, if this node is the active controller."""
+    """Like AlterPartitionReassignments, if this node is the active controller."""
     metadata = None if life.broker is None or life.is_dead else life.broker.metadata
     if metadata is None or not metadata.controller.is_active:
         return False
@@ -83,11 +84,11 @@ def quorum_of(life: Life | None) -> Quorum | None:
 
 
 class CrashAfterVote:
-    """A voter dies right after it gave its vote, and the next candidate asks it in the same epoch.
+    """A voter dies right after it gave its vote. Then a second candidate asks it for its vote in the same epoch.
 
-    The candidate is cut off from the others before they hear of its epoch, so one of them becomes a candidate in the
-    same epoch. A voter that has forgotten its vote (not written, or written and not synced when the power failed) votes
-    twice.
+    The first candidate is cut off from the other voters before they learn its epoch, so one of them becomes a candidate
+    in the same epoch. If the voter has lost its vote, it votes twice. This happens if the vote was not written, or was
+    written and not synced when the power failed.
     """
 
     def __init__(self, world: Stage) -> None:
@@ -96,7 +97,7 @@ class CrashAfterVote:
         self._is_over = False
 
     def begin(self) -> None:
-        """Make an election happen: the controller dies and soon comes back, and may become a candidate again."""
+        """Cause an election: the controller dies and soon returns, and may become a candidate again."""
         cluster = self._world.cluster
         for life in cluster.up():
             quorum = quorum_of(life)
@@ -114,7 +115,7 @@ class CrashAfterVote:
             self._crash(voter)
 
     def _candidate_stands(self, candidate: int) -> None:
-        """Only one other voter hears of it."""
+        """Cut the candidate off, so that only one other voter gets its request."""
         network, cluster = self._world.network, self._world.cluster
         others = [life.node_id for life in cluster.up() if life.node_id != candidate]
         if self._candidate >= 0 or len(others) < 2:
@@ -138,11 +139,12 @@ class CrashAfterVote:
 
 
 class FetchOfAnEarlierLife:
-    """A follower loses its power, and with it records that it had reported to its leader. Then an old fetch arrives.
+    """A host loses its power, and its follower loses records that its leader believed it to have. Then a fetch arrives
+    that it sent before.
 
-    By then the follower is back and registered again, and is not in the ISR. Nothing was written meanwhile. So by its
-    offset, the old fetch would bring the follower into the ISR. Only the broker epoch shows that it is from an earlier
-    life (KIP-903).
+    By then the follower has restarted and registered again, and is not in the ISR. Nothing was written meanwhile. So
+    judged by its offset, the old fetch would bring the follower into the ISR. Only the broker epoch shows that it is
+    from an earlier process (KIP-903).
     """
 
     def __init__(self, world: Stage) -> None:
@@ -170,8 +172,9 @@ class FetchOfAnEarlierLife:
         world.scheduler.after(150_000, self._hold)
 
     def _try_again(self, controllers: list[int]) -> None:
-        """Neither may be the controller: the follower must register there meanwhile, and a leader that is cut off from
-        the follower would be fenced. Then the follower would be alone in the ISR, without the records that it lost."""
+        """Move the controller and try again. Neither leader nor follower may be the controller. The follower must
+        register with it in between. If the follower were the controller, the leader would be cut off from it and
+        fenced. Then the follower would be alone in the ISR, without the records that it lost."""
         world = self._world
         self._attempts += 1
         if self._attempts == BEGIN_ATTEMPTS_MAX:
@@ -183,7 +186,8 @@ class FetchOfAnEarlierLife:
         world.scheduler.after(700_000, self.begin)
 
     def _hold(self) -> None:
-        """The fetch that waits at the leader is answered within replica.fetch.wait.max.ms. The next one is held."""
+        """Hold the follower's next fetch on the network. The fetch that now waits at the leader is answered within
+        replica.fetch.wait.max.ms."""
         world = self._world
         if not all(producer.is_drained for producer in world.producers):
             self._attempts += 1
@@ -199,12 +203,12 @@ class FetchOfAnEarlierLife:
             return
         world.has_lost_power = True
         world.cluster.lose_power(self._follower, at_risk=1.0)
-        world.network.cut(host_of(self._leader), host_of(self._follower))  # otherwise it would catch up before
+        world.network.cut(host_of(self._leader), host_of(self._follower))  # otherwise the follower would catch up first
         world.faults.start_after(self._follower, 20_000)
         world.scheduler.after(3_000_000, self.end)
 
     def look(self) -> None:
-        """The leader has heard that the follower is unfenced in its new life. Now the old fetch may come."""
+        """When the leader knows that the follower is unfenced in its new life, let the old fetch arrive."""
         life = self._world.cluster.lives.get(self._leader)
         if self.is_over or life is None or life.broker is None:
             return
@@ -234,9 +238,12 @@ def leads_quorum(life: Life) -> bool:
 class FigureEight:
     """The schedule of figure 8 of the Raft paper, on the metadata quorum of three voters.
 
-    A writes an entry that nobody else gets. Another voter is elected, and is cut off as soon as it leads. A leads again
-    and brings its old entry to the third voter. A majority now holds the entry, but it must not be committed: the
-    second leader's log ends in a newer epoch, so it can still win and remove the entry. Then this happens.
+    1. The first leader writes an entry that no other voter gets.
+    2. A second voter is elected, and is cut off as soon as it leads.
+    3. The first voter leads again and sends its old entry to the third voter. A majority now holds the entry. It must
+       not be committed, because the second leader's log ends in a newer epoch. So that voter can still win and remove
+       the entry.
+    4. The second voter returns, wins and removes the entry.
     """
 
     def __init__(self, world: Stage) -> None:
@@ -244,12 +251,12 @@ class FigureEight:
         self._step: Callable[[], bool] = self._begin
         self._until_us = world.scheduler.now_us + STEP_LIMIT_US
         self._first = self._second = self._third = -1
-        self._log_end = 0  # of the first leader, before the entry that only it has
+        self._log_end = 0  # log end of the first leader before the entry that only it has
         self._epoch = 0
         self.is_over = False
 
     def look(self) -> None:
-        """Whether the next step can be done. Called after every event of a broker while this is going on."""
+        """Do the next step if its state is reached. Called after every event of a broker while the schedule runs."""
         if self.is_over:
             return
         if self._world.scheduler.now_us > self._until_us:
@@ -313,7 +320,7 @@ class FigureEight:
             return False
         if third.log_end_offset <= self._log_end or third.last_entry.epoch >= first.epoch:
             return False
-        # The third voter's next fetch arrives, which shows that it holds the old entry. The answer to it does not.
+        # The third voter's next fetch still arrives and shows that it holds the old entry. The answer does not arrive.
         self._world.network.cut(host_of(self._first), host_of(self._third))
         self._world.coverage.reached("old entry on a majority")
         self._step = self._nothing_more

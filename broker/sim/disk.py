@@ -1,15 +1,15 @@
-"""A simulated disk that forgets. When the power fails, what was not synced may be lost, in part or as a whole.
+"""A simulated disk. When the power fails, data that was not synced may be lost, in part or as a whole.
 
-It belongs to a host, so it outlives processes. Killing a process loses nothing, because the page cache is the kernel's.
-A loss of power:
+The disk belongs to a host, so it outlives processes. A killed process loses nothing, because the page cache belongs to
+the kernel. A loss of power:
 
-- keeps the synced part of each file. Of the later writes it keeps a random part: each is there, torn at a sector, or
-  absent, in any order, as with the cache of a drive.
-- may undo the last changes of a directory's entries (a file created, removed, renamed or replaced, a directory made),
-  in order, as with the journal of a file system. They are safe only after `sync_directory`. Syncing a file does not
-  make its name safe.
+- keeps the synced part of each file. Each later write is kept, torn (often at a sector) or lost, independently of the
+  others, as with the cache of a drive.
+- may undo the last changes of a directory's entries (a file created, removed, renamed or replaced, a directory
+  created), the latest first, as with the journal of a file system. They are safe only after `sync_directory`. A sync of
+  a file does not make its name safe.
 
-Calls fail by the rules in `failures`. What a process sees of the disk is filesystem.py.
+Calls fail by the rules in `failures`. filesystem.py is the process's view of the disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from broker.sim.file_contents import Change, FileContents, Truncate, Write, appl
 from broker.sim.loop import spend_us
 from broker.sim.scheduler import Scheduler
 
-# What a call takes: microseconds, and bytes a microsecond. See broker/sim/costs.py.
+# The time that a call takes: microseconds, and bytes per microsecond. See broker/sim/costs.py.
 CALL_US = {
     "write": 20,
     "read": 20,
@@ -34,11 +34,11 @@ CALL_US = {
     "sync": 1_000,
     "syncdir": 500,
     "replace": 1_500,
-    "rename": 0,  # the sync of its directory includes the time of both
+    "rename": 0,  # its time is included in the sync of the directory
 }
 BYTES_PER_US = 5  # 5 MB/s
 SECTOR_BYTES = 512
-JOURNAL_MAX = 50  # changes of one directory's entries that may be lost; older ones are committed by the file system
+JOURNAL_MAX = 50  # this many changes of a directory's entries may be lost; the file system has committed older ones
 
 
 def _parent(path: str) -> str:
@@ -47,15 +47,15 @@ def _parent(path: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Failure:
-    """Calls of one kind on files whose path contains `where` fail, after `skip` of them have passed."""
+    """After `skip` calls of one kind on files whose path contains `where`, the following ones fail."""
 
     # write, sync, truncate, read, open, rename (by the new path), replace (a whole file at once), syncdir
     call: str
     where: str  # a part of the path, e.g. "/t-0/" or "quorum-state"
     error: int = errno.EIO
     skip: int = 0
-    is_once: bool = True  # otherwise it goes on until it is removed from the disk's failures
-    met: int = 0  # how many calls it has made fail
+    is_once: bool = True  # False: calls fail until this is removed from the disk's failures
+    met: int = 0  # how many calls have failed by it
 
 
 class SimDisk:
@@ -63,19 +63,19 @@ class SimDisk:
         self._scheduler, self._rng, self._name = scheduler, rng, name
         self.by_path: dict[str, FileContents] = {}
         self.directories: dict[str, None] = {}
-        # By directory: how to undo what was done to its entries, oldest first.
+        # By directory: functions that undo the changes of its entries, oldest change first.
         self._journals: dict[str, list[Callable[[], None]]] = {}
-        self.changed_paths: dict[str, None] = {}  # since the checker looked last
-        self.operations_to_death: int | None = None  # counts down; `on_death` is called instead of reaching 0
-        self.may_die: Callable[[], bool] = lambda: True  # asked at that operation; if no, perhaps at the next one
-        self.on_death: Callable[[], None] = lambda: None  # ends the process, or the power too
+        self.changed_paths: dict[str, None] = {}  # since the last check
+        self.operations_to_death: int | None = None  # counts down; `on_death` is called at the last one
+        self.may_die: Callable[[], bool] = lambda: True  # asked at that operation, and if False, again at the next one
+        self.on_death: Callable[[], None] = lambda: None  # kills the process or takes the power
         self.failures: list[Failure] = []
-        self.on_failure: Callable[[Failure, str], None] = lambda failure, path: None  # told of each failed call
+        self.on_failure: Callable[[Failure, str], None] = lambda failure, path: None  # called for each failed call
         self.last_failed = ""  # the call that failed last
-        self._is_observed = False  # read by the checker: nothing fails for it, no failure is used up, no time passes
+        self._is_observed = False  # the checker reads: no call fails, no failure is used up, no time passes
         self.boots = 1
         self.lost_changes = 0
-        self.lost_entries = 0  # of these, changes of a directory
+        self.lost_entries = 0  # how many of these are changes of a directory
         self.torn_writes = 0
 
     @property
@@ -89,7 +89,7 @@ class SimDisk:
 
     @contextlib.contextmanager
     def observed(self) -> Iterator[None]:
-        """Within this context the checker reads: nothing fails for it, and no failure is used up."""
+        """Within this context the checker reads. No call fails, no failure is used up, and no time passes."""
         self._is_observed = True
         try:
             yield
@@ -103,7 +103,7 @@ class SimDisk:
         return path in self.directories or any(each.startswith(f"{path}/") for each in self.by_path)
 
     def content(self, path: str) -> bytes:
-        """The content as it is read if nothing fails."""
+        """The content of the file, read without failures."""
         return bytes(self.by_path[path].content)
 
     def overwrite(self, path: str, data: bytes) -> None:
@@ -120,7 +120,7 @@ class SimDisk:
                 self.directories["/".join(parts[:depth])] = None
 
     def lose_power(self, at_risk: float | None = None) -> None:
-        """Forget what was not synced: nearly all of it or little, depending on how much the kernel has written back.
+        """Forget what was not synced, nearly all of it or little. This depends on how much the kernel has written back.
 
         `at_risk` is the share of the unsynced writes that may be affected. None: chance decides.
         """
@@ -139,7 +139,7 @@ class SimDisk:
             self.changed_paths[path] = None
 
     def _lose_entries(self, at_risk: float) -> None:
-        """The last unsynced changes of each directory: none of them, some, or all."""
+        """Undo the last unsynced changes of each directory: none of them, some, or all."""
         for journal in list(self._journals.values()):
             if self._rng.random() >= at_risk:
                 continue
@@ -157,7 +157,7 @@ class SimDisk:
             del journal[0]
 
     def commit_entries(self, directory: str) -> None:
-        """What was done to them is sure from now on."""
+        """The changes of this directory's entries are safe from now on."""
         self._journals.pop(directory, None)
 
     def put(self, path: str, node: FileContents) -> None:
@@ -209,12 +209,12 @@ class SimDisk:
             self.directories[new] = None
 
         move(source, target)
-        self._journals.pop(source, None)  # earlier changes of its entries are not undone under the new name
+        self._journals.pop(source, None)  # earlier changes of its entries can no longer be undone
         self._journal(_parent(target), lambda: move(target, source))
 
     def make(self, directory: str) -> None:
         if directory in self.directories or not _parent(directory):
-            self.directories[directory] = None  # what the disk is mounted at is there
+            self.directories[directory] = None  # the mount point always exists
             return
         self.directories[directory] = None
 
@@ -237,12 +237,13 @@ class SimDisk:
         if self._rng.random() < 0.5:
             keep -= keep % SECTOR_BYTES
         if self._rng.random() < 0.5:
-            # The size of the file was journaled, the data was not: zeros, as after a crash of ext4 or XFS.
+            # The journal had the size of the file but not the data. So there are zeros, as after a crash of ext4 or
+            # XFS.
             return Write(position=change.position, data=change.data[:keep] + bytes(len(change.data) - keep))
         return Write(position=change.position, data=change.data[:keep])
 
     def check(self, call: str, path: str, size_bytes: int = 0) -> None:
-        """Spends the time of this call. Raises OSError if the call must fail."""
+        """Let the time of this call pass. Raises OSError if the call must fail."""
         if self._is_observed:
             return
         spend_us(CALL_US[call] + size_bytes // BYTES_PER_US)

@@ -1,4 +1,4 @@
-"""Which calls on a disk fail, and how: chosen by chance, once or for as long as the fault lasts."""
+"""Chooses by chance which calls on a disk fail, and how. They fail once, or as long as the fault lasts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from broker.node.cluster.metadata_store import METADATA_DIRECTORY
 from broker.sim.disk import Failure
 from broker.sim.plan import TOPIC
 
-# What is called, and how it fails. Opening comes with a new segment, a new topic and a new life.
+# (call, error). Files are opened for a new segment, for a new topic and at a start.
 _PARTITION_CALLS = (
     ("write", errno.ENOSPC), ("write", errno.ENOSPC), ("write", errno.EIO), ("sync", errno.EIO), ("read", errno.EIO),
     ("read", errno.EIO), ("truncate", errno.EIO), ("open", errno.EMFILE), ("replace", errno.ENOSPC),
@@ -22,7 +22,7 @@ _QUORUM_CALLS = (
 
 
 def failure_of_partition(rng: random.Random) -> Failure:
-    """One call on a partition's log fails."""
+    """A failure of one kind of call on the logs of partitions."""
     where = rng.choice((f"/{TOPIC}-", f"/{TOPIC}-0/", "/__consumer_offsets-", "/__transaction_state-"))
     call, error = rng.choice(_PARTITION_CALLS)
     is_once, skip = rng.random() < 0.7, rng.randrange(5)
@@ -30,7 +30,7 @@ def failure_of_partition(rng: random.Random) -> Failure:
 
 
 def failure_of_quorum(rng: random.Random) -> Failure:
-    """One call on the log of the metadata, the file of the vote or their directory fails."""
+    """A failure of one kind of call on the metadata log, the quorum-state file or their directory."""
     call, error = rng.choice(_QUORUM_CALLS)
     is_once, skip = rng.random() < 0.7, rng.randrange(4)
     return Failure(call=call, where=METADATA_DIRECTORY, error=error, skip=skip, is_once=is_once)

@@ -1,5 +1,5 @@
-"""Who may lead by KIP-966, told from two states of a partition alone. The checkers do not ask the controller's own
-code, because a mutant may have changed it.
+"""Who may lead by KIP-966, judged only by two states of a partition. The checkers do not use the controller's own code,
+because a mutant may have changed it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from broker.controller.image import NO_LEADER, MetadataImage, PartitionState
 
 
 def registered_anew(old: MetadataImage, new: MetadataImage) -> Set[int]:
-    """Brokers that registered between these two images. Each may have lost what it had not synced."""
+    """Brokers that registered between these two images. Each may have lost data that it had not synced."""
     return {
         broker_id
         for broker_id, broker in new.brokers.items()
@@ -19,10 +19,11 @@ def registered_anew(old: MetadataImage, new: MetadataImage) -> Set[int]:
 
 
 def is_unclean(was: PartitionState, now: PartitionState, *, registered: Set[int] = frozenset()) -> bool:
-    """Whether the new leader may lack committed records: it was neither in the ISR, nor eligible, nor the last known
-    leader of a partition that has nobody else. `registered`: brokers that registered in the same step.
+    """Whether the new leader may lack committed records. It may if it was neither in the ISR, nor eligible, nor the
+    last known leader of a partition without any other candidate. `registered`: brokers that registered in the same
+    step.
 
-    The end of a reassignment is not looked at here.
+    This does not consider the end of a reassignment.
     """
     if now.leader in (NO_LEADER, was.leader):
         return False

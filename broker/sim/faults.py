@@ -1,8 +1,9 @@
-"""The faults of a seed: which ones, when, how long, and what must not be done because Kafka does not survive it either.
+"""The faults of a seed: which ones, when and for how long. Faults that Kafka does not survive either are left out.
 
-There is one restriction. Without flush.messages=1 an acknowledged record may be only in page caches. Then one host may
-lose its power once, at a moment when all are up and in sync and no other fault is active. Nothing more is done until
-all are in sync again. Otherwise the host could return as the last member of an ISR, and lead with what it has left.
+There is one restriction. Without flush.messages=1 an acknowledged record may be only in page caches. Then only one host
+may lose its power, and only once. This happens at a moment when all brokers are up and in sync and no other fault is
+active. Until all are in sync again, no other fault follows. Otherwise the host could return as the last member of an
+ISR, and lead with the records that it still has.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ class Faults:
         self._scheduler, self._network, self._cluster = world.scheduler, world.network, world.cluster
         self.links = NetworkFaults(world=world, settings=settings, coverage=coverage, rng=rng, later=self._later)
         self._cluster.on_power_loss = self._power_lost
-        # A source of its own: seeds without reassignments are what they were before there were any.
+        # A random generator of its own, so that reassignments do not change what else a seed does.
         self._moves = random.Random(f"moves of {settings.seed}")
         self.done: list[str] = []  # what was done, for the report of a failed seed
         self.is_over = False
         self._busy_until_us = 0  # some fault is active until then
-        self._is_fragile = False  # a host that lost its power may not have fetched again what it lost
-        # A schedule of several steps, alone in its seed.
+        self._is_fragile = False  # a host lost its power, and may not have fetched again what it lost
+        # A schedule of several steps. Its seed has no other faults.
         self._schedule: FigureEight | FetchOfAnEarlierLife | LastOneStanding | None = None
         self._crash_after_vote: CrashAfterVote | None = None
 
@@ -128,7 +129,7 @@ class Faults:
         self._crash_after_vote.begin()
 
     def after_event(self) -> None:
-        """Not within the event, because what the next step does to the network is another event."""
+        """Let the schedule do its next step. This is an event of its own, because the step changes the network."""
         if self._schedule is not None and not self._schedule.is_over:
             self._scheduler.after(0, self._schedule.look)
 
@@ -145,7 +146,7 @@ class Faults:
             self._scheduler.after(10_000, lambda: self._start(node_id))
         self._later(10_000, 1_500_000, lambda: self._start(node_id))
 
-    # -- one of them -------------------------------------------------------------------------------------------------
+    # -- single faults -----------------------------------------------------------------------------------------------
 
     def _act(self, kind: str) -> None:
         self._is_fragile = self._is_fragile and not self._world.is_healthy()
@@ -204,7 +205,8 @@ class Faults:
         self._coverage.reached("all processes killed")
 
     def _kill_within(self, node_id: int) -> None:
-        """Perhaps between a write and its sync. What the next life finds is then only in the page cache."""
+        """Kill the process, perhaps between a write and its sync. What the next life finds is then only in the page
+        cache."""
         if self._cluster.is_up(node_id):
             self._busy_for(self._die_within(node_id, of_power=False, may_die=lambda: True))
 
@@ -216,7 +218,7 @@ class Faults:
         )
 
     def _survives_loss_of_power(self) -> bool:
-        """Always True for a cluster that syncs what it acknowledges."""
+        """Whether the cluster survives a loss of power now. Always True if it syncs what it acknowledges."""
         if not self._settings.can_lose_power_unsynced:
             return True
         disks = self._cluster.disks.values()
@@ -245,14 +247,14 @@ class Faults:
         self._die_within(node_id, of_power=True, may_die=self._survives_loss_of_power)
 
     def _die_within(self, node_id: int, *, of_power: bool, may_die: Callable[[], bool]) -> int:
-        """Returns for how long (us) it may happen."""
+        """Let the process die at a later disk operation. Returns for how long (us) this may happen."""
         self._cluster.die_within(node_id, self._rng.randrange(1, 25), of_power=of_power, may_die=may_die)
         duration_us = self._rng.randrange(300_000, 1_500_000)
         self._scheduler.after(duration_us, lambda: self._end_die_within(node_id))
         return duration_us
 
     def _end_die_within(self, node_id: int) -> None:
-        """It may have had no operation at which it could die. Then the next faults need not wait for it."""
+        """Perhaps there was no operation at which the process could die. Then it no longer waits for one."""
         if not self.is_over:
             self._cluster.disks[node_id].operations_to_death = None
             self._start(node_id)
@@ -276,7 +278,7 @@ class Faults:
             self._coverage.reached("process paused")
 
     def _stale(self, node_id: int) -> None:
-        """What a broker asks now arrives late, after what it asks in its next life or epoch."""
+        """The requests that a broker sends now arrive late, after those of its next life or epoch."""
         here = host_of(node_id)
         duration_us = self._rng.randrange(300_000, 1_600_000)
         self._busy_for(duration_us)
@@ -297,14 +299,15 @@ class Faults:
             self._later(after_us, after_us + 1, lambda: self.links.isolate_from(node_id, False, True, 1_200_000))
 
     def _quick_restart(self, node_id: int) -> None:
-        """Within its session, and without power if that is allowed. A part of what it had fetched is then gone."""
+        """Restart a broker within its session, with a loss of power if that is allowed. Some of the records that it had
+        fetched are then lost."""
         if self._may_lose_power(node_id):
             self._world.has_lost_power = True
             self._cluster.lose_power(node_id)
         elif self._cluster.is_up(node_id):
             self._cluster.kill(node_id)
             self._coverage.reached("process killed")
-        # What it fetches in its new life comes late too, so the leader knows only what the old life told.
+        # The fetches of its new life are delayed too, so the leader knows only those of the old life.
         for leader in self._cluster.node_ids:
             if leader != node_id and self._rng.random() < 0.5:
                 self._network.cut(host_of(leader), host_of(node_id))
@@ -317,7 +320,7 @@ class Faults:
             self._coverage.reached("preferred leaders asked for")
 
     def _reassign(self) -> None:
-        """Other replicas for a partition, two at least, or the way back."""
+        """Reassign a partition to other replicas, at least two, or cancel its reassignment."""
         partition = self._moves.randrange(self._settings.partitions)
         is_back = self._moves.random() < 0.25
         count = self._moves.randint(2, min(len(self._cluster.node_ids), self._settings.replication_factor + 1))
@@ -339,7 +342,7 @@ class Faults:
         disk = self._cluster.disks[node_id]
         disk.failures.append(failure)
         if not failure.is_once and self._rng.random() < 0.5:
-            self._kill(node_id)  # it meets the failure when it starts
+            self._kill(node_id)  # so the failure hits it at its start
         self._later(300_000, 1_500_000, lambda: self._heal_disk(node_id, failure))
 
     def _heal_disk(self, node_id: int, failure: Failure) -> None:
@@ -347,11 +350,11 @@ class Faults:
         failures[:] = [each for each in failures if each is not failure]
         life = self._cluster.lives.get(node_id)
         if life is not None and life.broker is not None and not life.is_dead and life.broker.partitions.offline():
-            self._cluster.kill(node_id)  # as in Kafka, an offline partition comes back with a restart
+            self._cluster.kill(node_id)  # as in Kafka, an offline partition returns with a restart
             self.restart_soon(node_id)
 
     def _setting(self, _: int) -> None:
-        """As IncrementalAlterConfigs does, on the node that is the active controller."""
+        """Change a setting like IncrementalAlterConfigs, on the node that is the active controller."""
         if self._rng.random() < 0.7 or not self._settings.unclean:
             changes: dict[str, str | None] = {"min.insync.replicas": str(self._rng.choice((1, 2)))}
         else:

@@ -1,4 +1,4 @@
-"""What a simulated file holds: what is synced, and the writes after that in their order. Of one file; knows no path."""
+"""The content of one simulated file: the synced part, and the later writes in their order. It knows no path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one life of a simulated process sees of its host's disk: broker.log.FileSystem, until the process is dead."""
+"""The view of one life of a broker on its host's disk: broker.log.FileSystem, until the process is dead."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from broker.sim.disk import SimDisk
 from broker.sim.file_contents import FileContents, Truncate, Write
 from broker.sim.loop import spend_us
 
-CREATE_US = 2_000  # of a file or a directory, beside the call
+CREATE_US = 2_000  # extra time for a call that creates a file or a directory
 
 
 class SimFileSystem:
-    """broker.log.FileSystem over a SimDisk. Detached, it takes no changes: its process is dead."""
+    """broker.log.FileSystem over a SimDisk. Once its process is dead, it is detached and ignores changes."""
 
     def __init__(self, disk: SimDisk) -> None:
         self._disk = disk
@@ -76,7 +76,7 @@ class SimFileSystem:
             self._disk.touch(path, "remove")
 
     def rename(self, source: str, target: str) -> None:
-        """Within a directory, as all of them are; of a file, or of a directory with what is in it."""
+        """Rename a file, or a directory with its content. All renames stay within one directory."""
         if self.is_detached:
             return
         self._check("rename", target)
@@ -119,7 +119,7 @@ class SimFile:
         content = bytes(data)
         try:
             disk.check("write", self._path, len(content))
-        except OSError:  # half way: what was written of it stays
+        except OSError:  # half of the data was written, and it stays
             self._node.change(Write(position=position, data=content[: len(content) // 2]))
             disk.touch(self._path, "failed write", content)
             raise
@@ -136,7 +136,7 @@ class SimFile:
     def sync(self) -> None:
         if self._filesystem.is_detached:
             return
-        # The end may come before the sync has done anything, or after.
+        # The process may die before the sync has done anything, or after.
         disk = self._filesystem._disk
         disk.check("sync", self._path)
         if disk.fails_at_next_operation():

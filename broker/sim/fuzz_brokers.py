@@ -1,7 +1,7 @@
 """The brokers of `broker.sim.fuzz_peers`: real processes in a directory of their own, with connections to them.
 
-Owns: their start, stop and limits, the connections to them, and what is watched: processor time of the event loop,
-memory, log lines that name an exception. Knows nothing of what is sent. Shown by
+Owns: their start, stop and limits, and the connections to them. Watches the processor time of the event loop, the
+memory, and log lines that name an exception. It does not know what is sent. Shown by
 tests/broker_sim/test_sim_fuzz_peers.py.
 """
 
@@ -26,7 +26,7 @@ from broker.wire.apis import ApiKey, Listener
 from broker.wire.codec import decode_response, encode_request
 from broker.wire.messages import build, request_type
 
-ANSWER_S = 0.15  # a long poll or acks=0 gets no answer; then the connection is closed and the next one is used
+ANSWER_S = 0.15  # a long poll or acks=0 gets no answer; then a new connection is used
 BIG_ANSWER_S = 10.0
 START_S = 90.0  # a busy host starts a broker slowly
 MIB = 1 << 20
@@ -34,7 +34,7 @@ MIB = 1 << 20
 REQUEST_BYTES_MAX, ARRIVING_BYTES_MAX, FETCH_BYTES_MAX = 8 * MIB, 32 * MIB, 4 * MIB
 UNREAD_BYTES_MAX = 2 * FETCH_BYTES_MAX
 MEMORY_MAX_BYTES = ARRIVING_BYTES_MAX + UNREAD_BYTES_MAX + 64 * MIB
-# Below the ports that the system gives to connections, because other blocks run at the same time.
+# Below the ports that the system assigns to outgoing connections, because other blocks run at the same time.
 PORTS = range(10_000, 32_000)
 _LISTENERS = {Listener.CLIENT: "EXTERNAL", Listener.INTER_BROKER: "INTERNAL", Listener.CONTROLLER: "CONTROLLER"}
 _DEFECT = re.compile(r"handler_failed|coordinator_answer_failed|coordinator_event_failed|Traceback|never retrieved")
@@ -81,7 +81,7 @@ class Brokers:
         self._baseline: dict[int, int] = {}
         self._sockets: dict[tuple[int, Listener], socket.socket] = {}
         self._read_of_log: dict[int, int] = dict.fromkeys(self.ids, 0)
-        self._times: dict[int, int] = {}  # open files that say what processor time each has had
+        self._times: dict[int, int] = {}  # open files with the processor time of each broker
 
     def start(self) -> None:
         voters = ",".join(f"{each}@127.0.0.1:{ports['CONTROLLER']}" for each, ports in self._ports.items())
@@ -157,19 +157,20 @@ class Brokers:
             return decode_response(api_key, version, _read_frame(connection, START_S))[1]
 
     def probe(self, broker: int) -> None:
-        """A connection of its own gets an answer. If the broker is stuck, it is ended so that it says where."""
+        """Check that a new connection gets an answer. If the broker is stuck, it is ended, so that its log says
+        where."""
         try:
             self.ask(broker, ApiKey.API_VERSIONS, 0)
         except OSError as error:
             self.check_alive()
-            self._processes[broker].send_signal(signal.SIGABRT)  # faulthandler then writes the stack
+            self._processes[broker].send_signal(signal.SIGABRT)  # makes faulthandler write the stack
             self._processes[broker].wait(START_S)
             tail = self._log(broker).read_text(errors="replace")[-3_000:]
             raise PeerFuzzError(f"broker {broker} answers nobody any more ({error!r}):\n{tail}") from error
 
     def send(self, sent: Sent, *, probes: Callable[[], None] | None = None) -> str:
-        """answered, closed or silent. The connection is used again if it was answered. `probes` is called when the
-        request is on its way, before its answer is awaited."""
+        """Send a request. Returns answered, closed or silent. After an answer the connection is used again. `probes` is
+        called when the request has been sent, before its answer is awaited."""
         key = (sent.broker, sent.listener)
         try:
             connection = self._sockets.get(key)
@@ -214,7 +215,7 @@ class Brokers:
         return max(self._resident_bytes(each) - self._baseline[each] for each in self.ids)
 
     def defects(self) -> list[str]:
-        """New lines of the logs that say so."""
+        """New lines of the logs that report a defect."""
         found: list[str] = []
         for each in self.ids:
             with self._log(each).open("rb") as log:

@@ -1,10 +1,19 @@
-"""Valid requests at their extremes, drawn from the schemas: every API and version. They can be decoded, and most make
-no sense.
+"""Valid requests with extreme values, drawn from the schemas of every API and version. They can be decoded, but most
+make no sense.
 
-Empty and longest; one element, as many as allowed, and one more; NaN and Infinity; duplicates; unknown enumerators and
-ids; null where it is allowed; the deepest nesting; batches that unpack to far more than their size. Seeded. It knows of
-a broker only the names that exist in it (`World`), so that requests reach the handlers and not only their first check.
-Shown by tests/broker_sim/test_sim_fuzz_peers.py.
+They have:
+
+- empty values and the longest ones
+- arrays of one element, of as many as are allowed, and of one more
+- NaN and Infinity
+- duplicates
+- unknown enumerators and ids
+- null where it is allowed
+- the deepest nesting
+- batches that unpack to far more than their size
+
+The requests follow from a seed. The only knowledge about a broker is which names exist in it (`World`). With them,
+requests get beyond the first check of a handler. Shown by tests/broker_sim/test_sim_fuzz_peers.py.
 """
 
 from __future__ import annotations
@@ -28,8 +37,8 @@ from broker.wire.records import BATCH_OVERHEAD_BYTES, parse_batch_header
 
 STRING_BYTES_MAX = 0x7FFF
 DEPTH_MAX = 6
-DISTINCT_MAX = 1_000  # drawing more takes longer than refusing them
-BIG_SHARE = 0.005  # share of requests that have something long or many; they cost a hundred times as much
+DISTINCT_MAX = 1_000  # to draw more would take longer than to refuse them
+BIG_SHARE = 0.005  # share of requests with a very long field or array; they take a hundred times as long
 COUNTS = (0, 1, 1, 1, 2, 3)
 BIG_COUNTS = (100, 400, 900, 999, 1_000, 1_999, 4_000, 9_990, 10_001)
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}
@@ -51,15 +60,15 @@ _VALUES = (
     "nan",
 )
 _ENDS = ("9" * 5_000, "\N{SNOWMAN}" * 10_922, "x" * STRING_BYTES_MAX)
-# These settings would end the test and not the broker: nobody could connect, or each record would cost a sync of the
-# disk.
+# These settings would stop the test without a defect of the broker: nobody could connect, or each record would cost a
+# sync of the disk.
 _LEFT_ALONE = ("max.connection", "flush.", "log.flush")
 _QUORUM = frozenset({ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH})
 
 
 @dataclass(slots=True)
 class World:
-    """What exists, as far as the fuzzer knows."""
+    """The names in the cluster that the fuzzer knows."""
 
     topics: list[str] = field(default_factory=lambda: ["plain", "compacted", "stamped"])
     topic_ids: list[UUID] = field(default_factory=list)
@@ -69,7 +78,8 @@ class World:
 
 @cache
 def _bomb(codec: CodecId, records: int) -> bytes:
-    """A batch of that many equal records. Their offset deltas are wrong, which is found only when it is unpacked."""
+    """A batch of that many equal records. Their offset deltas are wrong. A broker finds this only when it unpacks
+    them."""
     one = encode_batch([b""], timestamps_ms=1, keys=[b"k"])[BATCH_OVERHEAD_BYTES:]
     header = parse_batch_header(encode_batch([b"v"], timestamps_ms=1, codec=codec))
     header = header._replace(record_count=records, last_offset_delta=records - 1)
@@ -110,8 +120,8 @@ def _records(rng: random.Random, *, is_big: bool) -> bytes | None:
 
 
 class Drawer:
-    """One message. Only one field uses up `is_big`, because a request with all of them would be refused for
-    its size."""
+    """Draws one message. Only one of its fields may be big, because a request with several big fields would be refused
+    for its size."""
 
     def __init__(self, api: Api, version: int, world: World, rng: random.Random) -> None:
         self._api, self._version, self._world, self._rng = api, version, world, rng
@@ -144,7 +154,7 @@ class Drawer:
             return ()
         if self._takes_big(0.6):
             count = rng.choice(BIG_COUNTS)
-            if count > DISTINCT_MAX or rng.random() < 0.5:  # either duplicates, or as many different ones
+            if count > DISTINCT_MAX or rng.random() < 0.5:  # either equal elements, or different ones
                 return (self._one(shape, depth + 1),) * count
             return tuple(self._one(shape, depth + 1) for _ in range(count))
         items = [self._one(shape, depth + 1) for _ in range(rng.choice(COUNTS))]
@@ -178,10 +188,10 @@ class Drawer:
     def _integer(self, name: str, bits: int, *, signed: bool) -> int:
         rng = self._rng
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-        if self._is_quorum and bits > 8:  # an epoch of 2^31 - 1 would be a legal vote, and the last one ever
+        if self._is_quorum and bits > 8:  # a vote for epoch 2^31 - 1 would be valid, but then there is no higher epoch
             return rng.choice((0, 1, 2, 3))
         if name == "broker_id" and self._api.listeners == frozenset({Listener.CONTROLLER}):
-            return rng.choice((90, 90, 91, -1, high))  # in its own name a broker may shut down, which is no defect
+            return rng.choice((90, 90, 91, -1, high))  # a broker's own name could shut it down, which is no defect
         if name == "acks":
             return rng.choice((-1, -1, 0, 1, 1, 2))
         if name in ("resource_type", "config_operation"):
@@ -232,7 +242,7 @@ def listeners_of(api: Api) -> tuple[Listener, ...]:
 
 
 def extreme_frame(world: World, rng: random.Random) -> tuple[str, Listener, bytes, bool]:
-    """(API and version, where to send it, the frame, whether it is a big one)."""
+    """(API and version, the listener to send it to, the frame, whether it is big)."""
     while True:
         api = rng.choice(list(APIS.values()))
         version = rng.randint(api.min_version, api.max_version)

@@ -1,7 +1,7 @@
-"""Damaged files against the code that opens them: partition logs, their side files, the directory, the metadata store.
+"""Damages files and lets the code open them: partition logs, their side files, the directory, the metadata store.
 
-Two results are allowed: it opens, with a log that has only whole batches; or it says which file is wrong. Anything else
-is a defect: another exception, an endless loop, a batch with a wrong CRC.
+Two results are allowed. Either the files open, and the log has only whole batches. Or the error says which file is
+wrong. Anything else is a defect: another exception, an endless loop, a batch with a wrong CRC.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _append(log: PartitionLog, number: int, epoch: int) -> None:
 
 
 def _write(filesystem: SimFileSystem, *, clean: bool) -> None:
-    """The files that a broker leaves after some minutes."""
+    """Write the files that a broker has after some minutes."""
     check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
     directory = LogDirectory(ROOT, config=CONFIG, filesystem=filesystem, boot_id="boot")
     log = directory.open_log("t", 0, topic_id="id", config=CONFIG)
@@ -74,7 +74,7 @@ def _write(filesystem: SimFileSystem, *, clean: bool) -> None:
 
 
 def _open(filesystem: SimFileSystem, boot_id: str) -> None:
-    """Everything that a start does with these files. Then the log is used."""
+    """Do with these files everything that a start does. Then use the log."""
     check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
     store = MetadataStore(Path(ROOT), cluster_id="c", voters=(1,), filesystem=filesystem)
     entries = store.load().entries
@@ -95,7 +95,8 @@ def _open(filesystem: SimFileSystem, boot_id: str) -> None:
 
 
 def _read_through(log: PartitionLog, *, is_scanned: bool) -> None:
-    """A scanned segment is whole. A trusted segment may be damaged; reading it shows that, or the CRC does."""
+    """Read the whole log. A scanned segment must be whole. A trusted segment may be damaged, which the read or the CRC
+    shows."""
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         data = log.read(offset, 1 << 20)
@@ -105,7 +106,7 @@ def _read_through(log: PartitionLog, *, is_scanned: bool) -> None:
         for batch in iter_batches(data):
             assert batch.is_crc_valid() or not is_scanned, f"wrong CRC at {batch.header.base_offset}"
             if batch.header.next_offset <= offset:
-                # The CRC does not cover a base offset, so nothing shows the damage in a trusted segment.
+                # The CRC does not cover the base offset, so in a trusted segment nothing else shows this damage.
                 assert not is_scanned, f"offsets do not rise after {offset}"
                 return
             offset = batch.header.next_offset
@@ -128,7 +129,7 @@ def _mutate(disk: SimDisk, rng: random.Random) -> str:
 
 
 def fuzz_files(seed: int, count: int) -> FileFuzzResult:
-    """Raises FuzzError with the seed to run again."""
+    """Raises FuzzError with the seed that shows the defect again."""
     result = FileFuzzResult()
     images = {clean: _image(clean) for clean in (False, True)}
     for number in range(count):

@@ -1,7 +1,7 @@
-"""Bad frames against a real broker: its connections, decoders and every handler, in the simulated loop.
+"""Sends bad frames to a real broker in the simulated loop: to its connections, decoders and every handler.
 
-After each frame it is checked that the broker has not failed, that the frame was handled in time, that memory has not
-grown much, and that another connection is still served. If a handler raises, its peer only loses the connection. With
+After each frame it checks that the broker has not failed, that the frame was handled in time, that memory has not grown
+much, and that another connection is still served. If a handler raises, only the connection of its peer is closed. With
 --strict this is a defect.
 """
 
@@ -30,16 +30,16 @@ from broker.wire.apis import ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.messages import request
 
-FRAMES_PER_BROKER = 2_000  # then a new broker, because requests that happen to be valid add topics and brokers
-ANSWER_LIMIT_US = 400_000  # of virtual time; if a request asks to wait longer, we close the connection
+FRAMES_PER_BROKER = 2_000  # then a new broker is used, because some requests are valid and add topics and brokers
+ANSWER_LIMIT_US = 400_000  # virtual time; if there is no answer by then, we close the connection
 EVENTS_PER_FRAME_MAX = 50_000
-CPU_LIMIT_S = 20  # one frame; the slowest took 0.2 s
+CPU_LIMIT_S = 20  # for one frame; the slowest took 0.2 s
 MEMORY_GROWTH_MAX_BYTES = 512 << 20
 _PAGE_BYTES = 4096
 
 
 class FuzzError(Exception):
-    """The broker did something that it must not do. The message tells how to see it again."""
+    """The broker did something that it must not do. The message says how to reproduce it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class FuzzResult:
 
 
 class Peer:
-    """A raw connection: whatever bytes, whatever answers."""
+    """A raw connection. It sends any bytes and takes any answer."""
 
     def __init__(self, network: Network, loop: SimLoop, target_port: int) -> None:
         self.process: Process = loop
@@ -87,7 +87,7 @@ class Peer:
 
 
 class Target:
-    """One broker with a topic, a connection that behaves, and one that does not per listener."""
+    """One broker with a topic, one connection with valid requests, and one for bad frames per listener."""
 
     def __init__(self, seed: int) -> None:
         settings = Settings(
@@ -132,7 +132,7 @@ class Target:
         scheduler.run(until_us=scheduler.now_us + delay_us, is_done=lambda: False, events_max=EVENTS_PER_FRAME_MAX)
 
     def send(self, listener: str, frame: bytes) -> str:
-        """answered, closed or silent."""
+        """Send a frame. Returns answered, closed or silent."""
         peer = self._peers.get(listener)
         if peer is None or peer.is_over:
             peer = self._peers[listener] = self._connect(listener)
@@ -156,7 +156,7 @@ class Target:
         return "silent"
 
     def check(self, *, strict: bool) -> bool:
-        """False when a handler raised, unless that is an error."""
+        """False if a handler raised. With `strict` that raises FuzzError, like every other violation."""
         violation = self.world.violation
         if violation is not None and violation.invariant == NoHandlerRaises.NAME and not strict:
             self.world.violation = None
@@ -168,7 +168,7 @@ class Target:
         return True
 
     def check_others(self) -> None:
-        """A connection opened before all this is answered."""
+        """Check that a connection that was opened at the beginning still gets answers."""
         before = len(self._good.received)
         message = request(ApiKey.API_VERSIONS, 3, client_software_name="f", client_software_version="1")
         self._good.send(b"".join(encode_request(ApiKey.API_VERSIONS, 3, 7, "good", message)))
@@ -197,7 +197,7 @@ def _time_limit(what: str) -> Iterator[None]:
         raise FuzzError(f"more than {CPU_LIMIT_S} s of CPU for {what}")
 
     before = signal.signal(signal.SIGPROF, too_late)
-    signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT_S)  # nothing waits here, and a busy host is no defect
+    signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT_S)  # CPU time: nothing waits here, and a busy host is no defect
     try:
         yield
     finally:
@@ -206,7 +206,7 @@ def _time_limit(what: str) -> Iterator[None]:
 
 
 def fuzz_frames(seed: int, count: int, *, strict: bool = False) -> FuzzResult:
-    """Raises FuzzError with what to run to see it again."""
+    """Raises FuzzError with the command that reproduces the defect."""
     result = FuzzResult()
     for first in range(0, count, FRAMES_PER_BROKER):
         block_seed = seed + first // FRAMES_PER_BROKER

@@ -1,4 +1,5 @@
-"""Bad input: frames that are nearly, or not at all, requests of the Kafka protocol. Seeded; knows no broker."""
+"""Bad input: frames that are almost requests of the Kafka protocol, or not at all. Made from a seed. Knows no
+broker."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def _records(rng: random.Random) -> bytes | None:
 
 
 def _scalar(shape: FieldShape, rng: random.Random) -> Any:
-    """Any: a value of whatever type the field has."""
+    """A value for the field. Any: it has the type of the field."""
     kind = shape.kafka_type
     if kind in _BITS:
         return _integer(_BITS[kind], signed=kind.startswith("int"), rng=rng)
@@ -70,7 +71,7 @@ def _scalar(shape: FieldShape, rng: random.Random) -> Any:
 
 
 def random_message(message_type: Any, rng: random.Random, depth: int = 0) -> Message:
-    """Values of the right types, most of them senseless."""
+    """Values of the right types, most of them without meaning."""
     values: dict[str, Any] = {}
     for shape in field_shapes(message_type):
         if shape.nullable and rng.random() < 0.2:
@@ -90,7 +91,7 @@ def _one(shape: FieldShape, rng: random.Random, depth: int) -> Any:
 
 
 def valid_frame(api: Api, version: int, rng: random.Random) -> bytes | None:
-    """A request that decodes, with its length prefix. None when the drawn values do not fit their fields."""
+    """A request that can be decoded, with its length prefix. None if the drawn values do not fit their fields."""
     message = random_message(request_type(api.key, version), rng)
     client_id = rng.choice((None, "fuzz", "f" * 300))
     try:
@@ -100,7 +101,7 @@ def valid_frame(api: Api, version: int, rng: random.Random) -> bytes | None:
 
 
 def damage(data: bytearray, rng: random.Random) -> bytearray:
-    """Some bytes changed, cut, put in, or a length that is a lie."""
+    """Change, cut or insert some bytes, or write a wrong length."""
     for _ in range(rng.choice((1, 1, 2, 5))):
         if not data:
             return data
@@ -124,7 +125,7 @@ def damage(data: bytearray, rng: random.Random) -> bytearray:
 
 
 def random_frame(rng: random.Random) -> tuple[str, bytes]:
-    """(what kind it is, bytes to send). Most have a right length prefix, so that the parsers behind it are reached."""
+    """(its kind, the bytes to send). Most have a right length prefix, so that they reach the parsers behind it."""
     choice = rng.random()
     if choice < 0.03:
         return "length without a frame", rng.choice(CLAIMED_LENGTHS).to_bytes(4, "big") + rng.randbytes(

@@ -2,18 +2,18 @@
 
 It checks that:
 
-- the process lives,
-- no request takes more than STALL_MS of its processor time (meanwhile nobody else is served; a busy host changes this
-  figure little),
+- the process does not end,
+- no request takes more than STALL_MS of its processor time, because meanwhile the broker serves nobody else (a busy
+  host changes this figure little),
 - its memory stays within MEMORY_MAX_BYTES,
 - nothing in its log says that a handler raised,
 - other connections are answered,
 - it stops cleanly, and starts again with what was written.
 
-One block is one life of a broker, or of a cluster of three (every fourth block, because forwarded requests count there
-too). A block is made only from its number. --block N runs it again, --state FILE goes on where the last call stopped,
---jobs N runs N blocks at a time. If a broker dies, the requests are sent again to new brokers until few are left that
-show it. Shown by tests/broker_sim/test_sim_fuzz_peers.py.
+A block starts a new broker and sends it requests. Every fourth block has a cluster of three, so that there are
+forwarded requests too. A block depends only on its number. --block N runs it again. --state FILE continues where the
+last call stopped. --jobs N runs N blocks at a time. If a broker dies, requests are left out as long as new brokers die
+too, until few are left. Shown by tests/broker_sim/test_sim_fuzz_peers.py.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from broker.sim.fuzz_extremes import extreme_frame
 from broker.sim.minimise import fewest
 from broker.sim.workers import end_with_parent
 
-REQUESTS_PER_BLOCK = 10_000  # then new brokers, because the results of requests add up
-CLUSTER_EVERY = 4  # blocks
+REQUESTS_PER_BLOCK = 10_000  # then new brokers are used, because what requests create adds up
+CLUSTER_EVERY = 4  # every such block has a cluster of three
 STALL_MS = 250  # of the broker's processor time
-PROBE_EVERY = 200  # requests
+PROBE_EVERY = 200  # requests between two checks
 SHOWN_BYTES = 300  # of a frame
 
 
@@ -57,7 +57,7 @@ class Found:
     silent: int = 0
     stall_ms_max: float = 0.0
     stall_kind: str = ""
-    # By the clock; it says something about the broker only if the host has nothing else to do.
+    # Measured by the clock, so it says something about the broker only if the host has nothing else to do.
     answer_ms_max: float = 0.0
     memory_growth_max: int = 0
     defects: Counter[str] = field(default_factory=Counter)
@@ -79,7 +79,7 @@ class Found:
 
 
 def run_block(block: int, count: int) -> Found:
-    """Raises PeerFuzzError with what to run to see it again."""
+    """Raises PeerFuzzError with the requests that reproduce the defect."""
     rng, found = random.Random(f"peers {block}"), Found()
     is_cluster = block % CLUSTER_EVERY == 0
     all_sent: list[Sent] = []
@@ -95,7 +95,7 @@ def run_block(block: int, count: int) -> Found:
                 _send_and_look(brokers, sent, found, number)
             brokers.check_alive()
             brokers.stop()
-            brokers.start()  # the written data can be read
+            brokers.start()  # checks that it can read what was written
             brokers.stop()
             for line in brokers.defects():
                 found.defects[_short(line)] += 1
@@ -113,7 +113,7 @@ def _send_and_look(brokers: Brokers, sent: Sent, found: Found, number: int) -> N
     before_ns, began_s = brokers.cpu_ns(sent.broker), time.monotonic()
     after_ns: list[int] = []
 
-    def others_are_served() -> None:  # in between, if the work is done in turns
+    def others_are_served() -> None:  # while the request is handled, if its work is done in turns
         brokers.probe(sent.broker)
         after_ns.append(brokers.cpu_ns(sent.broker))
 
@@ -152,7 +152,7 @@ def _shown(sent: Sent) -> str:
 
 
 def _short(line: str) -> str:
-    """A defect without the parts that differ from time to time."""
+    """The text of a defect without the parts that differ from one time to the next."""
     names = re.findall(r"(api_key=\S+|topic=\S+)", line)
     causes = re.findall(r"(\w+(?:Error|Exception): .{0,160})", line)
     places = re.findall(r"broker/(\S+?)\\?\", line (\d+)", line)
@@ -218,7 +218,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    sys.exit(128 + number)  # the brokers end with us
+    sys.exit(128 + number)  # the `finally` of a block then ends its brokers
 
 
 def _begin_worker() -> None:
@@ -229,7 +229,8 @@ def _begin_worker() -> None:
 def _outcomes(
     numbers: list[int], per_block: int, jobs: int, until_s: float
 ) -> Generator[tuple[int, Found | str], None, None]:
-    """(block, what was found or why it ended), as they become ready. Blocks that would begin too late are left out."""
+    """(block, its results or why it ended), in the order in which blocks end. Blocks that would begin too late are left
+    out."""
     run = partial(_outcome, per_block=per_block, until_s=until_s)
     if jobs == 1:
         yield from (outcome for number in numbers if (outcome := run(number)) is not None)
@@ -237,7 +238,7 @@ def _outcomes(
     spawn = multiprocessing.get_context("spawn")
     with spawn.Pool(jobs, initializer=_begin_worker) as pool:
         yield from (outcome for outcome in pool.imap_unordered(run, numbers) if outcome is not None)
-        pool.close()  # they end by themselves: a signal in the middle of a wait for work can be lost
+        pool.close()  # workers end by themselves, because a signal while they wait for work can get lost
         pool.join()
 
 

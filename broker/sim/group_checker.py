@@ -1,9 +1,10 @@
 """Invariants of consumer groups, as their members see them.
 
-- Classic protocol: one owner of a partition in a generation.
-- KIP-848: one owner at a time. A member owns a partition from the answer that gives it until it lets go, or until the
-  coordinator may have given it to another one: a session timeout after its last answered heartbeat.
-- Committed offsets neither get lost nor go back, whatever becomes of the coordinator.
+- Classic protocol: a partition has one owner in a generation.
+- KIP-848: a partition has one owner at a time. A member owns a partition from the answer that gives it. It owns it
+  until it gives it up, or until the coordinator may have given it to another member. This is a session timeout after
+  its last answered heartbeat.
+- Committed offsets neither get lost nor go back, whatever happens to the coordinator.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ class GroupChecker:
         self._was_asked_for = OnlyWhatWasAskedForIsCommitted(fail)
         self._leases: dict[tuple[str, str], _Lease] = {}  # (group, member)
         self._acked: dict[tuple[str, int], int] = {}  # (group, partition) -> the largest offset that was acknowledged
-        self._asked: dict[tuple[str, int], int] = {}  # ... that anybody tried to commit
+        self._asked: dict[tuple[str, int], int] = {}  # the largest offset that any member tried to commit
 
     # -- ownership ---------------------------------------------------------------------------------------------------
 
     def assigned(self, group: str, generation: int, member: str, partitions: Iterable[int]) -> None:
-        """Classic: what SyncGroup gave to a member for a generation."""
+        """Classic protocol: SyncGroup gave these partitions to a member for a generation."""
         for index in partitions:
             self._one_owner.assigned(group, generation, member, index)
 
     def owns(self, group: str, member: str, partitions: set[int], *, lease_until_us: int) -> None:
-        """KIP-848: what a member owns since this answer."""
+        """KIP-848: from this answer on, a member owns these partitions."""
         lease = self._leases.setdefault((group, member), _Lease())
         for index in partitions - lease.partitions:
             for (other_group, other), held in self._leases.items():
@@ -57,7 +58,7 @@ class GroupChecker:
         lease.partitions, lease.until_us = set(partitions), lease_until_us
 
     def lets_go(self, group: str, member: str, partitions: set[int] | None = None) -> None:
-        """Of these, or of all."""
+        """A member gives up these partitions, or all."""
         lease = self._leases.get((group, member))
         if lease is not None:
             lease.partitions = set() if partitions is None else lease.partitions - partitions
@@ -72,7 +73,7 @@ class GroupChecker:
         self._coverage.reached("offset committed by a member")
 
     def floor(self, group: str, index: int) -> int:
-        """The smallest offset that an OffsetFetch which begins now may return."""
+        """The smallest offset that an OffsetFetch may return if it is sent now."""
         return self._acked.get((group, index), -1)
 
     def fetched(self, group: str, index: int, offset: int, *, floor: int) -> None:
@@ -80,5 +81,5 @@ class GroupChecker:
             self._was_asked_for.check(group, index, offset, asked=self._asked.get((group, index), -1))
 
     def goes_on(self, group: str, index: int, member: str, offset: int, *, floor: int) -> None:
-        """The offset where a member begins to read a partition that it was given."""
+        """Check the offset where a member begins to read a partition that it was given."""
         self._offset_stays.goes_on(group, index, member, offset, floor=floor)

@@ -1,8 +1,8 @@
 """Simulated members of consumer groups: the classic protocol (JoinGroup, SyncGroup) and the new one (KIP-848).
 
-A member works on its partitions by committing ever larger offsets. It may leave, die, or sleep past its session and go
-on as a zombie. If a commit gets no answer, the member dies, because that commit could arrive at any later time of its
-generation.
+A member works on its partitions by committing larger and larger offsets. It may leave, die, or sleep longer than its
+session and continue as a zombie. If a commit gets no answer, the member dies, because this commit could still arrive at
+any later time in its generation.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 SESSION_MS = 1_000
 REBALANCE_MS = 700
-# Longer than any lease: a member that does not let go in time has lost its session before.
+# Longer than any lease, so a member that does not give up a partition in time has lost its session before.
 CONSUMER_REBALANCE_MS = 4_000
 HEARTBEAT_S = 0.1
-LEASE_SHARE = 0.9  # share of a session, because clocks run at different rates
+LEASE_SHARE = 0.9  # share of a session; below 1, because clocks run at different rates
 OFFSET_COMMIT_VERSION, OFFSET_FETCH_VERSION = 9, 8
 GONE = frozenset(
     {
@@ -56,7 +56,7 @@ class _Stop(Exception):
 
 
 class _Member:
-    """What both protocols share: offsets, and lives that follow each other."""
+    """What both protocols share: offsets, and a new life after each end."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class _Member:
         self._coordinator = CoordinatorClient(client=client, kind=GROUP, key=group, rng=rng, truth=coordinator_of)
         self.member_id = ""
         self._generation = -1  # or member epoch
-        self._positions: dict[int, int] = {}  # of what it owns
+        self._positions: dict[int, int] = {}  # for the partitions that it owns
         self._has_overslept = False
 
     async def run(self) -> None:
@@ -111,7 +111,7 @@ class _Member:
             ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, message, error_of, deadline_s=limit_s
         )
         if answer is None or error_of(answer) is not ErrorCode.none or not self._coordinator.is_answer_current:
-            raise _Stop  # a coordinator that was replaced may not have the latest offsets
+            raise _Stop  # a replaced coordinator may not have the latest offsets
         for partition in answer.groups[0].topics[0].partitions:
             if partition.error_code is ErrorCode.none:
                 index, offset = partition.partition_index, partition.committed_offset
@@ -119,7 +119,7 @@ class _Member:
                 self._positions[index] = max(0, offset)
 
     async def _commit(self) -> ErrorCode:
-        """Of one partition it owns."""
+        """Commit an offset of one partition that the member owns."""
         index = self._rng.choice(sorted(self._positions))
         offset = self._positions[index] + self._rng.randrange(1, 4)
         message = request(
@@ -162,7 +162,8 @@ class _Member:
         return error
 
     async def _fate(self) -> bool:
-        """True: it may go on. Now and then it dies, or sleeps longer than its session."""
+        """Decide by chance what the member does. True: it continues, perhaps after a sleep longer than its session.
+        False: it leaves. Now and then it dies."""
         fate = self._rng.random()
         if fate < 0.01:
             raise _Stop
@@ -170,7 +171,7 @@ class _Member:
             await self._oversleep()
         elif fate < 0.03:
             return False
-        elif fate < 0.05 and self._positions:  # a zombie that owns something is more interesting
+        elif fate < 0.05 and self._positions:  # more often, because a zombie that owns something is more interesting
             await self._oversleep()
         return True
 
@@ -179,7 +180,7 @@ class _Member:
         self._has_overslept = True
 
     def _wants_to_commit(self) -> bool:
-        """A zombie commits as soon as it wakes, before a heartbeat tells it that it is out."""
+        """A zombie always commits when it wakes, before a heartbeat tells it that it was removed from the group."""
         has_overslept, self._has_overslept = self._has_overslept, False
         return bool(self._positions) and (has_overslept or self._rng.random() < 0.6)
 
@@ -230,7 +231,7 @@ class ClassicMember(_Member):
         raise _Stop
 
     async def _sync(self, joined: JoinGroupResponse) -> set[int] | None:
-        """None: join again."""
+        """The assigned partitions. None: the member must join again."""
         assignments: list[SyncGroupRequestAssignmentFields] = []
         if joined.leader == self.member_id:
             members = sorted(each.member_id for each in joined.members)
@@ -257,7 +258,7 @@ class ClassicMember(_Member):
         return set(answer.assignment) if answer.error_code is ErrorCode.none else None
 
     async def _work(self) -> bool:
-        """Heartbeats and commits. True: join again; False: it has left."""
+        """Send heartbeats and commits. True: the member must join again. False: it has left."""
         while not self.is_over:
             await asyncio.sleep(HEARTBEAT_S * self._rng.uniform(0.7, 1.3))
             if not await self._fate():
@@ -287,10 +288,11 @@ class ClassicMember(_Member):
 
 
 class ConsumerMember(_Member):
-    """KIP-848: the coordinator assigns and the member follows. First it gives up partitions, then it gets others."""
+    """KIP-848: the coordinator assigns partitions. A member first gives up partitions and then gets others."""
 
     def _lease_until_us(self, sent_us: int) -> int:
-        """An answer of a coordinator that was replaced does not extend the session at its successor."""
+        """Until when the member owns its partitions. An answer of a replaced coordinator does not extend the session,
+        because the new coordinator does not know of it."""
         if self._coordinator.is_answer_current:
             self._lease_us = sent_us + int(SESSION_MS * 1000 * LEASE_SHARE)
         return self._lease_us
@@ -339,7 +341,7 @@ class ConsumerMember(_Member):
             self._positions = {}
             if answer.error_code not in GONE:
                 raise _Stop
-            self._generation = 0  # fenced: it joins anew
+            self._generation = 0  # fenced, so it joins again
             return
         self._generation = answer.member_epoch
         owned = set(self._positions)

@@ -18,7 +18,7 @@ END = "<!-- end of the list -->"
 
 
 def sentence(invariant: type[Invariant]) -> str:
-    """What it proves."""
+    """The sentence that the invariant proves."""
     return " ".join((invariant.__doc__ or "").split())
 
 
@@ -36,7 +36,7 @@ def _line(invariant: type[Invariant]) -> str:
 
 
 def page(text: str) -> str:
-    """The page with the list as the code has it now. Raises ValueError if the marks are not in it."""
+    """The page with the present list. Raises ValueError if the page does not have the marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

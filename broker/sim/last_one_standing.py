@@ -1,10 +1,12 @@
-"""The schedule that KIP-966 was made for: the last member of an ISR loses its power, and with it unsynced records.
+"""The case that KIP-966 is for: the last member of an ISR loses its power, and with it unsynced records.
 
-Two brokers stop in order, one after the other, so the last leader is alone. Then it loses its power. It comes back,
-with the broker that had stopped first. Neither may lead. The broker that stopped second holds all that is committed. It
-leads as soon as it is back. Without KIP-966 the first one leads with what is left of its log.
+1. Two brokers shut down cleanly, one after the other, so the leader is alone.
+2. The host of the leader loses its power.
+3. The leader returns, and so does the broker that stopped first. Neither may lead.
+4. The broker that stopped second returns. It holds all that is committed, and it leads at once.
 
-`faults` decides whether a seed has this schedule. It is alone in its seed.
+Without KIP-966 the old leader leads with what is left of its log. `faults` decides whether a seed has this schedule.
+Such a seed has no other faults.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from broker.sim.plan import TOPIC
 if TYPE_CHECKING:
     from broker.sim.stage import Stage
 
-STEP_LIMIT_US = 2_500_000  # a step that takes longer is given up
-ALONE_US = 100_000  # the last leader goes on for so long; a producer with acks=1 still gets answers
-WITHOUT_LEADER_US = 400_000  # how long it is seen that neither of the two leads
+STEP_LIMIT_US = 2_500_000  # if a step takes longer, the schedule ends
+ALONE_US = 100_000  # for so long the last leader runs alone; a producer with acks=1 still gets answers
+WITHOUT_LEADER_US = 400_000  # for so long neither of the two may lead
 
 
 class LastOneStanding:
@@ -28,13 +30,13 @@ class LastOneStanding:
         self._step: Callable[[], bool] = self._first_stops
         self._until_us = world.scheduler.now_us + STEP_LIMIT_US
         self._key = (TOPIC, world.rng.randrange(world.settings.partitions))
-        self._last = self._early = self._late = -1  # brokers: stays alone, stops first, stops second
+        self._last = self._early = self._late = -1  # the brokers that stay alone, stop first and stop second
         self._has_lost = False
         self._wait_until_us = 0
         self.is_over = False
 
     def look(self) -> None:
-        """Whether the next step can be done. Called after every event of a broker while this is going on."""
+        """Do the next step if its state is reached. Called after every event of a broker while the schedule runs."""
         if self.is_over:
             return
         if self._world.scheduler.now_us > self._until_us:
@@ -43,7 +45,7 @@ class LastOneStanding:
             self._until_us = self._world.scheduler.now_us + STEP_LIMIT_US
 
     def end(self) -> None:
-        """Brokers that are down come back."""
+        """End the schedule and start the brokers that are down."""
         self.is_over = True
         for node_id in self._world.cluster.node_ids:
             self._world.faults.start_after(node_id, 10_000)
@@ -79,7 +81,7 @@ class LastOneStanding:
         return True
 
     def _lose_power(self) -> None:
-        """Everything that was not synced is gone."""
+        """The last leader loses everything that it had not synced."""
         world = self._world
         if self.is_over or not world.cluster.is_up(self._last):
             return
@@ -92,7 +94,7 @@ class LastOneStanding:
             world.faults.start_after(node_id, 50_000)
 
     def _comes_back(self) -> bool:
-        """Both are members of the cluster again, and nobody leads."""
+        """Wait until both are registered and unfenced again. Then nobody may lead."""
         world = self._world
         image = world.quorum.image
         for node_id in (self._last, self._early):

@@ -1,9 +1,9 @@
 """An asyncio event loop for one life of one simulated process, driven by the scheduler.
 
 It offers what broker.node uses: callbacks, timers, tasks, futures, connections and servers. Its clock runs at its own
-rate, as the clocks of hosts do. When the process is killed, the loop is dead and nothing of it runs any more. A paused
-process (SIGSTOP) runs later what became due meanwhile. So does a busy one: `spend_us` within a callback moves its clock
-on, and what arrives before it is done waits, in order.
+rate, as the clocks of hosts do. When the process is killed, the loop is dead and runs nothing any more. If the process
+is paused (SIGSTOP), callbacks that become due run after the pause. If it is busy, they wait too: `spend_us` within a
+callback moves the clock, and whatever arrives before that time waits, in order.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from broker.sim.scheduler import Event, Scheduler
 
 # asyncio types these with Any: callbacks and their arguments may be anything.
 
-_current: list[SimLoop] = []  # the loop whose callback runs now: its clock is the one to read
+_current: list[SimLoop] = []  # the last one is the loop whose callback runs now; clocks are read from it
 
 
 class Wires(Protocol):
-    """The network, as far as a loop uses it (network.py)."""
+    """The part of the network (network.py) that a loop uses."""
 
     async def connect(
         self, loop: SimLoop, factory: Callable[[], asyncio.BaseProtocol], port: int
@@ -34,7 +34,7 @@ class Wires(Protocol):
 
 
 class SimHandle:
-    """A callback of a loop. It is a TimerHandle as far as anybody uses one."""
+    """A callback of a loop. It has the methods of a TimerHandle that are used."""
 
     __slots__ = ("_args", "_callback", "_context", "_event", "_is_cancelled", "_loop", "_when_s")
 
@@ -53,7 +53,7 @@ class SimHandle:
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        self._is_cancelled = True  # also of one that is due and waits for a busy loop
+        self._is_cancelled = True  # also stops a callback that is due and waits for a busy loop
         if self._event is not None:
             self._event.cancel()
 
@@ -84,11 +84,11 @@ class SimLoop(asyncio.AbstractEventLoop):
     ) -> None:
         self.host = host
         self.is_dead = False
-        self._paused_until_us = 0  # by SIGSTOP
+        self._paused_until_us = 0  # SIGSTOP
         self.held_us = 0  # the longest time that one callback has kept this loop busy
-        self.waited_us = 0  # the longest that a callback has waited for others of this loop
+        self.waited_us = 0  # the longest time that a callback has waited for others of this loop
         self._busy_until_us = 0
-        self._waiting: deque[tuple[int, Callable[[], object]]] = deque()  # (due since, what)
+        self._waiting: deque[tuple[int, Callable[[], object]]] = deque()  # (due since, callback)
         self._is_drain_due = False
         self.failure: BaseException | None = None  # an exception that nobody caught
         self._scheduler, self._network = scheduler, network
@@ -107,8 +107,8 @@ class SimLoop(asyncio.AbstractEventLoop):
     # -- running -----------------------------------------------------------------------------------------------------
 
     def run_callback(self, run: Callable[[], object]) -> None:
-        """Run it as one event of this process. Nothing happens if the process is dead. It waits while the process is
-        paused or busy."""
+        """Run the callback as one event of this process. It waits while the process is paused or busy. If the process
+        is dead, nothing happens."""
         if self.is_dead:
             return
         now_us = self._scheduler.now_us
@@ -125,7 +125,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         try:
             run()
-        except Exception as error:  # as in a real loop nobody else catches it; here it ends the run
+        except Exception as error:  # nothing else catches it, as in a real loop; here it ends the run
             self.failure = self.failure or error
         finally:
             asyncio._set_running_loop(None)
@@ -137,11 +137,11 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._on_event(self)
 
     def pause(self, duration_us: int) -> None:
-        """As by SIGSTOP. If it is paused already, the later of the two ends counts."""
+        """Pause the process, like SIGSTOP. If it is paused already, the later end counts."""
         self._paused_until_us = max(self._paused_until_us, self._scheduler.now_us + duration_us)
 
     def resume(self) -> None:
-        """It is not paused any more. Callbacks that waited for this run now."""
+        """End the pause. Callbacks that waited for this run now."""
         self._paused_until_us = min(self._paused_until_us, self._scheduler.now_us)
         self._is_drain_due = False
         if self._waiting:
@@ -153,7 +153,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._scheduler.at(max(self._busy_until_us, self._paused_until_us), self._drain)
 
     def _drain(self) -> None:
-        """Runs what waited, in order, until the loop is busy again."""
+        """Run the callbacks that waited, in order, until the loop is busy again."""
         self._is_drain_due = False
         while self._waiting and not self.is_dead:
             now_us = self._scheduler.now_us
@@ -166,8 +166,8 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     @contextlib.contextmanager
     def off_loop(self) -> Iterator[list[int]]:
-        """Time that is spent in here is spent by another thread, so this loop is not busy. Yields a list, which then
-        holds how long it was."""
+        """Time that is spent in this context is that of another thread, so this loop is not busy. Yields a list. After
+        the context it holds this time."""
         began_us, spent = self._scheduler.now_us, list[int]()
         try:
             yield spent
@@ -176,7 +176,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._scheduler.now_us = began_us
 
     def kill(self) -> None:
-        """Nothing of this process runs any more. Unfinished coroutines are kept until `dispose`."""
+        """From now on nothing of this process runs. Unfinished coroutines are kept until `dispose`."""
         self.is_dead = True
 
     def dispose(self) -> None:
@@ -184,10 +184,10 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.is_dead = True
         for task in self._tasks:
             if not task.done():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]  # there is no public way to say so
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # there is no public setting for it
                 coroutine = task.get_coro()
                 if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                    coroutine.close()  # it never began: nothing of it runs
+                    coroutine.close()  # it never began, so this runs no code of it
         self._tasks.clear()
 
     def call_soon(  # type: ignore[override]  # a handle of our own
@@ -200,7 +200,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> SimHandle:
-        # Rounded up, because a timer that fires too early by this clock would only be set again.
+        # Rounded up, because a timer that fired too early by this clock would only be set again.
         delay_us = int(max(0.0, delay) * 1e6 / self._rate) + 1
         return self._schedule(delay_us, callback, args, context)
 
@@ -289,7 +289,7 @@ def read_ns() -> int:
     return _current[-1].time_ns()
 
 
-WALL_OFFSET_NS = 1_700_000_000 * 10**9  # a date in 2023: any will do
+WALL_OFFSET_NS = 1_700_000_000 * 10**9  # a date in 2023; any other would do
 
 
 def read_wall_ns() -> int:
@@ -298,7 +298,7 @@ def read_wall_ns() -> int:
 
 
 def spend_us(duration_us: int) -> None:
-    """The process whose callback runs now works for this long. Outside of a callback nobody works: then the checkers
-    are looking."""
+    """The process whose callback runs now works for this long. Outside of a callback this does nothing, because then
+    the checkers read."""
     if _current:
         _current[-1]._scheduler.now_us += duration_us

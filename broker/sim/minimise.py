@@ -1,8 +1,9 @@
-"""Finds the fewest of many inputs that still show a fault: delta debugging (Zeller, ddmin), with a limit on the runs.
+"""Finds a small part of many inputs that still shows a fault: delta debugging (Zeller, ddmin), with a limit on the
+runs.
 
-First it finds the shortest end of the list that shows it, by doubling, because the input that ends a process usually
-came last. Then it leaves out parts of that, halves first, as long as the rest shows it. It does not know what the
-inputs are. Shown by tests/broker_sim/test_sim_minimise.py.
+First it takes the end of the list and doubles its length until it shows the fault, because the input that ends a
+process usually comes last. Then it leaves out parts of that, halves first, as long as the rest shows the fault. It does
+not know what the inputs are. Shown by tests/broker_sim/test_sim_minimise.py.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-RUNS_MAX = 100  # each may start processes
+RUNS_MAX = 100  # each run may start processes
 
 T = TypeVar("T")
 
 
 def fewest(inputs: Sequence[T], shows: Callable[[list[T]], bool], *, runs_max: int = RUNS_MAX) -> list[T]:
-    """The inputs in their order. All of them if not even all show it again."""
+    """The inputs that still show the fault, in their order. If even all of them do not show it again: all inputs."""
     left = runs_max
 
     def still(some: list[T]) -> bool:

@@ -1,7 +1,7 @@
-"""`python -m broker.sim.mutation`: runs the simulation over every mutant until a seed catches it, and writes
-docs/reference/mutants.md.
+"""`python -m broker.sim.mutation`: runs the simulation over every mutant until a seed catches it.
 
-If a mutant survives, the exit code is 1: the checks are blind there. A mutant gets the same seeds as everybody else.
+It writes docs/reference/mutants.md. If a mutant survives, the exit code is 1, because the checks do not notice this
+mistake. Mutants run the same seeds as the correct broker.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from broker.sim.plan import settings_of
 from broker.sim.seed_run import run_seed
 from broker.sim.workers import pool_of
 
-SEEDS_MAX = 400  # a mutant that lives longer is not caught in the tests' own run either
+SEEDS_MAX = 400  # a mutant that survives more seeds is not caught by the tests' own run either
 TABLE = Path("docs/reference/mutants.md")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caught:
     name: str
-    seed: int | None  # None: it lives
+    seed: int | None  # None: no seed caught it
     invariant: str
 
 
 def hunt(name: str, seeds: Sequence[int]) -> Caught:
-    """The first of these seeds, in their order, that catches the mutant. Only seeds that reach what it changes are
-    tried."""
+    """The first of these seeds that catches the mutant. Seeds that never run the code that it changes are skipped."""
     with applied(name):
         for seed in seeds:
             if not is_reached(name, settings_of(seed)):
@@ -43,7 +42,7 @@ def hunt(name: str, seeds: Sequence[int]) -> Caught:
 
 
 def hunts(names: Sequence[str], seeds: Sequence[Sequence[int]], *, jobs: int) -> Iterator[Caught]:
-    """Each mutant with its seeds, in the order of the names."""
+    """Hunt each mutant with its seeds. The results come in the order of the names."""
     if jobs <= 1:
         yield from map(hunt, names, seeds)
         return
@@ -52,8 +51,7 @@ def hunts(names: Sequence[str], seeds: Sequence[Sequence[int]], *, jobs: int) ->
 
 
 def check(known: Mapping[str, Caught], *, jobs: int) -> list[str]:
-    """What the table says and is no longer true. Every mutant must violate the same invariant with the same
-    seed again."""
+    """What in the table is no longer true. Every mutant must violate the same invariant with the same seed again."""
     seeds = [range(each.seed or 0, (each.seed or 0) + 1) for each in known.values()]
     problems = [f"{name} is not in the table" for name in MUTANTS if name not in known]
     found = hunts(tuple(known), seeds, jobs=jobs)
@@ -85,7 +83,7 @@ def table(found: Sequence[Caught], seeds: range) -> str:
 
 
 def read_table(text: str) -> dict[str, Caught]:
-    """By name, from the file that `table` made."""
+    """The rows by name, from the text that `table` made."""
     found = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -96,8 +94,8 @@ def read_table(text: str) -> dict[str, Caught]:
 
 
 def _known_first(known: Caught | None, seeds: range) -> list[int]:
-    """Tries the known seed first. The run of that seed may have changed, but it often still catches the mutant. This
-    saves minutes."""
+    """The seeds, with the known one first. The run of that seed may have changed, but it often still catches the
+    mutant. This saves minutes."""
     first = [] if known is None or known.seed is None else [known.seed]
     return first + [seed for seed in seeds if seed not in first]
 

@@ -1,8 +1,8 @@
 """The simulated network: TCP connections between hosts, with delays, broken connections, and links cut one way.
 
-As with TCP, a connection delivers bytes in order, in pieces of any size, or breaks. Bytes on a cut link wait (they are
-sent again until they arrive) and come when the link heals, unless the connection was given up. A host without power
-says nothing. Connections of a killed process are reset.
+As with TCP, a connection delivers bytes in order, in pieces of any size, or breaks. Bytes on a cut link wait, as if
+they were sent again and again. They arrive when the link heals, unless the connection has ended before. A host without
+power answers nothing. Connections of a killed process are reset.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from broker.sim.loop import SimLoop
 from broker.sim.scheduler import Scheduler
 
-SPLIT_SHARE = 0.05  # of the writes that arrive in two pieces
-PAUSED_BYTES_MAX = 1 << 24  # bytes that may wait for a receiver that does not read; no sender here sends more unasked
+SPLIT_SHARE = 0.05  # share of the writes that arrive in two pieces
+PAUSED_BYTES_MAX = 1 << 24  # may wait for a receiver that does not read; no sender here exceeds it
 
 
 class Process(Protocol):
@@ -32,7 +32,7 @@ class Process(Protocol):
 
 
 class Endpoint(Protocol):
-    """One end of a connection, as the network sees it."""
+    """One end of a connection, as the network uses it."""
 
     process: Process
     stream: Stream | None
@@ -51,15 +51,15 @@ class Stream:
     def __init__(self, name: str, source: Endpoint, target: Endpoint) -> None:
         self.name, self.source, self.target = name, source, target
         self.last_arrival_us = 0
-        self.lost_from_us: float = math.inf  # bytes written then or later never left the host
-        self.is_over = False  # an end or a reset is on its way, or came
-        self.stalled: list[Callable[[], None]] | None = None  # what a slow proxy on the way has not passed on
+        self.lost_from_us: float = math.inf  # bytes that were written from this time on never left the host
+        self.is_over = False  # an end or a reset is on its way, or has arrived
+        self.stalled: list[Callable[[], None]] | None = None  # what a slow proxy on the way still holds
         self.reverse: Stream = self
 
 
 @dataclass(slots=True, kw_only=True)
 class Link:
-    """From one host to another; delays in microseconds."""
+    """The link from one host to another. Delays are in microseconds."""
 
     is_cut: bool = False
     delay_min_us: int = 50
@@ -74,7 +74,7 @@ class Network:
         self._listeners: dict[int, tuple[SimLoop, Callable[[], asyncio.BaseProtocol]]] = {}
         self._port_hosts: dict[int, str] = {}  # also of hosts that are down
         self._streams: dict[Stream, None] = {}
-        self.dead_hosts: set[str] = set()  # without power: nothing answers
+        self.dead_hosts: set[str] = set()  # these have no power and answer nothing
 
     def own_port(self, port: int, host: str) -> None:
         self._port_hosts[port] = host
@@ -100,7 +100,7 @@ class Network:
             self._links[(source, target)] = Link(held=self._links[(source, target)].held)
 
     def break_connections(self, one: str, other: str) -> int:
-        """Reset every connection between two hosts; what was on the way is lost. Returns how many there were."""
+        """Reset every connection between two hosts. Data on the way is lost. Returns how many there were."""
         broken = 0
         for stream in list(self._streams):
             hosts = {stream.source.process.host, stream.target.process.host}
@@ -110,10 +110,10 @@ class Network:
         return broken
 
     def stall(self, source: str, target: str, duration_us: int) -> int:
-        """Hold what the present connections carry from one host to the other, as a proxy with a full buffer does.
+        """Hold the data of the present connections from one host to the other, as a proxy with a full buffer does.
 
-        New connections are not held. Written bytes arrive in the end, even if their sender has gone. So a request of an
-        earlier life or epoch comes after those of later ones. Returns how many connections are held.
+        New connections are not held. Held bytes arrive in the end, even if their sender has ended. So a request of an
+        earlier life or epoch arrives after those of later ones. Returns how many connections are held.
         """
         held = 0
         for stream in list(self._streams):
@@ -125,7 +125,7 @@ class Network:
         return held
 
     def release(self, source: str, target: str) -> None:
-        """What `stall` holds is delivered now."""
+        """Deliver now what `stall` holds."""
         for stream in list(self._streams):
             if (stream.source.process.host, stream.target.process.host) == (source, target):
                 self._release(stream)
@@ -136,8 +136,9 @@ class Network:
             set_off()
 
     def process_died(self, process: Process, *, with_power: bool) -> None:
-        """Its ports are free. Peers hear of it if the host's kernel still runs. What it wrote in the event in which it
-        died is lost, because the checkers look between events and never saw the state behind those bytes."""
+        """A process has died, so its ports are free. Peers get a reset if the host's kernel still runs. What the
+        process wrote in the event in which it died is lost, because the checkers read only between events and never saw
+        the state behind those bytes."""
         for port, (loop, _) in list(self._listeners.items()):
             if loop is process:
                 del self._listeners[port]
@@ -145,7 +146,7 @@ class Network:
             if stream.source.process is not process:
                 continue
             stream.lost_from_us = self._scheduler.now_us
-            # Without power a peer's next bytes are lost, or are answered with a reset when the host is back.
+            # Without power a peer's next bytes are lost. When the host is back, it answers them with a reset.
             if with_power:
                 self.end(stream, OSError("connection reset by peer"))
 
@@ -180,7 +181,7 @@ class Network:
         return transport, transport.protocol
 
     def dial(self, endpoint: Endpoint, port: int) -> None:
-        """Ask for a connection. `connected` or `refused` comes later. If a link is cut, nothing comes."""
+        """Open a connection. `connected` or `refused` is called later, or neither if a link is cut."""
         here, there = endpoint.process.host, self._port_hosts[port]
 
         def arrive() -> None:
@@ -204,7 +205,7 @@ class Network:
         self._streams[out] = self._streams[back] = None
 
         def established() -> None:
-            if back in self._streams:  # else its end came before this; one that is on its way comes after it
+            if back in self._streams:  # otherwise the connection has ended already; an end on its way arrives later
                 client.stream = out
                 client.connected()
 
@@ -231,7 +232,7 @@ class Network:
         return lambda: endpoint.process.run_callback(run)
 
     def _transfer(self, stream: Stream, arrive: Callable[[], None]) -> None:
-        """In order: never before bytes that were sent earlier."""
+        """Deliver in order, never before bytes that were sent earlier."""
         link = self.link(stream.source.process.host, stream.target.process.host)
 
         def set_off() -> None:
@@ -263,14 +264,15 @@ class Network:
         if stream not in self._streams or sent_us >= stream.lost_from_us:
             return
         if target.process.is_dead:
-            # A host that came back does not know the connection, so it answers with a reset.
+            # After a restart the host does not know the connection, so it answers with a reset.
             if target.process.host not in self.dead_hosts and not stream.reverse.is_over:
                 self.end(stream.reverse, OSError("connection reset by peer"))
             return
         target.process.run_callback(lambda: target.data_received(data))
 
     def end(self, stream: Stream, error: OSError | None) -> None:
-        """The source closes (None) or resets. The target hears of it after everything that was sent before."""
+        """The source closes the connection (None) or resets it. The target notices this after everything that was sent
+        before."""
         if stream.is_over:
             return
         stream.is_over = True
@@ -283,7 +285,7 @@ class Network:
 
 
 class SimTransport(asyncio.Transport):
-    """A connection's end in a loop, between the network and an asyncio protocol."""
+    """The end of a connection in a loop, between the network and an asyncio protocol."""
 
     def __init__(self, network: Network, loop: SimLoop, protocol: asyncio.BaseProtocol) -> None:
         super().__init__()
@@ -367,10 +369,10 @@ class SimTransport(asyncio.Transport):
         return default
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        return  # nothing is ever refused: the sizes of a run are small
+        return  # there is no limit, because a run sends little
 
     def get_write_buffer_size(self) -> int:
-        return 0  # what is written has left
+        return 0  # written data has left at once
 
     def _finish(self, error: OSError | None, *, is_reset: bool) -> None:
         if self._is_closed:

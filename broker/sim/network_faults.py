@@ -1,6 +1,6 @@
 """Faults of the simulated network: links cut one way or both, hosts isolated, connections broken, links made slow.
 
-Each ends by itself after a time that is drawn here. `Faults` says when one begins. Shown by
+Each fault ends by itself after a time that is drawn here. `Faults` decides when a fault begins. Shown by
 tests/broker_sim/test_sim_seeds.py.
 """
 
@@ -28,7 +28,8 @@ class NetworkFaults:
         rng: random.Random,
         later: Callable[[int, int, Callable[[], None]], None],
     ) -> None:
-        """`later(low_us, high_us, action)`: at a time between these, unless all faults are over by then."""
+        """`later(low_us, high_us, action)` runs the action after a time between these, unless all faults are over
+        then."""
         self._world, self._settings, self._coverage, self._rng = world, settings, coverage, rng
         self._network, self._cluster = world.network, world.cluster
         self._later = later
@@ -37,7 +38,7 @@ class NetworkFaults:
         return [*(host_of(each) for each in self._cluster.node_ids), *self._world.client_hosts]
 
     def cut(self, node_id: int) -> None:
-        """One link, one way."""
+        """Cut one link in one direction."""
         here = host_of(node_id)
         there = self._rng.choice([each for each in self._hosts() if each != here])
         source, target = (here, there) if self._rng.random() < 0.5 else (there, here)
@@ -46,13 +47,14 @@ class NetworkFaults:
         self._later(50_000, 1_500_000, lambda: self._network.heal(source, target))
 
     def isolate(self, node_id: int) -> None:
-        """From all other brokers, perhaps not from the clients. The old leader then goes on accepting records."""
+        """Isolate a broker from all others, and sometimes from the clients too. If clients still reach it, an old
+        leader continues to accept records."""
         with_clients = self._rng.random() < 0.3
         both = self._rng.choice((True, True, False))
         self.isolate_from(node_id, with_clients, both, self._rng.randrange(200_000, 2_000_000))
 
     def isolate_leader(self, node_id: int) -> None:
-        """Long enough that another one leads. Then there are two leaders, and clients reach both."""
+        """Isolate a leader for so long that another one leads. Then there are two leaders, and clients reach both."""
         state = self._world.quorum.image.partition(TOPIC, self._rng.randrange(self._settings.partitions))
         leader = node_id if state is None or state.leader < 0 else state.leader
         self.isolate_from(leader, False, True, self._rng.randrange(1_000_000, 2_200_000))

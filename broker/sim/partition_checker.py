@@ -1,11 +1,11 @@
 """Invariants of the partitions, checked after every event of a broker.
 
 They are: log matching, one leader per epoch, nothing committed is lost, the high watermark never falls within an epoch,
-members of the ISR hold all that is committed, idempotence. The truth is what is in the logs, read back from the
-simulated disks, and the ISRs and leaders that the controllers committed.
+members of the ISR hold all that is committed, idempotence. The checker judges by what is in the logs, read back from
+the simulated disks, and by the ISRs and leaders that the controllers committed.
 
-"Committed" is what was below the high watermark of a leader at any time. An unclean election gives up records by its
-nature. After it, the new leader's log is the new truth.
+A record is committed if it was below the high watermark of a leader at any time. An unclean election may lose committed
+records. After it, the records in the new leader's log are the committed ones.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class PartitionChecker:
         self._mirrors: dict[tuple[int, Key], list[BatchSeen]] = {}
         self._watched: dict[tuple[int, Key], Watched] = {}
         self._marks: dict[int, dict[HostedPartition, _Mark]] = {}  # by node
-        self._to_read_again: set[tuple[int, Key]] = set()  # in a new life, anything on the disk may have changed
-        # What an earlier life had in its log and had synced: (how many batches, the last of them).
+        self._to_read_again: set[tuple[int, Key]] = set()  # before a new life, anything on the disk may have changed
+        # What an earlier life had in its log and had synced: (number of batches, the last of them).
         self._stored: dict[tuple[int, Key], tuple[int, BatchSeen]] = {}
-        # Replicas that a reassignment took away at some time: their logs may be gone, and begin anew.
+        # Replicas that a reassignment removed at some time. Their logs may have been deleted, and may begin again.
         self._removed: set[tuple[int, Key]] = set()
-        # Logs of a cleaner: what it removed was committed; a story judges which records may go.
+        # Logs with a cleaner. It removes only committed records. A story of the aftermath judges which ones may go.
         self.compacted: set[Key] = set()
         self._vouched: dict[tuple[int, Key], int] = {}  # number of batches before the event in which the storage failed
         self._lives: dict[int, Life] = {}
@@ -85,17 +85,17 @@ class PartitionChecker:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def leader_epoch(self, key: Key) -> int:
-        """The one that the controllers committed last, -1 before the first."""
+        """The leader epoch that the controllers committed last, -1 before the first."""
         state = self._image.partition(*key)
         return -1 if state is None else state.leader_epoch
 
     def follows(self, node_id: int, key: Key, leader_epoch: int) -> bool:
-        """The node knows of this leader epoch, and that somebody else leads it."""
+        """Whether the node knows this leader epoch and does not lead it."""
         watched = self._watched.get((node_id, key))
         return watched is not None and watched.leader_epoch == leader_epoch and not watched.is_leader
 
     def has_uncommitted(self, node_id: int, key: Key) -> bool:
-        """Whether this broker's log has records behind what is committed."""
+        """Whether this broker's log has records that are not committed yet."""
         mirror = self.mirror(node_id, key)
         return bool(mirror) and mirror[-1].last_offset >= self.committed_end(key)
 
@@ -130,7 +130,8 @@ class PartitionChecker:
                 self._to_read_again.add((node_id, key))
 
     def _note_stored(self, node_and_key: tuple[int, Key], mirror: list[BatchSeen], *, is_known: bool) -> None:
-        """At the end of a life. If that life did not open the log, the log is as the earlier life left it."""
+        """Note what a life has stored when it ends. If it did not open the log, the note of the life before it
+        stays."""
         if not is_known:
             self._stored.pop(node_and_key, None)
         elif node_and_key not in (*self._to_read_again, *self._removed) and self._counts_holders:
@@ -139,7 +140,7 @@ class PartitionChecker:
                 self._stored[node_and_key] = count, mirror[count - 1]
 
     def has_watched(self, node_id: int, key: Key) -> bool:
-        """Whether this life of the broker has hosted it."""
+        """Whether the present life of the broker has hosted this partition."""
         return (node_id, key) in self._watched
 
     def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
@@ -156,7 +157,7 @@ class PartitionChecker:
                     self._state_changed((name, index), was, now, registered_anew(old, new))
 
     def _forget(self, name: str) -> None:
-        """The topic was deleted. One of the same name begins anew."""
+        """The topic was deleted. A new topic with the same name begins with an empty log."""
         for key in [key for key in self._truths if key[0] == name]:
             del self._truths[key]
         for node_and_key in [each for each in self._mirrors if each[1][0] == name]:
@@ -192,12 +193,13 @@ class PartitionChecker:
             self._check_isr(key)
 
     def check(self, life: Life, changed: Set[Key]) -> None:
-        """`changed`: brokers whose files changed in this event."""
+        """`changed`: partitions whose files on this broker changed in this event."""
         assert life.broker is not None
         marks = self._marks.setdefault(life.node_id, {})
         for hosted in life.broker.partitions.all():
             replica = hosted.replica
-            # The last stable offset follows from the high watermark and from the log, whose files would have changed.
+            # The last stable offset is not part of it. It follows from the high watermark and the log. If the log had
+            # changed, its files would have changed.
             mark = (hosted.log.log_end_offset, replica.high_watermark, replica.leader_epoch, replica.is_leader)
             if marks.get(hosted) == mark and (not changed or hosted.key not in changed):
                 continue
@@ -208,8 +210,8 @@ class PartitionChecker:
             self._look_at(life, hosted, changed)
 
     def failing(self, life: Life, hosted: HostedPartition) -> None:
-        """Its storage fails now, in the middle of an event. What it has committed and told in this event counts. What
-        it has written in this event does not count as stored, because the sync may be what failed."""
+        """The storage of a replica fails now, in the middle of an event. What it has committed and reported in this
+        event counts. What it has written in this event does not count as stored, because the sync may have failed."""
         if self._lives.get(life.node_id) is life:
             self._vouched[(life.node_id, hosted.key)] = len(self.mirror(life.node_id, hosted.key))
             self._look_at(life, hosted, {hosted.key})
@@ -218,7 +220,7 @@ class PartitionChecker:
         replica = hosted.replica
         topic = self._image.topics.get(hosted.topic)
         if topic is None or topic.topic_id != hosted.topic_id:
-            return  # deleted; this broker has not heard of it yet
+            return  # the topic was deleted, but this broker does not know it yet
         stable = hosted.log.last_stable_offset(replica.high_watermark) if replica.is_leader else 0
         now = Watched(
             replica.leader_epoch, replica.is_leader, replica.high_watermark, hosted.log.log_end_offset, stable
@@ -248,7 +250,7 @@ class PartitionChecker:
             found = self._read(life, hosted, max(start, log.log_start_offset))
             if not mirror:
                 break
-            if start < log.log_start_offset:  # DeleteRecords: deleted records are not looked at any more
+            if start < log.log_start_offset:  # DeleteRecords moved the start; deleted records are not checked any more
                 found = [batch for batch in found if batch.base_offset > mirror[-1].last_offset]
                 break
             if found and found[0] == mirror[-1]:
@@ -275,8 +277,8 @@ class PartitionChecker:
         return mirror
 
     def _fill_gap(self, key: Key, mirror: list[BatchSeen], end_offset: int) -> None:
-        """For what lies below the start of this log, or was compacted. Only committed records are removed, so they
-        stand for themselves."""
+        """Fill the mirror with the batches below the start of this log and with those that compaction removed. Only
+        committed records are removed, so the committed batches are used."""
         begin = mirror[-1].last_offset + 1 if mirror else 0
         if begin < end_offset:
             gone = [batch for batch in self._truth(key).committed if begin <= batch.base_offset < end_offset]
@@ -299,7 +301,7 @@ class PartitionChecker:
 
     def _check_high_watermark(self, life: Life, hosted: HostedPartition, before: Watched | None, now: Watched) -> None:
         if before is None or before.leader_epoch != now.leader_epoch or self.was_unclean(hosted.key):
-            return  # after an unclean election a follower gives up even committed records
+            return  # after an unclean election a follower may truncate even committed records
         where = name_of(hosted.key)
         self._high_watermark.check(life.node_id, where, before, now)
         self._stable_offset.check(life.node_id, where, before, now)
@@ -335,7 +337,7 @@ class PartitionChecker:
     def _advance(self, life: Life, hosted: HostedPartition, mirror: list[BatchSeen]) -> None:
         truth, replica = self._truth(hosted.key), hosted.replica
         if replica.leader_epoch < truth.unclean_epoch:
-            return  # what it commits now is already given up
+            return  # a later unclean election has given up what it commits now
         if replica.high_watermark <= truth.end_offset:
             return
         known = len(truth.committed)
@@ -364,11 +366,11 @@ class PartitionChecker:
             )
 
     def _check_holders(self, hosted: HostedPartition, truth: Truth) -> None:
-        """What is committed is on at least min.insync.replicas brokers, dead or alive."""
+        """Check that what is committed is on at least min.insync.replicas brokers, dead or alive."""
         if not self._counts_holders or not truth.committed:
             return
         wanted = min(hosted.config.min_insync_replicas, len(hosted.replica.replicas))
-        # A broker that died within an event may have stored, synced and told more than was seen. It counts.
+        # A dead broker counts. If it died within an event, it may have stored, synced and reported more than was seen.
         holders = [
             each
             for each in hosted.replica.replicas
@@ -377,7 +379,8 @@ class PartitionChecker:
         self._on_enough_brokers.check(name_of(hosted.key), end_offset=truth.end_offset, holders=holders, wanted=wanted)
 
     def _check_isr(self, key: Key) -> None:
-        """Any member of the ISR may be elected, and any eligible replica. So each must hold all that is committed."""
+        """Check that each member of the ISR, and each eligible replica, holds all that is committed, because it may be
+        elected."""
         state, truth = self._image.partition(*key), self._truth(key)
         if state is None or state.leader < 0 or truth.leaders.get(state.leader_epoch) is None:
             return

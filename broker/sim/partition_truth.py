@@ -1,4 +1,4 @@
-"""What the checker of partitions knows: the batches that it saw, and what is committed. Values and questions about
+"""What the checker of partitions knows: the batches that it saw, and what is committed. Values and functions on
 them."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class BatchSeen(NamedTuple):
     last_sequence: int
     is_control: bool
     is_transactional: bool
-    is_commit: bool  # of a marker
+    is_commit: bool  # whether a marker commits
 
 
 def seen(batch: RawBatch) -> BatchSeen:
@@ -51,14 +51,14 @@ def _is_commit(marker: RawBatch) -> bool:
 
 @dataclass(slots=True)
 class Truth:
-    """One partition, over all brokers."""
+    """What is known about one partition, over all brokers."""
 
     committed: list[BatchSeen] = field(default_factory=list)
-    committed_by: list[int] = field(default_factory=list)  # of each: the leader epoch whose leader committed it
+    committed_by: list[int] = field(default_factory=list)  # for each batch: the leader epoch whose leader committed it
     sequences: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> (epoch, last sequence)
     leaders: dict[int, int] = field(default_factory=dict)  # leader epoch -> broker
     unclean_epoch: int = -1  # the last leader epoch that began with an unclean election
-    is_given_up: bool = False  # the leader of that epoch, or of one after it, was not seen yet
+    is_given_up: bool = False  # no leader of that epoch or a later one was seen yet
     chain: dict[tuple[int, int], tuple[BatchSeen, int]] = field(default_factory=dict)
 
     @property
@@ -66,8 +66,8 @@ class Truth:
         return self.committed[-1].last_offset + 1 if self.committed else 0
 
     def committed_until(self, epoch: int) -> list[BatchSeen]:
-        """What the leader of this epoch must hold. A broker may learn late that it led, when another one already
-        commits in a later epoch. It cannot know what that one committed, and does not have to."""
+        """The batches that the leader of this epoch must hold. A broker may learn late that it is the leader, when
+        another one already commits in a later epoch. It does not have to hold what that leader committed."""
         count = len(self.committed)
         while count and self.committed_by[count - 1] > epoch:
             count -= 1
@@ -75,17 +75,17 @@ class Truth:
 
 
 class Watched(NamedTuple):
-    """What was last seen of a replica."""
+    """The last state of a replica that was seen."""
 
     leader_epoch: int
     is_leader: bool
     high_watermark: int
     log_end_offset: int
-    last_stable_offset: int  # of a leader, else 0
+    last_stable_offset: int  # of a leader; otherwise 0
 
 
 def holds(log: list[BatchSeen], committed: list[BatchSeen]) -> bool:
-    """By log matching, the last batch stands for all before it."""
+    """Whether the log holds all committed batches. By log matching, the last one proves all before it."""
     return not committed or (len(log) >= len(committed) and log[len(committed) - 1] == committed[-1])
 
 

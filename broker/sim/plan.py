@@ -13,7 +13,7 @@ LATE_ANSWERS_SHARE = 0.3
 REASSIGNMENTS = (0, 0, 0, 2, 4)
 LAST_ONE_STANDING_SHARE = 0.06
 DIRECTED = {"figure eight": 1, "crash after vote": 3, "earlier life": 2}  # schedule -> weight
-FAULTS_BEGIN_US = 1_200_000  # the cluster has elected a controller and made the topic by then
+FAULTS_BEGIN_US = 1_200_000  # by then the cluster has elected a controller and created the topic
 FAULTS_END_US = 6_000_000
 
 
@@ -30,29 +30,27 @@ class Settings:
     producers: int
     record_gap_us: int  # mean time between two records of a producer
     faults: int
-    quorum_fetch_bytes: int = 1 << 20  # 1: one entry of the metadata log at a time
-    directed: str = ""  # a schedule of several steps (broker.sim.directed), "" for none
+    quorum_fetch_bytes: int = 1 << 20  # 1: one entry of the metadata log per fetch
+    directed: str = ""  # name of a schedule of several steps (broker.sim.directed), "" for none
     snapshot_bytes: int | None = None  # bytes of metadata records between two snapshots, which also shorten the log
     transactional_producers: int = 0
-    real_producers: int = 0  # transactional ones of the reference client
-    real_members: int = 0  # of a group: the reference client's consumers
+    real_producers: int = 0  # transactional producers of the reference client
+    real_members: int = 0  # consumers of the reference client, in a group
     classic_members: int = 0
-    consumer_members: int = 0  # of a KIP-848 group
-    leader_moves: int = (
-        0  # how often the preferred replicas are asked to lead: no broker fails, fetchers change leaders
-    )
-    reassignments: int = 0  # how often a partition gets other replicas, or is taken back while it is on its way
-    # Fetch sessions of a broker; with few, some followers fetch without a session, or lose theirs.
+    consumer_members: int = 0  # members of a KIP-848 group
+    leader_moves: int = 0  # number of preferred elections; fetchers then change leaders without a failure of a broker
+    reassignments: int = 0  # how often a partition is reassigned, or its reassignment is cancelled
+    # How many fetch sessions a broker keeps. If there are few, some followers have no session, or lose theirs.
     fetch_session_slots: int = 1000
-    has_strangers: bool = False  # batches come whose sequences no idempotent producer of Kafka would begin with
-    disk_faults: int = 0  # in addition to the others: calls on the files of a partition or of the quorum that fail
+    has_strangers: bool = False  # producers begin with sequences that Kafka's producers never begin with
+    disk_faults: int = 0  # additional faults: calls on files of a partition or of the quorum fail
     # After the faults one follower is cut off from its leader, and must leave the ISR.
     has_lonely_follower: bool = False
 
-    # Answers of the controller to ISR proposals come late; by then there may be newer proposals.
+    # Answers of the controller to ISR proposals come late. By then there may be newer proposals.
     has_late_answers: bool = False
     has_aftermath: bool = (
-        False  # then: an idle day, a topic deleted while a replica is down, rot (broker.sim.aftermath)
+        False  # afterwards: an idle day, a topic deleted while a replica is down, rot, and more (broker.sim.aftermath)
     )
 
     @property
@@ -105,14 +103,14 @@ def settings_of(seed: int) -> Settings:
         has_late_answers=random.Random(f"late answers of {seed}").random() < LATE_ANSWERS_SHARE,
         has_aftermath=random.Random(f"aftermath of {seed}").random() < AFTERMATH_SHARE,
     )
-    # A source of its own: the other seeds are what they were before there was this schedule.
+    # A random generator of its own, so that this schedule does not change the other seeds.
     draw = random.Random(f"last one standing of {seed}").random()
     may_be = brokers == 3 and not directed and not unclean
     return _last_one_standing(drawn) if may_be and draw < LAST_ONE_STANDING_SHARE else drawn
 
 
 def _last_one_standing(drawn: Settings) -> Settings:
-    """What this schedule needs. Nothing else goes wrong in its seed."""
+    """The settings that this schedule needs. Its seed has no other faults."""
     return replace(
         drawn,
         directed="last one standing",

@@ -25,13 +25,14 @@ from broker.sim.sockets import Machine
 if TYPE_CHECKING:
     from broker.sim.partition_checker import PartitionChecker
 
-INVARIANTS_EVERY_EVENTS = 20  # the producer's own: a look at all its batches
-INCOMPLETE_MAX = 40  # a producer waits before it queues more, as with a bounded buffer
+INVARIANTS_EVERY_EVENTS = 20  # the producer's own invariants; a check walks over all its batches
+INCOMPLETE_MAX = 40  # with this many incomplete records a producer waits, as with a bounded buffer
 _RECORD_OVERHEAD_BYTES = 30
 
 
 class SimProducer:
-    """`acked` maps a record's identity to (partition, offset or -1); `unknown` may be in the log, `failed` are not."""
+    """`acked` maps a record's identity to (partition, offset or -1). Records in `unknown` may be in the log, those in
+    `failed` are not."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class SimProducer:
     def _step(self) -> None:
         with self._machine.as_native():
             before = self.sender.core.counters.epoch_bump_total
-            self.sender._step()  # one turn of the thread's loop; there is nobody else to call it
+            self.sender._step()  # one turn of the thread's loop; no thread runs it here
             if self._scheduler.events_run >= self._next_check:
                 self._next_check = self._scheduler.events_run + INVARIANTS_EVERY_EVENTS
                 self.sender.core.check_invariants()
@@ -115,7 +116,7 @@ class SimProducer:
         self._machine.look_after(1000 if wait_ms is None else wait_ms)
 
     def produce_for_ever(self, gap_us: int) -> None:
-        """Queue a record now and then."""
+        """Queue records for ever, with random gaps."""
 
         def again() -> None:
             if self.may_produce:

@@ -1,8 +1,9 @@
-"""An ISR that the controller may still accept counts: its members hold the high watermark back (the maximal ISR).
+"""Checks that a leader counts an ISR that the controller may still accept: its members hold the high watermark back
+(the maximal ISR).
 
-Suppose that a leader forgets a proposal that is on its way. It then moves its high watermark past a member that the
-controller adds a moment later. This is checked as soon as a leader hears an answer, long before such a member would
-have to be elected.
+Suppose that a leader forgets a proposal that is on its way. Its high watermark may then pass the log end of a member
+that the controller adds a moment later. This is checked when a leader gets an answer. So the mistake is found even if
+such a member is never elected.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from broker.wire.messages import Message
 if TYPE_CHECKING:
     from broker.node.replicas.hosted import HostedPartition
 
-LATE_SHARE = 0.4  # of the answers
-LATE_S = 0.5  # at most
+LATE_SHARE = 0.4  # share of the answers that come late
+LATE_S = 0.5  # longest delay
 
 
 @contextlib.contextmanager
 def answers_late(rng: random.Random) -> Iterator[None]:
     """Within this context, some answers of the controller to AlterPartition come late, as over a slow connection. By
-    then the image may contain the same or more, and the leader may have made another proposal."""
+    then the image may contain the change or a later one, and the leader may have made another proposal."""
     patch = Patch()
     call_once = ControllerClient.call_once
 
@@ -51,7 +52,7 @@ def answers_late(rng: random.Random) -> Iterator[None]:
 
 @contextlib.contextmanager
 def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
-    """Within this context, every proposal is followed from the leader that makes it to the answer that it hears."""
+    """Within this context, every proposal is followed until its leader gets the answer."""
     patch, counted = Patch(), ProposedIsrCountsUntilItIsAnswered(fail)
     propose, handle = IsrSender.propose, PartitionReplica.handle
     under_way: dict[PartitionReplica, dict[int, ProposeIsr]] = {}
@@ -60,7 +61,7 @@ def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
         mine = under_way.setdefault(hosted.replica, {})
         for attempt in [attempt for attempt in mine if attempt != proposal.attempt]:
             if self._waiting.get(hosted.key, (None, None))[1] is mine[attempt]:
-                del mine[attempt]  # it is never sent; this one takes its place
+                del mine[attempt]  # it was never sent, because this one replaces it
         mine[proposal.attempt] = proposal
         propose(self, hosted, proposal)
 
@@ -91,8 +92,9 @@ def proposals_watched(fail: Fail, coverage: Coverage) -> Iterator[None]:
 
 
 def missing_of(leader: Any, proposal: ProposeIsr) -> set[int]:
-    """Members of the proposal that do not count, although the controller may still agree, because the state is the one
-    in which it was made. If the topic was deleted meanwhile, nobody leads, and nothing counts."""
+    """Members of the proposal that the leader does not count although it must. The controller may still agree if the
+    partition is still in the state in which the proposal was made. If the topic was deleted meanwhile, nobody leads,
+    and no member counts."""
     if not leader.is_leader:
         return set()
     made_in = (proposal.leader_epoch, proposal.partition_epoch)

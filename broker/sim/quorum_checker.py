@@ -1,8 +1,8 @@
 """Invariants of the metadata quorum and the controller, checked after every event of a broker.
 
 They are: election safety, one vote per epoch and voter, log matching, nothing committed is lost, the high watermark
-never falls. It replays what is committed, entry by entry, onto an image of its own. This is the one truth about leaders
-and ISRs.
+never falls. The checker replays the committed entries, one by one, onto an image of its own. Other checkers use this
+image to know leaders and ISRs.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 def committed_before(epoch: int, committed_in: Sequence[int]) -> int:
-    """How many entries a node must have that begins to lead `epoch`: up to the last that an earlier one committed.
+    """How many entries a node must have when it begins to lead `epoch`: those that earlier epochs committed.
 
-    A paused candidate may count its votes late, when the quorum has gone on. It then leads an epoch that is over,
-    without what was committed later, and can commit nothing (seed 5007).
+    A paused candidate may count its votes late, when others already have a newer epoch. It then leads an old epoch. It
+    does not have what was committed later, and it cannot commit anything (seed 5007).
     """
     return max((number for number, each in enumerate(committed_in, 1) if each < epoch), default=0)
 
@@ -63,8 +63,8 @@ class QuorumChecker:
         fail: Fail,
         coverage: Coverage,
         on_image: Callable[[MetadataImage, MetadataImage], None],
-        on_vote: Callable[[int, int], None],  # (voter, candidate): of a vote that was not seen yet
-        began_clean: Callable[[BrokerRegistration], bool],  # the life before this one had shut down in order
+        on_vote: Callable[[int, int], None],  # called with (voter, candidate) for each new vote
+        began_clean: Callable[[BrokerRegistration], bool],  # whether the previous life shut down cleanly
     ) -> None:
         self._coverage, self._on_image, self._on_vote = coverage, on_image, on_vote
         self._one_controller, self._one_vote = OneControllerPerEpoch(fail), OneVotePerEpoch(fail)
@@ -84,8 +84,8 @@ class QuorumChecker:
         self._began_clean = began_clean
         self.image = MetadataImage()
         self._committed: list[LogEntry] = []
-        self._committed_in: list[int] = []  # the epoch of the node that was first seen to count the entry as committed
-        self._images: dict[int, MetadataImage] = {}  # after each of them, by the image's offset
+        self._committed_in: list[int] = []  # the epoch of the first node that was seen to count the entry as committed
+        self._images: dict[int, MetadataImage] = {}  # the image after each committed entry, by the image's offset
         self._images_seen: dict[int, MetadataImage] = {}  # by node
         self._mirrors: dict[int, list[LogEntry]] = {}
         self._seen: dict[int, tuple[int, str, int, int, int, int]] = {}  # by node, see `check`
@@ -99,12 +99,13 @@ class QuorumChecker:
         self._note_vote(node_id, state.leader_epoch, state.voted_id)
 
     def _note_vote(self, node_id: int, epoch: int, voted_id: int) -> None:
-        """A vote that was given counts, on the disk or only in memory, because the candidate has heard of it."""
+        """Note a vote. It counts on the disk and also if it is only in memory, because the candidate may know it."""
         if voted_id >= 0 and self._one_vote.voted(node_id, epoch, voted_id):
             self._on_vote(node_id, voted_id)
 
     def _check_image(self, life: Life) -> None:
-        """Two brokers that have the entries up to the same offset, one by one or by a snapshot, have the same image."""
+        """Check that brokers with the entries up to the same offset have the same image. They may have got the entries
+        one by one or by a snapshot."""
         assert life.broker is not None
         image = life.broker.metadata.image
         if self._images_seen.get(life.node_id) is image or image.offset < 0:
@@ -139,7 +140,7 @@ class QuorumChecker:
         start = quorum.log_start_offset
         committed = self._committed[-1].end_offset if self._committed else 0
         self._snapshot.check(life.node_id, dropped=start, committed=committed)
-        # A snapshot stands for what was committed. Whether its image is right is checked separately.
+        # A snapshot stands for committed entries. `_check_image` checks its image.
         entries = (*self._committed[: _count_below(self._committed, start)], *quorum.read_log())
         common = min(len(entries), len(mirror))
         while common and entries[common - 1] != mirror[common - 1]:
@@ -181,7 +182,7 @@ class QuorumChecker:
             self._on_image(old, self.image)
 
     def _check_eligibility(self, old: MetadataImage) -> None:
-        """By KIP-966, which a cluster has from its first entry on."""
+        """Check the rules of KIP-966. The feature is on from the first entry of a cluster on."""
         registered = registered_anew(old, self.image)
         if old.topics is self.image.topics and not registered:
             return
@@ -203,13 +204,13 @@ class QuorumChecker:
         doubtful = self._doubtful.setdefault(key, set())
         doubtful |= lost & set(now.replicas)
         if now.leader == was.leader or is_completion(was, now):
-            doubtful -= set(now.isr) - set(was.isr)  # the leader has seen that it holds all
+            doubtful -= set(now.isr) - set(was.isr)  # the leader has seen that they hold everything
         elif now.isr == (now.leader,):
             if was.last_known_elr == now.isr and not {*was.isr, *was.elr} - registered:
                 self._coverage.reached("last known leader elected")
                 doubtful.discard(now.leader)
             elif is_unclean(was, now, registered=registered):
-                doubtful.discard(now.leader)  # another invariant judges it
+                doubtful.discard(now.leader)  # another invariant judges this election
             elif now.leader in was.elr:
                 self._coverage.reached("eligible replica elected")
         self._not_eligible.check(f"{key[0]}-{key[1]}", now, doubtful=doubtful)
@@ -219,7 +220,7 @@ class QuorumChecker:
             self._coverage.reached("eligible again after a clean stop")
 
     def _check_partitions(self, old: MetadataImage) -> None:
-        """What the controller must never write."""
+        """Check that the controller has not written a forbidden change."""
         if old.topics is self.image.topics:
             return
         registered = registered_anew(old, self.image)

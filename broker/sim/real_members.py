@@ -1,13 +1,14 @@
 """Group members of the reference client: the real `Consumer`, with the thread of its group.
 
-Each reads what it is assigned and commits how far it has come, until its process is killed, is stopped for longer than
-its session, or leaves. It is checked that:
+Each member reads its partitions and commits its position. This goes on until its process is killed, is stopped for
+longer than its session, or leaves. These things are checked:
 
-- offsets ascend while it owns a partition,
-- it goes on no earlier than at the committed offset,
-- a partition has one owner in a generation of the classic protocol.
+- Offsets ascend while a member owns a partition.
+- A member begins no earlier than at the committed offset.
+- A partition has one owner in a generation of the classic protocol.
 
-A commit without an answer ends its process, because that commit could arrive at any later time of its generation.
+If a commit gets no answer, the process ends, because this commit could still arrive at any later time in its
+generation.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class _Process(RebalanceListener):
         self.is_done = False
         self._rng = random.Random(owner.rng.random())
         self._number = number
-        # What was committed when the records came, and which coordinator said so.
+        # By partition: the offset that was committed when it was assigned, and the coordinator at that time.
         self._floors: dict[int, tuple[int, int]] = {}
         self._next: dict[int, int] = {}  # the offset after the last record that was handed out
         self._is_committing = False
@@ -96,8 +97,8 @@ class _Process(RebalanceListener):
     # -- reading and committing --------------------------------------------------------------------------------------
 
     def _coordinator(self) -> int:
-        """The coordinator that it asks; -1 if that one does not coordinate. One that was replaced may answer with older
-        offsets."""
+        """The coordinator that this member uses. -1 if that broker is not the coordinator any more, because it may
+        answer with older offsets then."""
         group = self._consumer._group
         asked = None if group is None else group.thread._coordinator
         truth = self.owner.coordinator_of(GROUP, self.owner.group)[0]
@@ -116,7 +117,7 @@ class _Process(RebalanceListener):
             owner.coverage.reached("real member read")
 
     def _commit(self) -> None:
-        """One at a time, tried once."""
+        """Commit the positions. There is one commit at a time, and it is not repeated."""
         owner = self.owner
         if self._is_committing or not self._next:
             return
@@ -202,7 +203,8 @@ class RealMember:
         self.scheduler.after(self.rng.randrange(50_000, 300_000), self._look)
 
     def _look(self) -> None:
-        """Kill the process, or stop it for longer than its session, now and then; begin the next when it has ended."""
+        """Now and then kill the process, or stop it for longer than its session. Begin the next one when it has
+        ended."""
         if self.is_over:
             return
         process = self._processes[-1]

@@ -1,9 +1,9 @@
 """The reference client's transactional producer in the simulation: the real `Producer`, with its threads.
 
-Its application thread begins transactions, sends, commits with or without offsets of a group, or aborts. This goes on
-until it dies, is fenced, or sleeps so long that its successor has begun. The same invariants hold as for the stand-ins
-(transaction_checker): each batch is noted when the sender hands it over. One process follows another, each with new
-connections. A killed one runs no more code.
+Its application thread begins transactions, sends, and then commits, with or without offsets of a group, or aborts. This
+goes on until it dies, is fenced, or sleeps so long that its successor has begun. The invariants are those of the
+simulated producers (transaction_checker). For them, each batch is noted when the sender sends it. One process follows
+another, each with new connections. A killed process runs no more code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from broker.sim.transaction_checker import TransactionChecker
 from broker.sim.transactions_seen import Attempt
 from broker.wire.errors import ErrorCode
 
-END_ATTEMPTS = 4  # of a commit or an abort that gets no answer in time
+END_ATTEMPTS = 4  # for a commit or an abort that gets no answer in time
 CALL_S = 1.5
 FENCED = frozenset({ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_id_mapping})
 
@@ -72,7 +72,7 @@ class _Process:
             producer.close(timeout_s=1.0)
 
     def _transact(self) -> bool:
-        """False: this life ends here."""
+        """Do one transaction. False: this life ends here."""
         owner, producer, rng = self.owner, self._producer, self._rng
         transactions = producer._transactions
         assert transactions is not None
@@ -86,7 +86,7 @@ class _Process:
                 if rng.random() < 0.04:
                     self._oversleep()
             if rng.random() < 0.5:
-                # Set before it is sent, because without an answer only an abort may follow.
+                # Set before the request is sent. If no answer comes, only an abort may follow.
                 attempt.offset = attempt.number
                 producer.send_offsets_to_transaction({TopicPartition(owner.topic, 0): attempt.number}, owner.group)
             if rng.random() < 0.03:
@@ -98,7 +98,7 @@ class _Process:
             if error.code in FENCED or transactions.core.state is TransactionState.FATAL:
                 raise
             if transactions.core.state is TransactionState.COMMITTING:
-                return False  # nobody knows how it ended
+                return False  # the outcome is unknown
         self._end(attempt, is_commit=False)
         return True
 
@@ -116,7 +116,7 @@ class _Process:
         self._producer.send(owner.topic, value, partition=rng.randrange(owner.partitions), on_delivery=on_delivery)
 
     def _end(self, attempt: Attempt, *, is_commit: bool) -> None:
-        """Repeats the same call while its outcome is unknown."""
+        """End the transaction. The same call is repeated while its outcome is unknown."""
         attempt.asked.add(is_commit)
         end = self._producer.commit_transaction if is_commit else self._producer.abort_transaction
         for number in range(1, END_ATTEMPTS + 1):
@@ -131,7 +131,7 @@ class _Process:
         self.owner.coverage.reached("real producer committed" if is_commit else "real producer aborted")
 
     def _oversleep(self) -> None:
-        """It sleeps so long that its successor begins, or that the coordinator ends the transaction."""
+        """Sleep so long that a successor begins, or that the coordinator ends the transaction."""
         if self._rng.random() < 0.5:
             self.owner.begin_successor()
         self._sleep(self._rng.uniform(0.3, 1.5))
@@ -225,7 +225,7 @@ class RealTransactionalProducer:
         self.scheduler.after(delay_us, self._look)
 
     def _look(self) -> None:
-        """Now and then kill one. Begin the next when none is left."""
+        """Now and then kill a process. Begin the next one when none is left."""
         if self.is_over:
             return
         living = [each for each in self._processes if not each.is_done and not each.loop.is_dead]

@@ -1,4 +1,4 @@
-"""What a run waits for once its faults are over, and what it reports if that does not come."""
+"""What a run waits for once its faults are over, and what it reports if this does not happen."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 RECOVERY_LIMIT_US = 12_000_000  # after healing; many times as long as elections and catching up take
 KNOWN_LIMIT_US = 1_500_000  # replica.fetch.wait.max.ms is 200
-LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400: the rest is for asking the controller, twice if need be
+LONELY_LIMIT_US = 1_500_000  # replica.lag.time.max.ms is 400; the rest is for AlterPartition, with one retry
 
 
 def lonely_follower_leaves(world: Stage) -> bool:
-    """Liveness: a follower that only its leader cannot reach leaves the ISR in time, and records are committed again.
+    """Liveness: if only its leader cannot reach a follower, it leaves the ISR in time, and records are committed again.
 
-    It keeps its session with the controller, so only the leader can notice. False if something is violated.
+    The follower keeps its session with the controller, so only the leader can notice. False if something is violated.
     """
     key = (TOPIC, world.rng.randrange(world.settings.partitions))
     state = world.quorum.image.partition(*key)
@@ -30,7 +30,7 @@ def lonely_follower_leaves(world: Stage) -> bool:
     controller = [life.node_id for life in world.cluster.up() if _is_controller(life)]
     followers = [each for each in state.isr if each != state.leader]
     if state.leader in controller or not followers:
-        return True  # cut off from the controller as well, it would be fenced
+        return True  # if the leader were the controller, the follower would be fenced
     lonely = world.rng.choice(followers)
     world.network.cut(host_of(state.leader), host_of(lonely))
     world.network.cut(host_of(lonely), host_of(state.leader))
@@ -89,7 +89,8 @@ def _replicas(world: Stage) -> Iterator[HostedPartition]:
 
 
 def is_known(world: Stage) -> bool:
-    """Nothing is written any more, so each follower's next fetches tell it the high watermark."""
+    """Whether every follower knows the leader's high watermark. Nothing is written any more, so its next fetches tell
+    it."""
     return all(each.replica.high_watermark == each.replica.log_end_offset for each in _replicas(world))
 
 

@@ -1,4 +1,4 @@
-"""What came of many seeds: a line of progress, the states reached, and how to see a failure again."""
+"""Reports the results of many seeds: a line of progress, the states reached, and how to reproduce a failure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def failure_text(result: SeedResult) -> str:
 
 
 def outcome_text(result: SeedResult) -> str:
-    """The results of a seed in one line. Two commits behave the same in the seeds for which these lines are equal."""
+    """The results of a seed in one line. If the lines of two commits are equal, they behave the same in this seed."""
     rest = repr((sorted(result.counts.items()), result.faults))
     invariant = "-" if result.violation is None else result.violation.invariant
     return (

@@ -1,4 +1,4 @@
-"""Runs seeds, in this process or shared out to some others; results come in the order of the seeds."""
+"""Runs seeds, in this process or in several worker processes. Results come in the order of the seeds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from broker import mutants
 from broker.sim.seed_run import SeedResult, run_seed
 from broker.sim.workers import pool_of
 
-SEEDS_AT_ONCE = 2  # handed to a process; more would make the first results late
+SEEDS_AT_ONCE = 2  # given to a worker at once; with more, the first results come late
 
 
 def results(seeds: Sequence[int], *, mutant: str | None, jobs: int) -> Iterator[SeedResult]:
-    """Results with this mutant; None for no mutant. If it is closed, it ends early and does not wait for seeds that
-    were not begun."""
+    """Run seeds with this mutant, or without one if it is None. If the iterator is closed, it does not wait for seeds
+    that were not begun."""
     if jobs <= 1:
-        gc.freeze()  # what is loaded now stays, so the collection after each seed need not look at it
+        gc.freeze()  # loaded modules stay, so the collection after each seed does not have to walk over them
         try:
             with mutants.applied(mutant):
                 yield from map(run_seed, seeds)

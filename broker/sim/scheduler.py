@@ -1,7 +1,7 @@
 """Virtual time and the order of all events of a run. Equal seeds give equal orders.
 
-Knows nothing of brokers. Time moves from one event to the next. Within an event, `spend` moves it on for the process
-that works there. The next event begins at its own time.
+It knows nothing of brokers. Time moves from one event to the next. Within an event, `spend_us` (loop.py) moves it for
+the process that works. The next event begins at its own time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 class Event:
-    """Something due. `cancel` makes it nothing."""
+    """A callback that is due at some time. After `cancel` it does not run."""
 
     __slots__ = ("callback", "is_cancelled")
 
@@ -25,15 +25,15 @@ class Event:
 
 
 class Scheduler:
-    """Events of one time run in the order in which they were scheduled."""
+    """Events with the same time run in the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.now_us = 0
         self.wall_ahead_us = (
-            0  # how far the wall clocks of all hosts are ahead of the time that has passed: days that were skipped
+            0  # how far the wall clocks of all hosts are ahead of virtual time, because days were skipped
         )
         self.events_run = 0
-        self.trace_hash = 0  # of everything that was noted; two runs of a seed must have the same hash
+        self.trace_hash = 0  # hash of all notes; two runs of a seed must have the same one
         self._queue: list[tuple[int, int, Event]] = []
         self._sequence = 0
 
@@ -47,7 +47,8 @@ class Scheduler:
         return self.at(self.now_us + delay_us, callback)
 
     def run(self, *, until_us: int, is_done: Callable[[], bool], events_max: int) -> bool:
-        """Run until `is_done` (looked at after each event); False when time or the number of events ran out first."""
+        """Run until `is_done`, which is called after each event. False if the time or the number of events ran out
+        first."""
         limit = self.events_run + events_max
         while self._queue and self._queue[0][0] <= until_us and self.events_run < limit:
             when_us, _, event = heapq.heappop(self._queue)
@@ -63,6 +64,6 @@ class Scheduler:
         return False
 
     def note(self, what: str, data: bytes = b"") -> None:
-        """Make it a part of the trace."""
+        """Add this to the hash of the trace."""
         line = f"{self.now_us} {what}".encode()
         self.trace_hash = zlib.crc32(data, zlib.crc32(line, self.trace_hash))

@@ -1,4 +1,4 @@
-"""One seed from its number to its result. `run_seed` is the whole API; nothing outlives it but the result."""
+"""Runs one seed and returns its result. `run_seed` is the whole API. Only the result outlives the call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SeedResult:
     acked: int
     counts: dict[str, int]
     faults: list[str]
-    log: list[str] = field(default_factory=list)  # of the brokers, only when something was violated
+    log: list[str] = field(default_factory=list)  # log of the brokers, only if something was violated
 
 
 def run_seed(seed: int) -> SeedResult:
@@ -57,7 +57,8 @@ def run_seed(seed: int) -> SeedResult:
         finally:
             world.dispose()
     del world
-    # Everything is in cycles, and while collection was off nothing was freed; thousands of seeds would fill the memory.
+    # The objects form cycles, and nothing was freed while the garbage collection was off. Without this, thousands of
+    # seeds would fill the memory.
     gc.collect()
     return result
 
@@ -81,12 +82,12 @@ def _storage_watched(world: World) -> Iterator[None]:
 
 @contextlib.contextmanager
 def virtual_clocks() -> Iterator[None]:
-    """Clocks of nodes and clients are those of the simulated processes. No garbage is collected meanwhile."""
+    """Within this context, nodes and clients read the clocks of the simulated processes. No garbage is collected."""
     saved = node_clock.clocks(), client_clock.source()
     node_clock.use_clocks(read_ns, read_wall_ns)
     client_clock.use_clock(read_ns)
     gc_was_enabled = gc.isenabled()
-    gc.disable()  # a collection would end dead coroutines at a time that the seed does not decide
+    gc.disable()  # it would end dead coroutines at times that the seed does not decide
     try:
         yield
     finally:

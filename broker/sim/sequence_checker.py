@@ -1,4 +1,4 @@
-"""Idempotence of what is committed: each producer's batches are there once, in order, and none is missing."""
+"""Idempotence of committed batches: those of each producer are there once, in order, and none is missing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class SequenceChecker:
 
     def check(self, truth: Truth, key: Key, batch: BatchSeen) -> None:
         if batch.producer_id < 0 or batch.base_sequence < 0 or batch.is_control:
-            return  # nobody's sequences mean nothing; a coordinator writes the offsets of a transaction without any
+            return  # no idempotent producer, or the offsets of a transaction, which have no sequences
         known = truth.sequences.get(batch.producer_id)
         if known is None and self._has_strangers:
-            return  # of a producer that it does not know a broker takes any sequence
+            return  # a broker accepts any first sequence of a producer that it does not know
         expected = 0 if known is None or batch.producer_epoch > known[0] else known[1] + 1
         if self._not_twice.check(name_of(key), batch, known=known, expected=expected):
             self._none_missing.check(truth, name_of(key), batch, expected=expected)

@@ -1,7 +1,7 @@
-"""Sockets and poll of a simulated client process, in the place of broker.client.native's.
+"""Sockets and poll of a simulated client process. They replace those of broker.client.native.
 
-`Machine` is the process: a clock, its sockets, and one thread that runs a step whenever a socket became ready or its
-poll's time is over. The client's own Network and Connection run on top, unchanged.
+`Machine` is the process. It has a clock, its sockets, and one thread. The thread runs a step whenever a socket becomes
+ready or the time of its poll is over. The client's own Network and Connection use it unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIRST_DESCRIPTOR = 10_000
 
 
 class Machine:
-    """One client process. `step` returns how long it wants to sleep in ms, None when it has ended."""
+    """One client process. `step` runs at each `wake`, and when the time of a `look_after` has come."""
 
     def __init__(self, *, scheduler: Scheduler, network: Network, loop: SimLoop) -> None:
         self.scheduler, self.network, self.loop = scheduler, network, loop
@@ -56,7 +56,7 @@ class Machine:
 
     @contextlib.contextmanager
     def as_native(self) -> Iterator[None]:
-        """While this lasts, the client's code gets simulated sockets of this machine."""
+        """Within this context, the client's code gets simulated sockets of this machine."""
         saved = {name: getattr(native, name) for name in ("new_poll", "new_socket", "socket_pair", "resolve")}
         native.new_poll = lambda: SimPoll(self)
         native.new_socket = lambda family: SimSocket(self)  # type: ignore[assignment,return-value]  # only what Connection calls
@@ -168,7 +168,7 @@ class SimSocket:
 
 
 class _WakeSocket(SimSocket):
-    """The sending end of the wake-up pair: the machine looks at once."""
+    """The sending end of the wake-up pair. A write makes the machine run its step at once."""
 
     def send(self, data: bytes) -> int:
         self._machine.wake()
@@ -176,7 +176,7 @@ class _WakeSocket(SimSocket):
 
 
 class SimPoll:
-    """Never blocks: it tells the machine how long its caller would have slept."""
+    """A poll that never blocks. It tells the machine how long its caller would have slept."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

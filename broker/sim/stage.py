@@ -1,5 +1,5 @@
-"""What the parts of a seed's story may use of its world. It is here so that they need not import the world, which
-imports them."""
+"""The part of a seed's world that faults, schedules and stories may use. It is in a file of its own, so that they do
+not import the world, which imports them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from broker.sim.transaction_checker import TransactionChecker
 
 
 class LinkHand(Protocol):
-    """What a directed scene does to links."""
+    """What a schedule of several steps does to links."""
 
     def cut_both_ways(self, one: int, other: int, duration_us: int) -> None: ...
 
 
 class Hand(Protocol):
-    """What a directed scene does to hosts and links, through the faults of the seed."""
+    """What a schedule of several steps does to hosts and links, through the faults of the seed."""
 
     @property
     def links(self) -> LinkHand: ...

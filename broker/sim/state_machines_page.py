@@ -97,7 +97,8 @@ def _list(sentences: Mapping[str, str]) -> str:
 
 
 def _diagram(table: Table, *, start: Enum | None = None, before: Enum | None = None) -> str:
-    """As Mermaid. `start` is the state that is drawn as the beginning, `before` the one where a life begins."""
+    """The diagram in Mermaid. `start` is the state that is drawn as the start. `before` is the state of a new
+    object."""
     lines = ["```mermaid", "stateDiagram-v2"]
     if before is not None:
         lines.append(f"  [*] --> {before.value}")

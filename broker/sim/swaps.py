@@ -1,9 +1,9 @@
-"""A compaction is interrupted: its swap fails at some call of the disk, or the broker dies in the middle of it.
+"""A compaction is interrupted: a call of the disk fails, or the broker dies in the middle of it.
 
-One story of the aftermath, on its own compacted topic. A broker gets a cleaner. While the cleaner writes the new
-segment, or swaps it in, a call of the disk fails or the process ends. In half of the cases the broker leads the
-partition. A failed call takes its replica offline and moves the leadership. A process that died comes back. After the
-restart the compaction must come to its end, and every replica must hold the last record of each key.
+This is one story of the aftermath, on its own compacted topic. A broker gets a cleaner. While the cleaner writes the
+new segment, or swaps it in, a call of the disk fails or the process ends. In about half of the cases the broker leads
+the partition. A failed call takes its replica offline and moves the leadership. A process that died is started again.
+After the restart the compaction must complete, and every replica must hold the last record of each key.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BACKOFF_SETTING = "log.cleaner.backoff.ms"
 BACKOFF_MS = 50
 DIES_SHARE = 0.4
 OPERATIONS_TO_DEATH = 60  # operations of the disk while a compaction runs; a group of segments takes about thirty
-# (call, a part of the path, how many such calls may pass before): each belongs to a compaction.
+# (call, a part of the path, a bound on how many such calls pass first). Each of these calls belongs to a compaction.
 FAILING = (
     ("open", CLEANED_SUFFIX, 1),
     ("write", CLEANED_SUFFIX, 6),
@@ -84,7 +84,8 @@ class FailedSwap(TopicStory):
     # -- whose compaction fails ----------------------------------------------------------------------------------------
 
     def _cleaner(self) -> int | None:
-        """A broker that does not lead the quorum. It can be asked to lead the partition, or it follows there."""
+        """A broker that does not lead the quorum. In about half of the cases it is the preferred leader of the
+        partition."""
         state = self._world.quorum.image.partition(*self.key)
         lives = [life for life in self._world.cluster.up() if life.hosts(self.key) and not leads_quorum(life)]
         if state is None or not lives:
@@ -93,7 +94,7 @@ class FailedSwap(TopicStory):
         return self._rng.choice(preferred if preferred and self._rng.random() < 0.5 else lives).node_id
 
     def _prepare(self, node_id: int) -> bool:
-        """It starts again with a cleaner, which waits for its backoff to be lowered."""
+        """Restart the broker with a cleaner. The cleaner begins only when its backoff is lowered."""
         world = self._world
         world.cluster.with_cleaner.add(node_id)
         world.partitions.compacted.add(self.key)
@@ -136,7 +137,7 @@ class FailedSwap(TopicStory):
     def _let_it_die(self, node_id: int) -> None:
         world, disk = self._world, self._world.cluster.disks[node_id]
         left = self._rng.randrange(OPERATIONS_TO_DEATH)
-        # Unsynced records must not go, because others may depend on them.
+        # No power loss if records are not synced, because other checks depend on them.
         of_power = not world.settings.can_lose_power_unsynced and self._rng.random() < 0.7
 
         def is_time() -> bool:
@@ -172,10 +173,10 @@ class FailedSwap(TopicStory):
             return
         self._judge()
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def _is_compacted(self, node_id: int) -> bool:
-        """Of each key one record is left below the active segment, and no file of a compaction."""
+        """Whether one record of each key is left below the active segment, and no file of a compaction."""
         life = self._world.cluster.lives[node_id]
         hosted = None if life.is_dead or life.broker is None else life.broker.partitions.get(*self.key)
         if hosted is None:
@@ -187,7 +188,7 @@ class FailedSwap(TopicStory):
         )
 
     def _judge(self) -> None:
-        """Against a replica whose broker has no cleaner: it has everything."""
+        """Compare the replicas with one whose broker has no cleaner, because that one has everything."""
         replicas = {life.node_id: hosted for life, hosted in self._hosts()}
         files = {node_id: self._world.cluster.disks[node_id].files for node_id in replicas}
         with_all = [node_id for node_id in replicas if node_id not in self._world.cluster.with_cleaner]
@@ -221,7 +222,7 @@ class FailedSwap(TopicStory):
 def _records(
     files: dict[str, bytes], key: tuple[str, int], *, below: int = 1 << 62
 ) -> list[tuple[bytes | None, bytes | None, int]]:
-    """(key, value, offset) of each record below an offset, as the files of a replica's segments hold them."""
+    """(key, value, offset) of each record below an offset, read from the files of a replica's segments."""
     directory = f"/data/{key[0]}-{key[1]}/"
     paths = sorted(path for path in files if path.startswith(directory) and path.endswith(".log"))
     return [

@@ -1,9 +1,9 @@
-"""What a voter says in a message must be on its disk: its epoch, its vote, and how much of the metadata log it has.
+"""What a voter says in a message must be on its disk: its epoch, its vote, and the end of its metadata log.
 
-Judges each message by its own content. The state of the core does not count here, because it is the state after a whole
-list of actions. A message in the middle of the list may be sent before the rest is written. An example: a leader with a
-parked Fetch hears of a newer epoch and grants its vote there. It writes the epoch, answers the Fetch, writes the vote,
-and answers the vote. Shown by tests/broker_sim/test_sim_tellings.py.
+Each message is judged by its own content. The state of the core does not count here, because it is the state after a
+whole list of actions. A message in the middle of the list may be sent before the rest is written. An example: a leader
+with a parked Fetch learns a newer epoch and grants its vote there. It writes the epoch, answers the Fetch, writes the
+vote, and answers the vote request. Shown by tests/broker_sim/test_sim_tellings.py.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def stored_state(disk: SimDisk) -> PersistedState:
 
 
 def ahead_of_disk(told: Request | Response, *, stored: PersistedState, end_offset: int, voted_for: int | None) -> str:
-    """What this message says and the disk does not have, "" if the disk has all of it.
+    """What this message says although it is not on the disk. "" if the disk has all of it.
 
-    `stored` is the disk's epoch and vote, `end_offset` that of its metadata log. `voted_for` is the candidate whose
-    vote this message grants or asks for, None if it is not about a vote that binds.
+    `stored` is the epoch and vote on the disk. `end_offset` is the end of the metadata log there. `voted_for` is the
+    candidate that gets the sender's vote by this message. None if the message gives no vote (a pre-vote gives none).
     """
     epoch = _epoch(told)
     if epoch > stored.leader_epoch:
@@ -63,14 +63,14 @@ def ahead_of_disk(told: Request | Response, *, stored: PersistedState, end_offse
 
 def _epoch(told: Request | Response) -> int:
     if isinstance(told, VoteRequest):
-        return told.candidate_epoch  # a pre-vote carries the epoch that its sender is in
+        return told.candidate_epoch  # a pre-vote has the present epoch of its sender
     if isinstance(told, FetchRequest | FetchSnapshotRequest):
         return told.current_leader_epoch
     return told.leader_epoch
 
 
 def _vouched_end(told: Request | Response) -> int:
-    """The end offset up to which the message says that its sender has the log."""
+    """The sender has the log up to this end offset, as the message says."""
     match told:
         case VoteRequest():
             return told.last_offset
@@ -86,7 +86,7 @@ class _Watch:
     def __init__(self, fail: Fail, lives: Mapping[int, Life], disks: Mapping[int, SimDisk]) -> None:
         self._on_disk = WhatAVoterTellsIsOnItsDisk(fail)
         self._lives, self._disks = lives, disks
-        self._asked: dict[tuple[Quorum, int], int] = {}  # (voter, token) -> who asked for its vote
+        self._asked: dict[tuple[Quorum, int], int] = {}  # (voter, token) -> the candidate that asked for its vote
 
     def asked(self, quorum: Quorum, event: RequestReceived) -> None:
         if isinstance(event.request, VoteRequest) and not event.request.pre_vote:
@@ -104,11 +104,11 @@ class _Watch:
     def _look(self, host: MetadataHost, told: Request | Response, voted_for: int | None) -> None:
         quorum, node_id = host.quorum, host.quorum.node_id
         if self._lives[node_id].is_dead:
-            return  # killed in the middle of the list: nobody hears the rest
+            return  # it was killed in the middle of the list, so the rest is not sent
         end_offset, stored = host.stored_end_offset, stored_state(self._disks[node_id])
         known = min(end_offset, quorum.log_end_offset)
         if known > quorum.log_start_offset and (epoch := quorum.epoch_before(known)) > stored.leader_epoch:
-            stored = PersistedState(leader_epoch=epoch)  # an entry of an epoch proves that epoch as well
+            stored = PersistedState(leader_epoch=epoch)  # an entry of an epoch also proves that epoch
         ahead = ahead_of_disk(told, stored=stored, end_offset=end_offset, voted_for=voted_for)
         if ahead:
             self._on_disk.violated(f"node {node_id} tells of what it has in memory only: {ahead}; it tells {told}")
@@ -116,7 +116,7 @@ class _Watch:
 
 @contextlib.contextmanager
 def tellings_watched(fail: Fail, lives: Mapping[int, Life], disks: Mapping[int, SimDisk]) -> Iterator[None]:
-    """While this context is open, whatever a voter sends or answers is compared with its disk."""
+    """Within this context, every request and answer of a voter is compared with its disk."""
     patch, watch = Patch(), _Watch(fail, lives, disks)
     send, reply, handle = MetadataHost._send, MetadataHost._reply, Quorum.handle
 

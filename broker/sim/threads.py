@@ -1,7 +1,7 @@
-"""A simulated client process with threads: what blocks in the reference client waits in virtual time.
+"""A simulated client process with threads: calls of the reference client that block wait in virtual time.
 
-Each thread is a greenlet. When the client polls sockets, waits for an event or takes a lock, control comes back to this
-module. The thread goes on once its sockets are ready, its event is set, or its time is over. So the client runs
+Each thread is a greenlet. When the client polls sockets, waits for an event or takes a lock, control returns to this
+module. The thread continues once its sockets are ready, its event is set, or its time is over. So the client runs
 unchanged: `Producer` and `Consumer` with their own threads, not only their cores. One thread runs at a time and stops
 only where it waits. The seed decides the order. Shown by tests/broker_sim/test_sim_threads.py.
 """
@@ -24,8 +24,8 @@ from broker.sim.network import Network
 from broker.sim.scheduler import Scheduler
 from broker.sim.sockets import Machine, SimPoll, SimSocket
 
-LEAST_WAIT_MS = 0.05  # of a poll that does not want to wait: else a loop of them would never let time pass
-TURNS_MAX = 10_000  # of all threads in one event, and polls in a row that need not wait; more is a loop
+LEAST_WAIT_MS = 0.05  # for a poll that does not want to wait; otherwise a loop of them would never let time pass
+TURNS_MAX = 10_000  # turns of all threads in one event, and polls in a row that do not wait; more is an endless loop
 
 
 class _Waiting:
@@ -36,7 +36,7 @@ class _Waiting:
 
 
 class Threads:
-    """The threads of one process, on its machine. They end with `dispose`, or never: a killed process runs no code."""
+    """The threads of one process, on its machine. `dispose` ends them. The threads of a killed process just stop."""
 
     def __init__(self, *, scheduler: Scheduler, network: Network, loop: SimLoop) -> None:
         self._scheduler, self._loop = scheduler, loop
@@ -48,7 +48,7 @@ class Threads:
         self.failure: BaseException | None = None
 
     def start(self, run: Callable[[], None]) -> native.Event:
-        """As native.start_thread; the thread begins in the machine's next step."""
+        """Like native.start_thread. The thread begins in the machine's next step."""
         ended = native.Event()
 
         def guarded() -> None:
@@ -56,7 +56,7 @@ class Threads:
                 run()
             except GreenletExit:
                 raise
-            except BaseException as error:  # nobody joins it: the run has to hear of it
+            except BaseException as error:  # nobody joins the thread, so the failure is kept for the run
                 self.failure = self.failure or error
             finally:
                 ended.set()
@@ -67,7 +67,7 @@ class Threads:
         return ended
 
     def begin(self, run: Callable[[], None]) -> None:
-        """The first thread of the process."""
+        """Start the first thread of the process."""
         self._loop.run_callback(lambda: self._begin(run))
 
     def _begin(self, run: Callable[[], None]) -> None:
@@ -75,7 +75,7 @@ class Threads:
             self.start(run)
 
     def wait(self, is_ready: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Make the thread that runs now wait. False: its time was over first."""
+        """Let the present thread wait. False: the time was over first."""
         due_us = None if timeout_ms is None else self._scheduler.now_us + int(timeout_ms * 1000) + 1
         if self._is_over:
             raise GreenletExit
@@ -86,7 +86,7 @@ class Threads:
         return is_ready()
 
     def _step(self) -> None:
-        """Run every thread that can go on, until none can."""
+        """Run every thread that can continue, until none can."""
         self._hub = getcurrent()
         with self._as_native():
             for _ in range(TURNS_MAX):
@@ -120,7 +120,7 @@ class Threads:
                 for thread in list(self._waiting):
                     self._hub = getcurrent()
                     thread.parent = self._hub
-                    with contextlib.suppress(BaseException):  # whatever it raises: the run is over
+                    with contextlib.suppress(BaseException):  # whatever it raises, because the run is over
                         thread.throw(GreenletExit)
         finally:
             logging.disable(logging.NOTSET)
@@ -128,7 +128,7 @@ class Threads:
 
     @contextlib.contextmanager
     def _as_native(self) -> Iterator[None]:
-        """While this context is open, what the client takes from the operating system is simulated."""
+        """Within this context, everything that the client gets from the operating system is simulated."""
         patch = Patch()
         machine = self.machine
         patch.set(native, "new_poll", lambda: _Poll(self))
@@ -227,6 +227,6 @@ class _Sender(SimSocket):
 
 
 def _wake_pair(machine: Machine) -> tuple[Any, Any]:
-    """Any: these are no sockets of the operating system, but they have the methods that Network calls."""
+    """The two ends of a wake-up pair. Any: they are not real sockets, but have the methods that Network calls."""
     receiver = _Receiver(machine)
     return receiver, _Sender(machine, receiver)

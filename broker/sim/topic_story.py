@@ -1,4 +1,4 @@
-"""What stories of the aftermath share if they have a topic of one partition: make it, ask its leader, look at it."""
+"""What stories of the aftermath with a topic of one partition share: create it, ask its leader, read its replicas."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TopicStory:
         )
         return self._do(make, TopicIsMade) and self._until(self._world.is_healthy, TopicIsMade)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     def _leader(self) -> HostedPartition | None:
         found = [each for each in self._replicas() if each.replica.is_leader]
@@ -65,7 +65,7 @@ class TopicStory:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def _do(self, work: Coroutine[Any, Any, object], claim: type[Invariant]) -> bool:
-        """Run it to its end, as a task of the client."""
+        """Run the work to its end, as a task of the client."""
         done: list[object] = []
 
         async def run() -> None:
@@ -78,7 +78,7 @@ class TopicStory:
     async def _ask_leader(
         self, api_key: ApiKey, version: int, message: Callable[[], Asks[Reply]], error_of: Callable[[Reply], ErrorCode]
     ) -> Reply:
-        """Ask until the leader gives an answer other than "ask again"."""
+        """Ask until the leader gives an answer that does not ask for a retry."""
         while True:
             state = self._world.quorum.image.partition(*self.key)
             answer: Reply | None = None
@@ -89,7 +89,8 @@ class TopicStory:
             await asyncio.sleep(PAUSE_S)
 
     async def _send_once(self, batch: bytes, end: int) -> None:
-        """Send until the log ends after `end`. If a batch got no answer but is in the log, it is not sent again."""
+        """Send the batch until the log ends after `end`. If it got no answer but is in the log, it is not sent
+        again."""
         while self._log_end() == end:
             message = request(
                 ApiKey.PRODUCE,

@@ -1,6 +1,6 @@
-"""Invariants of transactions, checked whenever a batch is committed: the truth is what lies in the partitions' logs.
+"""Invariants of transactions, checked whenever a batch is committed. The checker judges by the partitions' logs.
 
-- A transaction ends the same in every partition, as its producer asked and as it was told.
+- A transaction ends in the same way in every partition, as its producer asked and as it was answered.
 - Nothing joins a transaction after its end.
 - A fenced producer writes nothing.
 - Readers with read_committed see only what was committed.
@@ -8,9 +8,9 @@
 
 The simulated producers note which batch belongs to which transaction before they send it.
 
-One case is excused and counted. With transaction version 1 a producer keeps its epoch. If the coordinator repeats a
-marker and the first copy of it arrives late, that copy ends the producer's next transaction in the partition. Only the
-epochs of version 2 distinguish the two transactions (KIP-890; KAFKA-19446).
+One case is no violation but is counted. With transaction version 1 a producer keeps its epoch. If the coordinator
+repeats a marker and the first copy of it arrives late, this copy ends the producer's next transaction in the partition.
+Only the epochs of version 2 distinguish the two transactions (KIP-890; KAFKA-19446).
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class TransactionChecker:
         self._readers = ReadersSeeCommittedTransactionsOnly(fail)
         self.attempts: list[Attempt] = []
         self._batches: dict[tuple[Key, int, int, int], tuple[Attempt, tuple[bytes, ...]]] = {}
-        self._open: dict[tuple[Key, int], list[Attempt]] = {}  # (partition, producer id) -> without a marker
-        self._epochs: dict[tuple[Key, int], int] = {}  # (partition, producer id) -> the highest that was seen
+        self._open: dict[tuple[Key, int], list[Attempt]] = {}  # (partition, producer id) -> those without a marker
+        self._epochs: dict[tuple[Key, int], int] = {}  # (partition, producer id) -> the highest epoch seen
         self._of_record: dict[bytes, Attempt] = {}
-        self._markers: set[tuple[Key, int, int, bool]] = set()  # partition, producer id, epoch, whether it commits
+        self._markers: set[tuple[Key, int, int, bool]] = set()  # (partition, producer id, epoch, is commit)
 
     # -- what producers do -------------------------------------------------------------------------------------------
 
     def sending(
         self, attempt: Attempt, key: Key, *, producer: tuple[int, int], base_sequence: int, records: tuple[bytes, ...]
     ) -> None:
-        """Called before the first byte of the batch leaves its producer."""
+        """Note a batch. Called before its first byte leaves the producer."""
         self._batches[(key, *producer, base_sequence)] = (attempt, records)
         for identity in records:
             attempt.sent[identity] = key
@@ -67,7 +67,7 @@ class TransactionChecker:
     # -- what is committed -------------------------------------------------------------------------------------------
 
     def data_committed(self, key: Key, *, producer: tuple[int, int], base_sequence: int, offset: int) -> None:
-        """A transactional batch is below the high watermark now."""
+        """A transactional batch is now below the high watermark."""
         producer_id, epoch = producer
         highest = self._epochs.get((key, producer_id), -1)
         where = f"{name_of(key)} offset {offset}"
@@ -75,7 +75,7 @@ class TransactionChecker:
         self._epochs[(key, producer_id)] = max(highest, epoch)
         known = self._batches.get((key, producer_id, epoch, base_sequence))
         if known is None:
-            return  # of an internal topic: written by its coordinator
+            return  # a coordinator wrote it to an internal topic
         attempt, records = known
         self._nothing_joins.check(where, attempt, has_ended=key in attempt.outcomes)
         attempt.in_log.setdefault(key, set()).update(records)
@@ -118,7 +118,8 @@ class TransactionChecker:
         identities: Callable[[RawBatch], list[bytes]],
         aborted: list[tuple[int, int]],
     ) -> None:
-        """What a consumer returns of these batches; `aborted` are (producer id, first offset) of the answer."""
+        """Check the records of these batches that a consumer with read_committed returns. `aborted` are the (producer
+        id, first offset) in the answer."""
         left = sorted(aborted, key=lambda each: each[1])
         skipped: set[int] = set()
         for batch in batches:
@@ -148,7 +149,7 @@ class TransactionChecker:
         return ", ".join(f"{each.name} in {name_of(key)}" for (key, _), some in self._open.items() for each in some)
 
     def compare(self) -> None:
-        """All or nothing: everything acknowledged of a committed transaction counts, nothing of an aborted one."""
+        """Check that every acknowledged record of a committed transaction is in its log and committed there."""
         for attempt in self.attempts:
             if attempt.answered is True and not attempt.is_torn:
                 for identity in attempt.acked:
@@ -157,7 +158,7 @@ class TransactionChecker:
                     self._is_whole.check(name_of(key), attempt, identity, is_there=is_there)
 
     def committed_offset(self, producer: str) -> int:
-        """The last offset that a committed transaction of this producer carried, -1 for none."""
+        """The largest offset that a committed transaction of this producer contained, -1 for none."""
         offsets = [
             each.offset
             for each in self.attempts

@@ -1,8 +1,9 @@
 """Simulated transactional producers: what a client does between InitProducerId and EndTxn, and where it may die.
 
-They speak both protocols. With transaction version 1 they add their partitions themselves. With version 2 (KIP-890)
-Produce and TxnOffsetCommit add them, and each end of a transaction brings the next epoch. A producer may die at any
-step. Its successor fences it, but a zombie goes on. `transaction_checker` has the invariants.
+They use both protocols. With transaction version 1 they add their partitions themselves. With version 2 (KIP-890)
+Produce and TxnOffsetCommit add them, and each end of a transaction gives the next epoch. A producer may die at any
+step. Its successor fences it, but a producer that did not die may continue as a zombie. `transaction_checker` has the
+invariants.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ PRODUCE_AGAIN = frozenset(
     }
 )
 APPENDED = frozenset({ErrorCode.none, ErrorCode.duplicate_sequence_number})
-STEP_LIMIT_S = 1.5  # then the incarnation ends, and the next one finds out by InitProducerId
+STEP_LIMIT_S = 1.5  # then the incarnation ends, and the InitProducerId of the next one settles the transaction
 OFFSET_FETCH_VERSION = 8
 
 
 class TransactionalProducer:
-    """`run` goes on until `is_over`. Several incarnations may run at once, because zombies go on."""
+    """`run` continues until `is_over`. Several incarnations may run at once, because zombies continue."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class TransactionalProducer:
         self._rng, self._checker, self._coverage = rng, checker, coverage
         self._offsets_belong = OffsetsAreAPartOfTheirTransaction(fail)
         self._group = f"offsets-of-{name}"
-        self.zombies: list[asyncio.Future[None]] = []  # tasks of successors whose predecessor lives on
+        self.zombies: list[asyncio.Future[None]] = []  # tasks of successors whose predecessor still runs
         self._incarnations = 0
         self._attempts = 0
 
@@ -103,7 +104,7 @@ class TransactionalProducer:
         return attempt
 
     async def check_offset(self) -> None:
-        """At the end: the group has the offset that the last committed transaction carried."""
+        """Check at the end that the group has the offset of the last committed transaction with an offset."""
         message = request(
             ApiKey.OFFSET_FETCH,
             OFFSET_FETCH_VERSION,
@@ -153,7 +154,7 @@ class _Incarnation:
             await asyncio.sleep(self._rng.uniform(0.0, 0.08))
 
     async def _transact(self, attempt: Attempt) -> bool:
-        """False: this incarnation ends here."""
+        """Do one transaction. False: this incarnation ends here."""
         for _ in range(self._rng.choice((1, 2, 3))):
             key = (self._owner._topic, self._rng.randrange(self._owner._partitions))
             if not await self._produce(attempt, key):
@@ -164,7 +165,7 @@ class _Incarnation:
             if fate < 0.08:
                 await asyncio.sleep(self._rng.uniform(0.3, 1.6))  # perhaps until the transaction times out
             elif fate < 0.11:
-                # Its successor begins, and this one becomes a zombie. The one that outlives the other goes on.
+                # Its successor begins, and this one becomes a zombie. Both continue until they are fenced or end.
                 self._owner.zombies.append(asyncio.ensure_future(_Incarnation.next_of(self._owner).run()))
                 await asyncio.sleep(self._rng.uniform(0.0, 0.4))
             else:
@@ -218,12 +219,12 @@ class _Incarnation:
         if error in FENCED:
             self._owner._coverage.reached("producer fenced")
         elif error is None and not self._bumps_epoch:
-            # Clients of version 1 do so: abort, and go on in the same epoch. The batch may still arrive.
+            # Clients of version 1 do this too: they abort and continue in the same epoch. The batch may still arrive.
             await self._end(attempt, is_commit=False)
         return False
 
     async def _send_batch(self, key: Key, batch: bytes) -> ErrorCode | None:
-        """Send the same batch until an answer says its outcome. None: no answer did."""
+        """Send the same batch until an answer tells its outcome. None: no answer did."""
         client, version = self._owner._client, 12 if self._bumps_epoch else 11
         message = request(
             ApiKey.PRODUCE,
@@ -264,7 +265,7 @@ class _Incarnation:
     async def _told(
         self, api_key: ApiKey, version: int, message: Asks[Reply], error_of: Callable[[Reply], ErrorCode]
     ) -> bool:
-        """Ask the transaction coordinator; True when it agrees."""
+        """Ask the transaction coordinator. True if it agrees."""
         answer = await self._transactions.ask(
             api_key, version, message, error_of, deadline_s=self._limit_s(), repeats=BUSY
         )

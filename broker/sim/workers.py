@@ -1,4 +1,4 @@
-"""Worker processes that end with the process that started them, also when that one is killed."""
+"""Worker processes that end with the process that started them, also if that process is killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 
 def pool_of(jobs: int, prepare: Callable[[], None] | None = None) -> ProcessPoolExecutor:
-    """`prepare` runs once in each worker, before its first task."""
+    """A pool of workers. `prepare` runs once in each worker, before its first task."""
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(prepare,))
 
@@ -24,7 +24,8 @@ def _begin(prepare: Callable[[], None] | None) -> None:
 
 
 def end_with_parent() -> None:
-    """In a worker: it gets a SIGTERM once its parent is gone. A pool's worker would wait for more tasks for ever."""
+    """Call this in a worker. It gets a SIGTERM once its parent has ended. Otherwise it would wait for tasks for
+    ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_wait_for, args=(parent,), daemon=True).start()

@@ -1,6 +1,8 @@
-"""The world of one seed: the cluster, its clients and its faults. It runs them, heals, waits for recovery, compares.
+"""The world of one seed: the cluster, its clients and its faults. It runs them, heals the faults, waits for recovery
+and compares.
 
-`seed_run` makes a world from a seed's number. What it waits for at the end is in `recovery` and `comparison`.
+`seed_run` makes a world from a seed's number. `recovery` says what it waits for at the end, `comparison` what it
+compares.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ from broker.sim.scheduler import Scheduler
 from broker.sim.transaction_checker import TransactionChecker
 
 NOTHING: frozenset[tuple[str, int]] = frozenset()
-EVENTS_MAX = 3_000_000  # a run that needs more spins
+EVENTS_MAX = 3_000_000  # a run with more events is in an endless loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +106,8 @@ class World:
         self._known_lives: set[int] = set()
         self._offline: set[tuple[int, tuple[str, int]]] = (
             set()
-        )  # (node, partition) whose storage failed, until it is back
-        self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # as they were checked last
+        )  # (node, partition) whose storage has failed, until the partition is back
+        self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # by node: the state at the last check
         self._logger = SimLogger(0, lambda: self.scheduler.now_us, lambda cause: None)
         self.admin = self._client("admin")
         self._reader_client = self._client("reader")
@@ -141,13 +143,13 @@ class World:
         return ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
 
     def new_client(self, name: str) -> SimClient:
-        """On a host of its own. Links to it are cut like those to any other host."""
+        """A client on a host of its own. Faults cut the links to this host like those to any other."""
         return self._client(name)
 
     # -- invariants --------------------------------------------------------------------------------------------------
 
     def fail(self, invariant: str, message: str) -> None:
-        """Only the first violation counts: those that follow may be its consequences."""
+        """Only the first violation counts, because later ones may be its consequences."""
         if self.violation is None:
             self.violation = Violation(invariant=invariant, message=message, at_us=self.scheduler.now_us)
 
@@ -198,7 +200,7 @@ class World:
         answers = EventLoopAnswersWithinASession(self.fail)
         if not answers.check(life.node_id, held_us=loop.held_us, waited_us=loop.waited_us, session_ms=SESSION_MS):
             return
-        error = loop.failure  # of a callback: a real process would log it and go on with the work half done
+        error = loop.failure  # in a callback; a real process would log it and continue, with its work half done
         if error is not None:
             where = "".join(traceback.format_exception(error)[-3:])
             NoHandlerRaises(self.fail).violated(f"broker {life.node_id}: {error!r}\n{where}")
@@ -216,7 +218,8 @@ class World:
             BrokerDoesNotFail(self.fail).violated(f"broker {life.node_id}: {error!r}\n{where}")
 
     def _note_offline(self, life: Life) -> None:
-        """A partition that went offline comes back with a restart, which is ordered once the disk is healed."""
+        """Note partitions that went offline, and those that are back. A restart brings them back, once the disk is
+        healed."""
         assert life.broker is not None
         offline = life.broker.partitions.offline()
         for key in offline:
@@ -234,7 +237,7 @@ class World:
             self._end_and_restart(life)
 
     def storage_fails(self, partitions: Partitions, hosted: HostedPartition) -> None:
-        """Called before the partition is removed: the checker looks only between events."""
+        """Called before the partition is removed, because otherwise the checker reads only between events."""
         for life in self.cluster.up():
             if life.broker is not None and life.broker.partitions is partitions and self.violation is None:
                 with self.cluster.disks[life.node_id].observed():
@@ -255,7 +258,7 @@ class World:
             directory = path.split("/")[2] if path.count("/") >= 2 else ""
             if path.endswith("/quorum-state"):
                 if not disk.holds(path):
-                    continue  # its directory was never synced: nobody has heard of that vote
+                    continue  # its directory was never synced, so nobody knows that vote
                 self.quorum.quorum_state_written(life.node_id, disk.content(path).decode())
             elif (key := parse_directory_name(directory)) is not None:
                 changed.add(key)
@@ -265,7 +268,8 @@ class World:
     # -- for the faults ----------------------------------------------------------------------------------------------
 
     def is_healthy(self) -> bool:
-        """Every broker is up and unfenced, every partition has a leader that leads and all its replicas in sync."""
+        """Whether every broker is up and unfenced, and every partition has a leader that leads and all its replicas in
+        sync."""
         image = self.quorum.image
         topic = image.topics.get(TOPIC)
         if topic is None or len(self.cluster.up()) < len(self.cluster.node_ids):
@@ -284,7 +288,7 @@ class World:
         )
 
     def send_corrupt_batch(self, node_id: int) -> None:
-        """To the leader, if there is one."""
+        """Send a damaged batch to the leader, if there is one, otherwise to `node_id`."""
         client = self.admin
         index = self.rng.randrange(self.settings.partitions)
         state = self.quorum.image.partition(TOPIC, index)
@@ -302,7 +306,7 @@ class World:
     # -- the run -----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """An exception costs this seed, and not the seeds after it."""
+        """Run the seed. An exception costs only this seed."""
         try:
             self._run()
         except Exception as error:
@@ -343,7 +347,7 @@ class World:
             Aftermath(self).run()
 
     def run_until(self, until_us: int, is_done: Callable[[], bool]) -> bool:
-        """False when something was violated."""
+        """False if something was violated."""
         return self._run_until(until_us, is_done)
 
     def _run_until(self, until_us: int, is_done: object) -> bool:

@@ -1,4 +1,4 @@
-"""host:port, read and written in one way everywhere: names, IPv4, and IPv6 in brackets (RFC 3986). Pure.
+"""Reads and writes host:port in the same way everywhere: names, IPv4, and IPv6 in brackets (RFC 3986). Pure.
 
 Shown by tests/broker_wire/test_wire_addresses.py.
 """
@@ -14,11 +14,11 @@ _PLAIN: Final = re.compile(r"([^\s:\[\]/@,]*)(?::([0-9]+))?")
 
 
 class AddressError(ValueError):
-    """No address; the text says what was expected and what was got."""
+    """The text is not an address. The message says what was expected and what was got."""
 
 
 def parse_address(text: str, *, default_port: int | None = None, allow_zero: bool = False) -> tuple[str, int]:
-    """Host without brackets, and port. The host may be empty; the caller decides what that means."""
+    """The host without brackets, and the port. The host may be empty. The caller decides what that means."""
     stripped = text.strip()
     match = (_BRACKETED if stripped.startswith("[") else _PLAIN).fullmatch(stripped)
     if match is None or (match[2] is None and default_port is None):

@@ -1,8 +1,8 @@
 """The table of APIs: key, versions, and which listener offers which.
 
-Owns: the numbers in ApiVersions, and the check of a request against them. Handlers are elsewhere. Left out on purpose:
-streams groups. Produce is advertised from version 0 on, because old librdkafka stores batches
-uncompressed when it sees a higher minimum (KAFKA-18659). Versions 0 to 2 are refused when they are sent. Shown by
+Owns: the numbers in ApiVersions, and the check of a request against them. Handlers are elsewhere. The APIs of streams
+groups are left out on purpose. Produce is advertised from version 0 on, because old versions of librdkafka do not
+compress batches when they see a higher minimum (KAFKA-18659). A Produce request of version 0 to 2 is refused. Shown by
 tests/broker_wire/test_wire_apis.py.
 """
 
@@ -13,7 +13,7 @@ from enum import Enum, IntEnum
 
 
 class ApiKey(IntEnum):
-    """Kafka's API keys, as far as this broker speaks them."""
+    """The API keys of Kafka that this broker supports."""
 
     PRODUCE = 0
     FETCH = 1
@@ -108,7 +108,7 @@ class Listener(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """One API. `min_version` is served; `advertised_min_version` may be lower (see Produce)."""
+    """One API. Versions from `min_version` on are served. `advertised_min_version` may be lower (see Produce)."""
 
     key: ApiKey
     min_version: int
@@ -241,7 +241,8 @@ def is_supported(api_key: int, version: int, listener: Listener | None = None) -
 
 
 def negotiate(api_key: ApiKey, offered: dict[int, tuple[int, int]], highest: int | None = None) -> int | None:
-    """The highest version both sides speak, or None. `offered` is {api key: (min, max)} from the peer's ApiVersions."""
+    """The highest version that both sides support, or None. `offered` is {api key: (min, max)} from the peer's
+    ApiVersions."""
     ours = APIS[api_key]
     if api_key not in offered:
         return None

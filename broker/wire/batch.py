@@ -38,7 +38,7 @@ NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 _unpack_header = BATCH_HEADER.unpack_from
-_new_tuple = tuple.__new__  # BatchHeader._make without its check of the length; unpacking has checked it already
+_new_tuple = tuple.__new__  # like BatchHeader._make, without its check of the length; unpacking has checked it already
 _CODEC_MASK = 0x07
 _CODEC_MAX = int(CodecId.ZSTD)
 _TIMESTAMP_TYPE_FLAG = 0x08
@@ -51,7 +51,8 @@ _SEQUENCE_MODULUS = 2**31
 
 
 class BatchHeader(NamedTuple):
-    """The header fields in their order on disk (a tuple: making one costs 0.3 us, a frozen dataclass 3 us)."""
+    """The header fields in their order on disk. It is a tuple, because making one costs 0.3 us, and 3 us for a frozen
+    dataclass."""
 
     base_offset: int
     batch_length: int
@@ -126,9 +127,10 @@ class RawBatch:
 
 
 def parse_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Header at `position`. Raises CorruptBatchError if the bytes are too few, the magic is not 2 or the length absurd.
+    """The header at `position`. Raises CorruptBatchError if there are too few bytes, the magic is not 2, or the length
+    is impossible.
 
-    The batch itself may reach beyond the buffer; neither CRC nor counts are checked.
+    The batch itself may reach beyond the buffer. Neither the CRC nor the counts are checked.
     """
     try:
         header: BatchHeader = _new_tuple(BatchHeader, _unpack_header(buffer, position))
@@ -147,9 +149,10 @@ def parse_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[RawBatch]:
-    """Every whole batch, one after another. Stops silently at a torn end, because a fetch response may end so.
+    """Every whole batch, one after another. Stops silently at an incomplete batch at the end, because a fetch response
+    may end with one.
 
-    Raises CorruptBatchError at bytes that are no batch header. CRCs are not checked: see `validate_batches`.
+    Raises CorruptBatchError at bytes that are not a batch header. CRCs are not checked: see `validate_batches`.
     """
     view = memoryview(buffer)
     end = len(view)
@@ -215,13 +218,13 @@ def validate_batches(buffer: Buffer, *, is_stored: bool = False) -> list[BatchHe
 def set_base_offset_and_epoch(
     buffer: bytearray | memoryview, base_offset: int, leader_epoch: int, position: int = 0
 ) -> None:
-    """Rewrite both in place: what a leader does to a batch it appends. Neither is covered by the CRC."""
+    """Rewrite both fields in place, as a leader does before an append. The CRC does not cover them."""
     _OFFSET.pack_into(buffer, position, base_offset)
     _EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
 
 def set_log_append_time(buffer: bytearray | memoryview, timestamp_ms: int, position: int = 0) -> None:
-    """Mark the batch as stamped by the broker (KIP-32) and renew its CRC, which covers both fields."""
+    """Mark the batch as stamped by the broker (KIP-32). Compute its CRC again, because it covers the changed fields."""
     header = parse_batch_header(buffer, position)
     fields = header._replace(attributes=header.attributes | _TIMESTAMP_TYPE_FLAG, max_timestamp=timestamp_ms)
     BATCH_HEADER.pack_into(buffer, position, *fields)
@@ -235,7 +238,7 @@ def set_base_offset(buffer: bytearray | memoryview, base_offset: int, position: 
 
 
 def last_batch_next_offset(buffer: Buffer) -> int:
-    """The offset after the last of these whole batches, reading lengths only; the buffer holds at least one."""
+    """The offset after the last of these whole batches. Only lengths are read. The buffer holds at least one batch."""
     position, end = 0, len(buffer)
     while True:
         _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
@@ -246,7 +249,8 @@ def last_batch_next_offset(buffer: Buffer) -> int:
 
 
 def last_whole_batch_end(buffer: Buffer) -> int:
-    """Bytes up to the end of the last whole batch, reading lengths only: for cutting a read at a batch boundary."""
+    """How many bytes there are up to the end of the last whole batch. Only lengths are read. With it a read is cut at
+    the end of a batch."""
     end, position = len(buffer), 0
     while end - position >= LENGTH_OVERHEAD_BYTES:
         _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)

@@ -1,7 +1,7 @@
-"""A batch to its records. Pure Python, with the one-byte varint case inlined; all codecs.
+"""Decodes a batch to its records, with all codecs. Pure Python. Varints of one byte are read inline.
 
-Owns: the record layout on the way in, its checks against the batch header, and how much of a batch that a broker
-serves is unpacked. Shown by test_wire_records.py and test_wire_fetched.py.
+Owns: decoding of records, the checks against the batch header, and the limit on what is unpacked from a batch that a
+broker serves. Shown by test_wire_records.py and test_wire_fetched.py.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from broker.wire.varints import decode_varint
 # (offset, timestamp_ms, key, value, headers)
 DecodedRecord: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 
-# For one batch that a broker serves, checked before any of it is unpacked. Our own broker accepts a quarter of these
-# bytes and a sixteenth of these records from a producer. To decode this many records takes 2 s and 300 MB.
+# Limits for one batch that a broker serves. They are checked before any of it is unpacked. From a producer our own
+# broker accepts a quarter of these bytes and a sixteenth of these records. To decode this many records takes 2 s and
+# 300 MB.
 FETCHED_BYTES_MAX = 64 << 20
 FETCHED_RECORDS_MAX = 1 << 20
 _OFFSET_MAX = 2**63 - 1
 
 
 def decode_fetched(batch: RawBatch) -> list[DecodedRecord]:
-    """As `decode_records`, for a batch from a process that is not trusted: whatever listens on the address may have
-    sent it."""
+    """Like `decode_records`, but for a batch from a process that is not trusted. Any process that listens on the
+    address may have sent it."""
     header = batch.header
     check_fetched(header)
     records = decode_records(batch, decompressed_bytes_max=FETCHED_BYTES_MAX)
@@ -37,7 +38,7 @@ def decode_fetched(batch: RawBatch) -> list[DecodedRecord]:
 
 
 def check_fetched(header: BatchHeader) -> None:
-    """CorruptBatchError if it claims too many records, or offsets that no log can have."""
+    """Raises CorruptBatchError if the header claims too many records, or offsets that no log can have."""
     if header.record_count > FETCHED_RECORDS_MAX:
         raise UnpackedTooBigError(
             f"the batch at offset {header.base_offset} claims {header.record_count} records, "
@@ -76,7 +77,7 @@ def decode_records(
 
 
 def uncompressed_size_bytes(batch: RawBatch | Buffer, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> int:
-    """What the batch would take with `compression.type=none`, header included."""
+    """The size in bytes that the batch would have with `compression.type=none`, header included."""
     header, body = _header_and_body(batch, decompressed_bytes_max)
     assert header.record_count >= 0
     return BATCH_OVERHEAD_BYTES + len(body)
@@ -103,7 +104,8 @@ def _header_and_body(batch: RawBatch | Buffer, decompressed_bytes_max: int) -> t
 
 
 def _decode_all(body: bytes, header: BatchHeader) -> tuple[list[DecodedRecord], int]:
-    """Every record, and where they end. One-byte varints are read inline: it halves the time of small records."""
+    """Every record, and the position after the last one. Varints of one byte are read inline, which halves the time for
+    small records."""
     records: list[DecodedRecord] = []
     position, base_offset, base_timestamp = 0, header.base_offset, header.base_timestamp
     append_time = header.max_timestamp if header.has_log_append_time else None
@@ -141,7 +143,7 @@ def _decode_all(body: bytes, header: BatchHeader) -> tuple[list[DecodedRecord], 
 
 
 def _read_sized(body: bytes, position: int) -> tuple[bytes | None, int]:
-    """Bytes after their length; a negative length is null. A length beyond the body is found by the caller."""
+    """Read a length and that many bytes. A negative length is null. The caller finds a length beyond the body."""
     size, position = decode_varint(body, position)
     if size < 0:
         return None, position

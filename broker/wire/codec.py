@@ -1,7 +1,7 @@
 """Frames to messages and back: request and response headers around the bodies.
 
-Owns: both header forms, the length prefix on the way out, and the choice of decoder. Not versions on offer (apis.py),
-not finding a frame in a byte stream (framing.py).
+Owns: both forms of headers, the length prefix of encoded frames, and the choice of decoder. apis.py has the versions
+that are offered. framing.py finds a frame in a byte stream.
 Shown by tests/broker_wire/test_wire_codec.py.
 """
 
@@ -39,7 +39,7 @@ __all__ = [
 _REQUEST_HEADER = struct.Struct(">hhih")
 _LENGTH = struct.Struct(">i")
 _HEADER_TAGS_MAX = 1_000  # the protocol defines none yet
-# Of the supported requests that have arrived: whether this one has tagged fields.
+# For each supported request that has arrived: whether its header has tagged fields.
 _FLEXIBLE: dict[tuple[int, int], bool] = {}
 
 
@@ -54,7 +54,7 @@ class RequestHeader(NamedTuple):
 
 
 class UnsupportedVersionError(RemoteProtocolError):
-    """The peer asks for an API or version that we do not have. `header` tells which.
+    """The peer asks for an API or version that we do not have. `header` holds both.
 
     An ApiVersions request must then be answered with `encode_unsupported_api_versions`. For all others the connection
     is closed, since we do not know the layout of the answer that the peer expects.
@@ -93,7 +93,8 @@ def encode_response(api_key: int, version: int, correlation_id: int, message: Me
 
 
 def encode_unsupported_api_versions(correlation_id: int, listener: apis.Listener) -> list[Buffer]:
-    """The answer to an ApiVersions request of a version we lack: version 0 layout, error 35, and what we do offer."""
+    """The answer to an ApiVersions request of a version that we do not have. It has the layout of version 0, error 35
+    (UNSUPPORTED_VERSION) and the versions that we offer."""
     message = response(
         ApiKey.API_VERSIONS,
         0,
@@ -128,7 +129,8 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
     """Header and message of a request frame (without its length prefix).
 
-    Records of a Produce request are memoryviews of `frame`: writable if it is, valid as long as it is left alone.
+    Records of a Produce request are memoryviews of `frame`. They are writable if `frame` is, and valid as long as
+    nobody changes it.
     """
     header = decode_request_header(frame)
     return header, decode_request_body(header, frame)
@@ -143,7 +145,8 @@ def decode_request_body(header: RequestHeader, frame: Buffer, *, elements_max: i
 
 
 def decode_response_correlation_id(frame: Buffer) -> int:
-    """The first four bytes: which request this answers, and so which API and version `decode_response` needs."""
+    """The correlation id in the first four bytes. With it the caller finds the request, and so the API and version that
+    `decode_response` needs."""
     if len(frame) < 4:
         raise RemoteProtocolError(f"a response of {len(frame)} bytes has no header")
     correlation_id: int = _LENGTH.unpack_from(frame, 0)[0]
@@ -192,7 +195,7 @@ def _check_type(message: Message, kind: MessageType) -> None:
 
 
 def _finish(message: Message, output: Output) -> list[Buffer]:
-    """Encode the body, then put the length into the empty piece at the very start."""
+    """Encode the body, then write the length into the empty piece at the start."""
     head = output.small
     encode_body(message, output)
     if not output.buffers:

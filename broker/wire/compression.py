@@ -24,16 +24,16 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 # need.
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
 
-# Java's stream reads any number of gzip members and snappy blocks one after another. Producers write one member, and
-# blocks of 32 KiB. A batch of empty ones would take seconds.
+# Java reads any number of gzip members or snappy blocks one after another. Producers write one member, and blocks of
+# 32 KiB. To read a batch of empty members or blocks would take seconds, so their number has a limit.
 GZIP_MEMBERS_MAX = 64
 _XERIAL_BLOCK_BYTES_MIN = 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
-_LZ4_THOROUGH_LEVEL_MIN = 3  # all levels below are the same
-_SPARE_BYTES = 2 * 1024 * 1024  # what nearly every batch unpacks into
+_LZ4_THOROUGH_LEVEL_MIN = 3  # all lower levels give the same result
+_SPARE_BYTES = 2 * 1024 * 1024  # nearly every batch unpacks to no more than this
 _SPARES_MAX = 2
 _SPARES: list[bytearray] = []  # targets that are not in use now
 
@@ -74,7 +74,8 @@ def compress(codec: CodecId, data: Buffer, *, level: int | None = None) -> bytes
 
 
 def decompress(codec: CodecId, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """Raises CorruptBatchError if the data is not of this codec or would unpack to more than `size_bytes_max`."""
+    """Raises CorruptBatchError if the data is not valid for this codec, or would unpack to more than
+    `size_bytes_max`."""
     try:
         if codec == CodecId.NONE:
             return bytes(data)
@@ -133,7 +134,7 @@ def _decompress_raw_snappy(data: bytes, size_bytes_max: int) -> bytes:
 
 
 def _decompress_gzip(data: bytes, size_bytes_max: int) -> bytes:
-    """All members of the data: Java's stream reads concatenated ones, so a peer may send them."""
+    """Decompress all members of the data. Java reads concatenated members, so a peer may send them."""
     parts: list[bytes] = []
     left = size_bytes_max
     while data:
@@ -159,7 +160,7 @@ def _decompress_stream(module: Any, data: Buffer, size_bytes_max: int) -> bytes:
     """
     room = min(max(4 * len(data), _SPARE_BYTES), size_bytes_max)
     try:
-        spare = _SPARES.pop()  # threads may meet here
+        spare = _SPARES.pop()  # IndexError: another thread may have taken the last one
     except IndexError:
         spare = bytearray(_SPARE_BYTES)
     target = spare if room <= _SPARE_BYTES else bytearray(room)

@@ -1,12 +1,12 @@
 """Bytes to messages without copying payloads: for every request, and for Fetch responses.
 
 Owns: generated decoders. Their `records` are memoryviews of the frame (writable if the frame is), so a leader rewrites
-base offsets in the receive buffer, and a client parses batches in place. They trust nothing. Lengths and counts are
-checked against the frame before memory is allocated. A null is refused where the protocol has none.
+base offsets in the receive buffer, and a client parses batches in place. They do not trust their input. Lengths and
+counts are checked against the frame before memory is allocated. A null is refused where the protocol does not allow it.
 
 Other responses go through kio's native decoder, after extent.py has checked their lengths and counts. For a Produce
-answer of ten partitions both together take 6 us, this decoder 44 us. But kio copies records (19 us per MiB) and refuses
-writable buffers. Shown by tests/broker_wire/test_wire_codec.py: the same values as kio's decoder.
+answer of ten partitions both together take 6 us, this decoder takes 44 us. But kio copies records (19 us per MiB) and
+refuses writable buffers. tests/broker_wire/test_wire_codec.py shows that this decoder gives the same values as kio's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Budget:
 
 # (view, position, budget) -> (value, position after it)
 Decode: TypeAlias = Callable[[memoryview, int, Budget], tuple[Any, int]]
-ELEMENTS_MAX = 1 << 20  # of a message from a trusted sender; limits.py has the limits of requests
+ELEMENTS_MAX = 1 << 20  # for messages of trusted senders; node/net/limits.py limits requests
 
 
 def decode_in_place(
@@ -80,7 +80,7 @@ def _read_legacy_bytes(view: memoryview, position: int, budget: Budget) -> tuple
 
 def _read_compact_string(view: memoryview, position: int, budget: Budget) -> tuple[str | None, int]:
     size, position = read_uvarint(view, position)
-    if size > STRING_BYTES_MAX + 1:  # as in Kafka: a string that came in can then go out again in any version
+    if size > STRING_BYTES_MAX + 1:  # as in Kafka, so that a received string fits into any version of a message
         raise RemoteProtocolError(f"a string of {size - 1} bytes: at most {STRING_BYTES_MAX} are allowed")
     encoded, position = _slice(view, position, size - 1)
     return (None if encoded is None else str(encoded, "utf-8")), position
@@ -212,7 +212,7 @@ _WITH_LENGTH = frozenset({"string", "bytes", "records"})
 
 
 def _required(read: Decode, name: str) -> Decode:
-    """For a field where the protocol has no null."""
+    """Check a field for which the protocol does not allow null."""
 
     def read_required(view: memoryview, position: int, budget: Budget) -> tuple[Any, int]:
         value, position = read(view, position, budget)
@@ -224,7 +224,7 @@ def _required(read: Decode, name: str) -> Decode:
 
 
 def _copied(read: Decode) -> Decode:
-    """Plain bytes: a handler may keep them."""
+    """A copy as bytes, so that a handler may keep it."""
 
     def read_copied(view: memoryview, position: int, budget: Budget) -> tuple[Any, int]:
         value, position = read(view, position, budget)

@@ -27,15 +27,16 @@ class ProtocolError(Exception):
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent something that is not the Kafka protocol, or a version we never offered. Close the connection."""
+    """The peer sent something that is not the Kafka protocol, or a version that we never offered. The connection must
+    be closed."""
 
 
 class LocalProtocolError(ProtocolError):
-    """Our own code asked for a message that cannot be encoded: a bug on this side."""
+    """Our own code asked for a message that cannot be encoded. This is a bug on this side."""
 
 
 class CorruptBatchError(ProtocolError):
-    """A record batch does not agree with itself (CRC, lengths, counts). `position` is its byte position, if known."""
+    """A record batch contradicts itself (CRC, lengths, counts). `position` is its byte position, if known."""
 
     def __init__(self, message: str, *, position: int = 0) -> None:
         super().__init__(message)
@@ -47,7 +48,7 @@ class UnpackedTooBigError(CorruptBatchError):
 
 
 def error_code(value: int) -> ErrorCode:
-    """The code for a number; a number we do not know counts as `unknown_server_error`."""
+    """The code for a number. An unknown number counts as `unknown_server_error`."""
     try:
         return ErrorCode(value)
     except ValueError:
@@ -55,7 +56,7 @@ def error_code(value: int) -> ErrorCode:
 
 
 def error_name(value: int) -> str:
-    """Kafka's name of a code, e.g. `NOT_LEADER_OR_FOLLOWER`; an unknown number is named by itself."""
+    """Kafka's name of a code, for example `NOT_LEADER_OR_FOLLOWER`. For an unknown number it is the number."""
     try:
         return ErrorCode(value).name.upper()
     except ValueError:
@@ -63,5 +64,5 @@ def error_name(value: int) -> str:
 
 
 def is_retriable(value: int) -> bool:
-    """Whether Kafka marks the code as worth a retry."""
+    """Whether Kafka marks the code as retriable."""
     return error_code(value).retriable

@@ -1,10 +1,10 @@
 """Finds the end of a message in its frame. Every length and count is checked before anything is built.
 
 Owns: one generated walk for each message type. It adds up lengths and creates nothing. So a frame that claims two
-billion elements costs only a look at its count. After this check a decoder may believe the length of an array, as kio's
-native one does. It allocates memory for the claim first, and the process aborts if there is not enough. Decoders check
-the values, such as UTF-8 and times out of range. A null where the protocol has none is refused here. Shown by
-tests/broker_wire/test_wire_extent.py.
+billion elements costs only a look at its count. After this check a decoder may believe the length of an array. kio's
+native decoder needs this: it first allocates memory for the claimed length, and the process aborts if there is not
+enough. Decoders check the values, such as UTF-8 and times out of range. A null where the protocol does not allow it is
+refused here. Shown by tests/broker_wire/test_wire_extent.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from broker.wire.errors import RemoteProtocolError
 from broker.wire.messages import FieldShape, MessageType, field_shapes
 from broker.wire.varints import read_uvarint
 
-# For all arrays of one answer together. Metadata of 140,000 partitions with three replicas has a million elements,
-# which take 1.5 s and 200 MB to decode. A caller that asks for one topic sets a lower limit.
+# The limit for all arrays of one answer together. Metadata of 140,000 partitions with three replicas has a million
+# elements. To decode them takes 1.5 s and 200 MB. A caller that asks for one topic sets a lower limit.
 ANSWER_ELEMENTS_MAX: Final = 1_000_000
 _UVARINT_MAX: Final = 2**31 - 1  # lengths and counts are Java's ints
 
@@ -47,7 +47,7 @@ def _name(message_type: MessageType) -> str:
 
 
 def least_bytes(shape: FieldShape, flexible: bool) -> int:
-    """The fewest bytes that a field which is not tagged can take."""
+    """The smallest size in bytes of a field that is not tagged."""
     if shape.is_array:
         return 1 if flexible else 4
     if shape.nested is not None and shape.nullable:
@@ -93,7 +93,7 @@ def _walk_for(message_type: MessageType, flexible: bool) -> Walk:
 
 
 def _field_lines(shape: FieldShape, flexible: bool, names: dict[str, Any], item: str) -> list[str]:
-    """Code for one field that is not of fixed size; what its elements need goes into `names`."""
+    """The code for one field that is not of fixed size. Functions that its elements need are added to `names`."""
     is_fixed = shape.nested is None and shape.kafka_type in FIXED_CODES
     if not is_fixed and (shape.is_array or shape.nested is not None):
         names[item] = _item_walk(shape, flexible)
@@ -127,7 +127,8 @@ def _sized_lines(shape: FieldShape, flexible: bool) -> list[str]:
 
 
 def _null_lines(shape: FieldShape) -> list[str]:
-    """kio's decoder accepts a null where the protocol has none. A caller would then get None instead of a list."""
+    """kio's decoder accepts null where the protocol does not allow it. A caller would then get None instead of a
+    list."""
     return [] if shape.nullable else [f"    if n < 0: _no_null({shape.name!r})"]
 
 
@@ -136,7 +137,7 @@ def _no_null(name: str) -> None:
 
 
 def _count_lines(flexible: bool, *, is_long: bool) -> list[str]:
-    """`n` elements or bytes follow; -1: null, and nothing follows."""
+    """Code that reads a length into `n`: `n` elements or bytes follow. -1 means null, and nothing follows."""
     if flexible:
         return [
             "    n = view[position]",
@@ -172,7 +173,7 @@ def _refuse_count(count: int, least: int, view: Any, position: int, left: list[i
 
 
 def _item_walk(shape: FieldShape, flexible: bool) -> Walk:
-    """Of one element of an array, or of a tagged field that is none."""
+    """The walk of one element of an array, or of a tagged field that is not an array."""
     if shape.nested is not None:
         return _walk_for(shape.nested, flexible)
     if shape.kafka_type in FIXED_CODES:
@@ -181,7 +182,7 @@ def _item_walk(shape: FieldShape, flexible: bool) -> Walk:
 
 
 def _tags_walk(shapes: list[FieldShape]) -> Walk:
-    """Tagged fields (KIP-482). A known one must be as long as it says. Others are skipped."""
+    """The walk of tagged fields (KIP-482). A known field must have the length that it claims. Others are skipped."""
     known: dict[int | None, Walk] = {}
     for shape in shapes:
         names: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""What an answer to a Produce request says about its records. One table, for our own client and all adapters.
+"""What an answer to a Produce request says about its records. One table for our own client and all adapters.
 
-Owns: which error code proves that an attempt appended nothing, with the reason and its source. A code that is not in
-the table proves nothing. What a client library does without an answer (a full queue, a timeout) differs by library and
-is in workloads/clients/fates.py. Both together make the page docs/reference/send-fates.md. Shown by
+Owns: which error codes prove that an attempt appended nothing, with the reason and its source. A code that is not in
+the table proves nothing. If a send ends without an answer (a full queue, a timeout), the meaning differs between client
+libraries and is in workloads/clients/fates.py. The page docs/reference/send-fates.md is made from both. Shown by
 tests/broker_wire/test_wire_fates.py.
 """
 
@@ -16,7 +16,7 @@ from broker.wire.errors import ErrorCode, error_code, is_retriable
 
 
 class Proof(Enum):
-    """Which part of a batch is certainly not in the log if its last answer has this code."""
+    """Which attempts to append a batch certainly appended nothing, if the last answer has this code."""
 
     EVERY_ATTEMPT = "never appended"  # each attempt would be refused in the same way
     THIS_ATTEMPT = "not by this attempt"  # an earlier attempt, whose answer was lost, may have been appended
@@ -106,7 +106,7 @@ FATES: Final[dict[ErrorCode, Fate]] = {
 
 
 def proof_of(code: int) -> Proof:
-    """NONE for a code that is not in the table: an uncertain send is unknown, never failed."""
+    """NONE for a code that is not in the table, because a send that is not certain is unknown, never failed."""
     fate = FATES.get(error_code(code))
     return Proof.NONE if fate is None else fate.proof
 

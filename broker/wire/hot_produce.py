@@ -1,10 +1,10 @@
-"""Produce by hand. Every batch of every client passes through here, so it is decoded and answered without generated
-code.
+"""Hand-written code for Produce, versions 3-13. It is worth it, because every batch of every client passes through
+here.
 
-Owns: the same bytes and values as decoder.py and encoder.py give for Produce 3-13, in a fifth of the time (measured: 3
-us instead of 15 us for one partition). It handles the usual requests. For anything else (tagged fields, counts or names
-beyond 127, bytes that do not add up) it returns None, and the general path decides or reports the error. Shown by
-tests/broker_wire/test_wire_hot.py: equal to the general path, message by message and byte by byte.
+It gives the same bytes and values as decoder.py and encoder.py, in a fifth of the time (measured: 3 us instead of 15 us
+for one partition). It handles the usual requests. For anything else (tagged fields, counts or names beyond 127, lengths
+that do not fit) it returns None, and the general path decides or reports the error. tests/broker_wire/test_wire_hot.py
+shows that both paths give equal messages and bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ProducePartition(NamedTuple):
 
 
 class ProduceTopic(NamedTuple):
-    """`name` before version 13, `topic_id` since."""
+    """`name` is set before version 13, `topic_id` from version 13 on."""
 
     name: str | None
     topic_id: UUID | None
@@ -41,7 +41,7 @@ class ProduceTopic(NamedTuple):
 
 
 class ProduceRequest(NamedTuple):
-    """The fields of kio's message under the same names; `timeout` is in ms."""
+    """The fields have the names of kio's message. `timeout` is in ms."""
 
     transactional_id: str | None
     acks: int
@@ -62,7 +62,7 @@ class PartitionAnswer:
         self.log_start_offset = -1
 
 
-# (name, or id since version 13; its partitions)
+# (topic name, or topic id from version 13 on; its partitions)
 TopicAnswer = tuple[str | UUID | None, Sequence[PartitionAnswer]]
 
 

@@ -1,15 +1,16 @@
 """Message types: kio's dataclasses, found by API key and version, and built with a tolerant helper.
 
-Owns: the look-up, `build` (which leaves out fields that a version lacks and fills the protocol's defaults) and the
-small conversions between kio's semantic values and plain numbers. Not the bytes: see encoder.py and decoder.py.
+Owns: the look-up, `build` (which leaves out fields that a version lacks and fills in the protocol's defaults) and the
+small conversions between kio's semantic values and plain numbers. encoder.py and decoder.py handle the bytes.
 
     module = response_types(ApiKey.FETCH, 12)          # the module with FetchResponse, PartitionData, ...
     message = response(ApiKey.FETCH, version, throttle_time=0, responses=[{"topic": "t", "partitions": [{...}]}])
 
-In `build` a nested structure may be a mapping, an array any iterable, an error code or a duration in ms a plain int.
+In `build` a nested structure may be a mapping, and an array may be any iterable. An error code or a duration in ms may
+be a plain int.
 
-`request`, `response` and `field_or` have types of their own for each API (broker/wire/shapes): mypy refuses a field
-that no version has, and a value of the wrong type. What handles messages of any API sees them as `Message`.
+`request`, `response` and `field_or` have their own types for each API (broker/wire/shapes). So mypy refuses a field
+that no version has, and a value of the wrong type. Code that handles messages of any API sees them as `Message`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from uuid import UUID
 from kio.index import load_payload_module, load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
-from kio.serial._introspect import (  # the one private door of kio that we use
+from kio.serial._introspect import (  # The only private function of kio that we use.
     EntityField,
     EntityTupleField,
     PrimitiveField,
@@ -54,8 +55,8 @@ __all__ = [
     "to_ms",
 ]
 
-# A message of any API: for codecs and connections, which look at no field. Who handles one API names its type in
-# broker/wire/shapes: kio's types are chosen at run time by (API key, version), which no static type can follow.
+# A message of any API, for codecs and connections, which look at no field. Code that handles one API uses its type in
+# broker/wire/shapes. kio's types are chosen at run time by (API key, version), and no static type can express that.
 Message = Any
 MessageType = Any
 
@@ -74,7 +75,7 @@ def response_type(api_key: int, version: int) -> MessageType:
 
 @cache
 def request_types(api_key: int, version: int) -> Any:
-    """kio's module of this request: holds the nested types too."""
+    """kio's module of this request. It holds the nested types too."""
     return load_payload_module(int(api_key), version, EntityType.request)
 
 
@@ -97,7 +98,8 @@ if TYPE_CHECKING:
     from broker.wire.shapes.overloads import field_or, request, response
 else:
     request, response = _request, _response
-    # field_or(message, "session_id", -1): a field that some of our versions lack, or the default where it is missing.
+    # field_or(message, "session_id", -1) reads a field that some of our versions lack. If it is missing, the result is
+    # the default.
     field_or = getattr
 
 
@@ -156,7 +158,7 @@ def field_shapes(message_type: MessageType) -> tuple[FieldShape, ...]:
 
 @cache
 def _builder(message_type: MessageType) -> tuple[dict[str, Any], dict[str, Callable[[Any], Any]]]:
-    """(every field with its default, converters of those fields that need one)."""
+    """(the default of every field, the converters of the fields that need one)."""
     shapes = field_shapes(message_type)
     converters = {shape.name: _converter(shape) for shape in shapes}
     return {shape.name: shape.default for shape in shapes}, {
@@ -190,7 +192,7 @@ def _converter(shape: FieldShape) -> Callable[[Any], Any] | None:
 def build(message_type: MessageType, values: Mapping[str, object]) -> Message:
     """Make one message or nested structure. Fields that another version of the API has are left out silently.
 
-    Raises LocalProtocolError for a field name that no version of this API has: a misspelling.
+    Raises LocalProtocolError for a field name that no version of this API has, because it must be misspelt.
     """
     defaults, converters = _builder(message_type)
     arguments = {**defaults, **values}
@@ -229,12 +231,13 @@ def _entities(values: Iterable[Any], module_name: str) -> Iterable[MessageType]:
 
 
 def to_long_duration(value: int) -> timedelta:
-    """Some write the largest number of milliseconds for "as long as possible": more than Python's durations hold."""
+    """Some peers send the largest number of milliseconds to say "as long as possible". Python's timedelta cannot hold
+    it, so it is limited."""
     return timedelta(milliseconds=min(max(value, -_DURATION_MS_MAX), _DURATION_MS_MAX))
 
 
 def to_ms(value: timedelta | datetime | int | None) -> int:
-    """A duration or a point in time as whole milliseconds; None (kio's "absent" time) is -1."""
+    """A duration or a point in time as whole milliseconds. None (kio's value for an absent time) is -1."""
     if isinstance(value, int):
         return value
     if value is None:

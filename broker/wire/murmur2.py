@@ -30,6 +30,6 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """The partition that Java's DefaultPartitioner picks: the sign bit cleared, then the remainder."""
+    """The partition that Java's DefaultPartitioner picks: it clears the sign bit and takes the remainder."""
     assert partition_count > 0
     return (murmur2(key) & 0x7FFFFFFF) % partition_count

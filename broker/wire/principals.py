@@ -1,6 +1,6 @@
-"""Principals in bytes, as Kafka's brokers pass them on in an Envelope (DefaultPrincipalData, KIP-590).
+"""Encodes a principal as bytes, as Kafka's brokers forward it in an Envelope (DefaultPrincipalData, KIP-590).
 
-A version comes first, then a message of that version. Shown by tests/broker_wire/test_wire_principals.py.
+The bytes begin with a version. A message of that version follows. Shown by tests/broker_wire/test_wire_principals.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def encode_principal(kind: str, name: str, *, is_by_token: bool) -> bytes:
 
 
 def decode_principal(data: bytes) -> tuple[str, str, bool] | None:
-    """(type, name, whether a delegation token proved it). None: it is no such principal."""
+    """(type, name, whether the user authenticated with a delegation token). None: the bytes are not valid."""
     try:
         (version,) = _VERSION.unpack_from(data)
         kind, position = _string(data, _VERSION.size)
@@ -36,7 +36,7 @@ def decode_principal(data: bytes) -> tuple[str, str, bool] | None:
 
 
 def _string(data: bytes, position: int) -> tuple[str, int]:
-    """Raises ValueError, or IndexError at the end."""
+    """Raises ValueError for a wrong length, and IndexError at the end of the data."""
     size, position = read_uvarint(memoryview(data), position)
     end = position + size - 1
     if size < 1 or end > len(data):

@@ -1,14 +1,15 @@
 """Checks that the records of a producer's batch are what its header says: offsets 0, 1, 2 .. and nothing torn.
 
 Owns: the walk over a body, without building objects. Kafka's LogValidator checks the same. With a wrong batch,
-consumers would skip or repeat records. Most loads write records of one size, so a run of these is checked in columns:
-each byte of structure is at the same place in every record. Measured: 4 us for the 150 records of 16 KB (15 to 30 ns a
-record); one by one 0.45 us a record.
+consumers would skip or repeat records.
 
-If the compiled part was built (_record_check.c), it is asked first, in place. It says yes or no, in 6 ns a record of
-any size. After a no, the walk here decides and makes the error. So both paths refuse the same bytes with the same
-words. Shown by tests/broker_wire/test_wire_record_check.py, which compares both with the decoder, and
-test_wire_compiled.py.
+Most loads write records of one size. In a run of such records each byte of structure is at the same place in every
+record. So a run is checked in columns. Measured: 4 us for the 150 records of 16 KB (15 to 30 ns per record). One by one
+it is 0.45 us per record.
+
+If the compiled part was built (_record_check.c), it checks the body first. It says yes or no, in 6 ns per record of any
+size. After a no, the walk here decides and makes the error. So both paths refuse the same bytes with the same text.
+Shown by tests/broker_wire/test_wire_record_check.py, which compares both with the decoder, and test_wire_compiled.py.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ IsSound: TypeAlias = Callable[[Buffer, int], bool]
 # If it is not empty in a broker's environment, that broker does not use the compiled part.
 PURE_VARIABLE = "KAFKA_HARNESS_PURE"
 
-RUN_MIN = 8  # records; for fewer, columns cost more than they save
+RUN_MIN = 8  # for fewer records, columns cost more than they save
 _KNOWN = len(VARINTS)
-_DELTAS_END = (64, 8_192, 1 << 17)  # below each, an offset delta takes one byte, two, three
-_CONTINUES = bytes(byte >> 7 for byte in range(256))  # of a varint: another byte follows
-_HEADERS_MIN_BYTES = 2  # a name's length and a value's
+_DELTAS_END = (64, 8_192, 1 << 17)  # offset deltas below these numbers take one, two, three bytes
+_CONTINUES = bytes(byte >> 7 for byte in range(256))  # 1 if another byte of the varint follows
+_HEADERS_MIN_BYTES = 2  # the length of a name and that of a value
 
 
 def _built() -> IsSound | None:
-    """None: there was no C compiler at the installation."""
+    """The compiled check. None: there was no C compiler at the installation."""
     try:
         from broker.wire._record_check import is_sound
     except ImportError:
@@ -42,7 +43,7 @@ def _built() -> IsSound | None:
     return is_sound
 
 
-_is_sound = _built()  # None: only the walk in Python
+_is_sound = _built()  # None: only the Python code below checks
 
 
 def use_compiled(wanted: bool) -> bool:
@@ -97,7 +98,7 @@ def record_heads(body: Buffer, count: int) -> Iterator[tuple[int, bool]]:
 
 
 def _check_record(body: bytes, position: int, index: int) -> int:
-    """Where the record ends. Varints of one and two bytes are read inline: it halves the time."""
+    """Check one record. Returns where it ends. Varints of one and two bytes are read inline, which halves the time."""
     if (byte := body[position]) < 0x80:
         size, position = (byte >> 1) ^ -(byte & 1), position + 1
     elif (second := body[position + 1]) < 0x80:
@@ -150,9 +151,11 @@ def _check_headers(body: bytes, position: int, end: int) -> int:
 
 
 def _plain_run(body: bytes, start: int, index: int, count: int) -> tuple[int, int] | None:
-    """The end of the run that begins with this record, and the index after it. A run has records with the same first
-    byte and with offset deltas of the same number of bytes. None unless all records agree and are of the most frequent
-    kind (no headers, no key or one below 64 bytes, below 8 KiB). `_run_length` finds the same in three times the time.
+    """The end of the run that begins with this record, and the index of the record after it.
+
+    The records of a run have the same first byte, and offset deltas of the same number of bytes. The result is None
+    unless all of them agree and are of the most frequent kind: no headers, no key or a key below 64 bytes, and less
+    than 8 KiB. `_run_length` finds the same, but takes three times as long.
     """
     if (byte := body[start]) < 0x80:
         time_at, size = start + 2, 1 + (byte >> 1)
@@ -197,8 +200,8 @@ def _is_one_low_byte(column: bytes, count: int) -> bool:
 
 
 def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> int:
-    """How many records follow whose structure is byte by byte that of the one at `start`. `index` is that of the next
-    one."""
+    """How many of the following records have the same structure, byte by byte, as the record at `start`. `index` is the
+    index of the first of them."""
     same, time_at, delta_at, key_at = _structure(body, start)
     if key_at - delta_at > len(_DELTAS_END):
         return 0
@@ -207,7 +210,7 @@ def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> i
     run = min(count - index, len(columns[0]) - index, (len(body) - first) // size)
     if run < 1:
         return 0
-    end = first + size * run  # of the bytes to look at
+    end = first + size * run  # end of the bytes to compare
     at = delta_at + size
     for column in columns:
         found = body[at:end:size]
@@ -221,7 +224,7 @@ def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> i
             run = _agreeing(found, expected)
             end = first + size * run
     for at in range(time_at, delta_at):
-        follows = at + 1 < delta_at  # another byte of the timestamp's
+        follows = at + 1 < delta_at  # another byte of the timestamp delta follows
         found = body[at + size : end : size]
         if follows or not found.isascii():
             run = _agreeing(found.translate(_CONTINUES), (b"\x01" if follows else b"\x00") * run)
@@ -230,7 +233,7 @@ def _run_length(body: bytes, start: int, size: int, index: int, count: int) -> i
 
 
 def _agreeing(found: bytes, expected: bytes) -> int:
-    """The number of equal bytes from the front."""
+    """The number of equal bytes at the beginning."""
     if found == expected:
         return len(found)
     difference = int.from_bytes(found, "big") ^ int.from_bytes(expected, "big")
@@ -238,8 +241,8 @@ def _agreeing(found: bytes, expected: bytes) -> int:
 
 
 def _structure(body: bytes, start: int) -> tuple[list[int], int, int, int]:
-    """Of a checked record: the positions of bytes that are lengths and counts, and the beginnings of its timestamp's
-    delta, its offset's delta and its key."""
+    """For a checked record: the positions of all bytes of lengths and counts, and where its timestamp delta, its offset
+    delta and its key begin."""
     if body[start] < 0x80:
         same, time_at = [start], start + 2
     else:
@@ -264,7 +267,7 @@ def _varint_end(body: bytes, position: int) -> int:
 
 
 def _note_length(body: bytes, position: int, same: list[int]) -> int:
-    """Add the bytes of the length at `position` to `same`. Returns the end of what this length belongs to."""
+    """Add the positions of the length at `position` to `same`. Returns the end of the field that has this length."""
     same.append(position)
     if (byte := body[position]) < 0x80:
         return position + 1 if byte & 1 else position + 1 + (byte >> 1)

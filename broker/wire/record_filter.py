@@ -1,7 +1,7 @@
-"""Takes records out of a batch. Compaction uses it; the records that stay keep their offsets, sequences and order.
+"""Removes records from a batch, for compaction. The records that stay keep their offsets, sequences and order.
 
 Owns: where each record of a decompressed body begins and ends, and the new batch of the records that are kept. Kept
-records are copied as bytes. Only a new delete horizon (KIP-534) changes them, because it takes the place of the base
+records are copied as bytes. Only a new delete horizon (KIP-534) changes them, because it is stored in place of the base
 timestamp. Shown by tests/broker_wire/test_wire_record_filter.py.
 """
 
@@ -25,12 +25,12 @@ from broker.wire.errors import CorruptBatchError
 from broker.wire.varints import decode_varint, varint
 
 CODEC_MASK = 0x07
-# Base_timestamp is then the time from which tombstones and markers of this batch may be removed.
+# With this flag, base_timestamp is the time from which tombstones and markers of this batch may be removed.
 DELETE_HORIZON_FLAG = 0x40
 
 
 class RecordSpan(NamedTuple):
-    """One record in its body: bytes [start, end), `after_timestamp` is where its offset delta begins."""
+    """One record in a body: its bytes are [start, end). `after_timestamp` is where its offset delta begins."""
 
     start: int
     end: int
@@ -83,9 +83,9 @@ def record_spans(header: BatchHeader, body: bytes) -> list[RecordSpan]:
 
 
 def filter_batch(batch: RawBatch, keep: Keep, *, new_horizon_ms: int) -> bytes | None:
-    """The batch with the records that `keep` wants; None if none is left. Unchanged bytes if all stay as they are.
+    """The batch with the records for which `keep` is true. None if no record is left. The same bytes if all stay.
 
-    A batch that keeps a record without a value, or is a marker, gets `new_horizon_ms` unless it has a horizon already.
+    A marker, or a batch that keeps a record without a value, gets `new_horizon_ms` unless it has a horizon already.
     """
     header = batch.header
     body = body_of(batch)
@@ -112,24 +112,24 @@ def filter_batch(batch: RawBatch, keep: Keep, *, new_horizon_ms: int) -> bytes |
 
 
 def _shifted(body: bytes, span: RecordSpan, shift_ms: int) -> bytes:
-    """The record with its timestamp counted from another base."""
+    """The record with its timestamp delta relative to another base timestamp."""
     rest = b"\x00" + varint(span.timestamp_delta + shift_ms) + body[span.after_timestamp : span.end]
     return varint(len(rest)) + rest
 
 
 def without_records(header: BatchHeader) -> bytes:
-    """The header alone. It keeps the last sequence of a producer whose records are gone."""
+    """The header without records. It keeps the last sequence of a producer whose records are gone."""
     return with_body(header._replace(record_count=0), b"")
 
 
 def recompress(header: BatchHeader, body: Buffer, codec: CodecId, *, level: int | None = None) -> bytes:
-    """The same records, unpacked in `body`, under another codec."""
+    """The same records (unpacked in `body`) compressed with another codec."""
     attributes = header.attributes & ~CODEC_MASK | codec
     return with_body(header._replace(attributes=attributes), compress(codec, body, level=level))
 
 
 def with_body(header: BatchHeader, body: bytes) -> bytes:
-    """A batch of this header over an already compressed body: length and CRC are computed."""
+    """A batch of this header and an already compressed body. Length and CRC are computed."""
     length = BATCH_OVERHEAD_BYTES - LENGTH_OVERHEAD_BYTES + len(body)
     unsigned = BATCH_HEADER.pack(*header._replace(batch_length=length, crc=0))
     crc = crc32c.crc32c(unsigned[ATTRIBUTES_POSITION:] + body)

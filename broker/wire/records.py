@@ -1,4 +1,5 @@
-"""All about record batches under one name: layout (batch.py), making (batch_encoder.py), reading (batch_decoder.py)."""
+"""Everything about record batches in one import: layout (batch.py), encoding (batch_encoder.py) and decoding
+(batch_decoder.py)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`python -m broker.wire.shape_writer`: writes the stubs in broker/wire/shapes from kio's schemas and our versions.
 
-Owns: how the fields of several versions become one type, and the text of the stubs. What they are for: the package
-itself says it. Nothing of this runs in a broker.
+Owns: how the fields of several versions become one type, and the text of the stubs. broker/wire/shapes says what the
+stubs are for. A broker does not run this code.
 Shown by tests/broker_wire/test_wire_shapes.py.
 """
 
@@ -22,7 +22,7 @@ WRITTEN_BY = "Written by `python -m broker.wire.shape_writer`."
 LINE_CHARACTERS_MAX = 120
 
 _WHOLE_NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-# Kafka's type -> (as it is read, as it is built)
+# Kafka's type -> (type when a message is read, type when it is built)
 _PYTHON: dict[str, tuple[str, str]] = {
     **dict.fromkeys(_WHOLE_NUMBERS, ("int", "int")),
     "float64": ("float", "float"),
@@ -38,15 +38,15 @@ _PYTHON: dict[str, tuple[str, str]] = {
 }
 
 
-# Requests that are decoded by hand if they are usual (hot_produce.py, hot_fetch.py). Their durations are then plain
-# milliseconds, and their arrays may be lists.
+# Requests that hand-written code decodes if they are usual (hot_produce.py, hot_fetch.py). Their durations are then
+# plain milliseconds, and their arrays may be lists.
 _BY_HAND = (ApiKey.PRODUCE, ApiKey.FETCH)
 _READ_BY_HAND = {"timedelta": "timedelta | int"}
 
 
 @dataclass(slots=True, kw_only=True)
 class _Field:
-    """One field over the versions that have it."""
+    """One field, in all versions that have it."""
 
     kafka_type: str
     nested: str | None
@@ -58,7 +58,7 @@ class _Field:
 
 @dataclass(slots=True, kw_only=True)
 class _Entity:
-    """A message or a nested structure over the versions that have it."""
+    """A message or a nested structure, in all versions that have it."""
 
     fields: dict[str, _Field] = field(default_factory=dict)
     versions: set[int] = field(default_factory=set)
@@ -99,7 +99,7 @@ def _shapes(api: Api) -> _Shapes:
 
 
 def _entities(message_types: Iterable[tuple[int, Any]]) -> dict[str, _Entity]:
-    """By kio's names; the message itself comes last."""
+    """The types by kio's names. The message itself comes last."""
     found: dict[str, _Entity] = {}
     name = ""
     for version, message_type in message_types:
@@ -163,7 +163,7 @@ def _or_none(text: str, each: _Field) -> str:
 
 
 def _remark(each: _Field, entity: _Entity) -> str:
-    """Which versions have the field, if not all have it."""
+    """A comment with the versions that have the field, if not all have it."""
     if each.versions == entity.versions:
         return ""
     low, high = min(each.versions), max(each.versions)
@@ -190,7 +190,7 @@ def _range(api: Api) -> str:
 
 
 def _imports(body: str) -> list[str]:
-    """Those names that the body uses, as ruff sorts them."""
+    """The imports that the body needs, in ruff's order."""
     times = [name for name in ("datetime", "timedelta") if name in body]
     arrays = [name for name in ("Iterable", "Sequence") if f"{name}[" in body]
     lines = [f"from collections.abc import {', '.join(arrays)}"] if arrays else []
@@ -257,7 +257,7 @@ def _builder(function: str, shapes: _Shapes, message: str) -> list[str]:
 
 
 def _readers(module: str, name: str, entity: _Entity) -> list[str]:
-    """One for all fields of the same type."""
+    """The overloads of `field_or`. Fields of the same type share one."""
     by_type: dict[str, list[str]] = {}
     for key, each in entity.partial():
         shown = _read_type(each)
@@ -278,7 +278,7 @@ def _readers(module: str, name: str, entity: _Entity) -> list[str]:
 
 
 def _parts(names: list[str]) -> Iterator[list[str]]:
-    """In as many lines as it needs to fit the width."""
+    """Split the names into parts that fit the width of a line."""
     part: list[str] = []
     for name in names:
         if part and sum(len(each) + 4 for each in [*part, name]) > LINE_CHARACTERS_MAX - 24:
@@ -299,7 +299,7 @@ def _overload(function: str, arguments: list[str], result: str) -> list[str]:
 
 
 def stubs() -> dict[str, str]:
-    """File name -> text, of all that is written."""
+    """All files that are written: file name -> text."""
     all_shapes = [_shapes(api) for api in APIS.values()]
     return {f"{shapes.module}.pyi": _stub(shapes) for shapes in all_shapes} | {"overloads.pyi": _overloads(all_shapes)}
 

@@ -1,9 +1,9 @@
 """Varints: signed (zigzag) ones of the record format, unsigned ones of the protocol's compact fields.
 
-A table serves the common ones, loops the rest. Whatever meets a varint comes here, except where a call for each would
-cost more than the varint. There the short forms are read in place, and each docstring says what that saves:
-batch_decoder.py and record_check.py (records; and _record_check.c), hot_produce.py and extent.py (lengths of one byte).
-tests/broker_wire/test_wire_varints.py shows that all of them read every form alike.
+A table holds the common ones, and loops handle the rest. All code that reads or writes varints uses this module, except
+where the call would cost more than the varint. Such code reads the short forms inline, and its docstring says what that
+saves: batch_decoder.py, record_check.py and _record_check.c (records), hot_produce.py and extent.py (lengths of one
+byte). tests/broker_wire/test_wire_varints.py shows that all of them read every form in the same way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TABLE_SIZE = 4096
 
 
 def encode_varint(value: int) -> bytes:
-    """Zigzag varint of any 64-bit signed number."""
+    """The zigzag varint of any 64-bit signed number."""
     rest = (value << 1) ^ (value >> 63)
     encoded = bytearray()
     while rest > 0x7F:
@@ -24,7 +24,7 @@ def encode_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-# Lengths and offset deltas of nearly every record are small and not negative: a tuple look-up is 10 times as fast.
+# Nearly all lengths and offset deltas are small and not negative. For them a look-up in a tuple is 10 times as fast.
 VARINTS: tuple[bytes, ...] = tuple(encode_varint(value) for value in range(TABLE_SIZE))
 
 
@@ -51,7 +51,7 @@ def decode_varint(buffer: bytes | bytearray | memoryview, position: int) -> tupl
 
 
 def unsigned_varint(value: int) -> bytes:
-    """7 bits a byte, least significant first, high bit = more follow."""
+    """An unsigned varint: 7 bits per byte, the least significant first. The high bit says that another byte follows."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

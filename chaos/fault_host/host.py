@@ -1,8 +1,15 @@
-"""Does to the brokers of this host what its permits allow, and undoes it: when asked, when a bound has passed, when its
-master is lost, when this worker ends, and when it starts again after it was killed.
+"""Acts on the brokers of this host as its permits allow, and undoes what it did.
 
-How one broker is found, hit and started is in site.py. Each broker has a lock of its own, so a broker that starts
-slowly keeps no other one paused. Whatever is asked, the answer says whether it was done, and when, by this host's
+A fault is undone in these cases:
+
+- the harness asks for it
+- it has lasted as long as the permit allows
+- the harness was silent for too long
+- this worker ends
+- this worker starts again after it was killed
+
+site.py finds one broker, sends it signals and starts it. Each broker has a lock of its own, so a slow start of one
+broker does not keep another one paused. Every answer says whether the action was done, and when, by this host's
 monotonic clock. Shown by tests/chaos/test_chaos_fault_host.py.
 """
 
@@ -23,34 +30,34 @@ from chaos.fault_host.processes import CannotTell, send_signal, wait_gone
 from chaos.fault_host.site import NotDone, Site
 from chaos.process_identity import ProcessIdentity, read_state
 
-KILL_S: Final = 30.0  # SIGKILL acts when the kernel gets to it: a process in the middle of a write may take a while
-STOPPED_S: Final = 5.0  # until all threads of a process stand still
-END_S: Final = 200.0  # the same when everything is healed; a start may take two minutes
-TRIES_MAX: Final = 20  # to start a broker that does not come up
+KILL_S: Final = 30.0  # limit for the end after SIGKILL; a process in the middle of a write may need a while
+STOPPED_S: Final = 5.0  # limit until all threads of a process are stopped
+END_S: Final = 200.0  # limit for the lock of a broker when everything is healed; a start may take two minutes
+TRIES_MAX: Final = 20  # tries to start a broker that does not come up
 RETRY_S: Final = 10.0
-TOPIC: Final = re.compile(r"harness-[A-Za-z0-9._-]{1,240}")  # of a run; nobody reads other topics here
+TOPIC: Final = re.compile(r"harness-[A-Za-z0-9._-]{1,240}")  # topics of a run; no other topic is read here
 _STOPPED: Final = "T"
 
 Epochs = Sequence[tuple[int, int, int]]  # (leader epoch, start offset, end offset)
 
 
 class Refused(Exception):
-    """It is not on the list of this host; says what is."""
+    """The list of this host does not allow the action. The message says what it allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """`from_ns` and `to_ns`: when it took effect, by the monotonic clock here."""
+    """The action was done. It took effect between `from_ns` and `to_ns`, by the monotonic clock of this host."""
 
     from_ns: int
     to_ns: int
-    processes: tuple[tuple[ProcessIdentity, str], ...] = ()  # each with its state of /proc; empty: it is gone
+    processes: tuple[tuple[ProcessIdentity, str], ...] = ()  # each with its state in /proc; empty: it is gone
     running: ProcessIdentity | None = None
-    epochs: tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...] = ()  # by partition
+    epochs: tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...] = ()  # (partition, its epochs)
 
 
 class FaultHost:
-    """`say` gets a line for the operator. `read_epochs` reads the batch headers in a partition's directory."""
+    """`say` is called with lines for the operator. `read_epochs` reads the batch headers in a partition's directory."""
 
     def __init__(
         self,
@@ -73,7 +80,7 @@ class FaultHost:
     # --- asked by the harness ---------------------------------------------------------------------------------------
 
     def act(self, action: str, broker: int, *, topic: str = "", partitions: int = 0) -> Done:
-        """Refused or NotDone say why nothing was done, or what is not known."""
+        """Do one action. Raises Refused or NotDone, which say why nothing was done, or what is unknown."""
         site = self._site(action, broker)
         with site.alone():
             match action:
@@ -104,17 +111,17 @@ class FaultHost:
         return site
 
     def begin_run(self, run_id: str) -> None:
-        """Another run has this host from now on: what an earlier one left is healed."""
+        """Another run uses this host from now on. What an earlier run left is healed."""
         if run_id != self._run_id:
             self._run_id = run_id
             self._heal_all("another run has begun")
 
     def heard(self) -> None:
-        """The harness was heard of just now."""
+        """The harness has just sent something."""
         self._heard_s = time.monotonic()
 
     def step(self) -> None:
-        """Several times a second: heals what is due, and everything when the harness was silent for too long."""
+        """Called several times a second. Heals what is due, and everything if the harness was silent for too long."""
         now_s = time.monotonic()
         is_lost = now_s - self._heard_s > self._permits.lost_after / 1000
         for broker in self._journal.held():
@@ -126,18 +133,19 @@ class FaultHost:
                 continue
             seconds = (self._permits.lost_after if is_lost else site.bound_ms()) / 1000
             why = f"the harness was silent for {seconds:g} s" if is_lost else f"it lasted {seconds:g} s"
-            # One thread for each broker: a slow start must not keep another one paused. It releases the lock.
+            # One thread for each broker, because a slow start must not keep another broker paused. The thread releases
+            # the lock.
             threading.Thread(target=self._heal_and_release, args=(site, why), name=f"heal-{broker}").start()
         for site in self._sites.values():
             if site.starter is not None:
-                site.starter.poll()  # else a start command that has ended stays as a zombie
+                site.starter.poll()  # otherwise a start command that has ended stays as a zombie
 
     def heal_left(self) -> None:
-        """At the start: what this worker had broken when it was killed."""
+        """At the start: heal what this worker had broken when it was killed."""
         self._heal_all("the worker was ended and started again")
 
     def close(self) -> None:
-        """At the end: nothing stays broken, as far as that can be done now."""
+        """At the end: heal everything, as far as that is possible now."""
         self._heal_all("the worker ends")
         self._journal.close()
 
@@ -150,14 +158,14 @@ class FaultHost:
         site.hold("down", identity, run_id=self._run_id)
         from_ns = time.monotonic_ns()
         try:
-            if number is signal.SIGTERM:  # a stopped process would not see it
+            if number is signal.SIGTERM:  # a stopped process would not handle it
                 site.send(identity, signal.SIGCONT)
             site.send(identity, number)
         except NotDone:
             site.release()
             raise
         if not wait_gone(identity, within_s):
-            # It may still end. So the lease stays, and healing it looks first whether the broker runs.
+            # It may still end. So the lease stays, and healing first checks whether the broker runs.
             raise NotDone(
                 f"broker {site.broker} (pid {identity.pid}) did not end within {within_s:g} s of {number.name}; "
                 "it may still do",
@@ -199,7 +207,7 @@ class FaultHost:
             site.release()
             state = "did not end" if identity == held.identity else "runs again, and this worker did not start it"
             raise NotDone(f"broker {site.broker} (pid {identity.pid}) {state}")
-        if identity is None:  # else an earlier try took longer than its limit
+        if identity is None:  # otherwise an earlier try took longer than its limit
             identity = site.start()
         site.release()
         return Done(from_ns=from_ns, to_ns=time.monotonic_ns(), processes=site.states(), running=identity)
@@ -214,7 +222,8 @@ class FaultHost:
         return Done(from_ns=now_ns, to_ns=time.monotonic_ns(), processes=site.states(), running=found)
 
     def _logs(self, site: Site, topic: str, partitions: int) -> Done:
-        """What the logs of a broker that is down hold of a topic of this run: leader epochs and offsets, no records."""
+        """The leader epochs and offsets, but no records, of a topic of this run in the logs of a broker that is
+        down."""
         site.held("down")
         if not TOPIC.fullmatch(topic):
             raise Refused(
@@ -235,10 +244,10 @@ class FaultHost:
             raise NotDone(f"broker {site.broker} runs again: its log is no longer that of the dead one")
         return Done(from_ns=from_ns, to_ns=time.monotonic_ns(), epochs=tuple(found))
 
-    # --- healing without being asked --------------------------------------------------------------------------------
+    # --- healing without a request ----------------------------------------------------------------------------------
 
     def _heal_all(self, why: str) -> None:
-        # Those that only need a signal first: a start takes its time.
+        # First the brokers that only need a signal, because a start takes long.
         for broker, held in sorted(self._journal.held().items(), key=lambda item: item[1].what != "paused"):
             site = self._sites.get(broker)
             if site is None:
@@ -270,7 +279,7 @@ class FaultHost:
             return
         try:
             if (found := site.find_or_none()) is not None:
-                # With the old identity it was never hit, or ends only now.
+                # If it is the old process, the signal never reached it, or it ends only now.
                 site.release()
                 self._say(f"broker {site.broker} runs (pid {found.pid}): {why}")
                 return

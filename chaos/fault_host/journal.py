@@ -1,6 +1,6 @@
-"""What this worker has broken and not healed yet: on disk before it is done, so that its next start heals it.
+"""What this worker has broken and not healed yet. It is on disk before the action, so that the next start can heal it.
 
-One file for each worker, locked while the worker runs. Memory moves after the disk. Shown by
+There is one file for each worker. It is locked while the worker runs. Memory changes only after the disk. Shown by
 tests/chaos/test_chaos_fault_host.py.
 """
 
@@ -27,12 +27,13 @@ What = Literal["paused", "down"]
 
 
 class JournalError(Exception):
-    """The leases of this worker cannot be kept; the message is for the operator."""
+    """The leases of this worker cannot be stored. The message is for the operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One broker that this worker has paused or ended. The process is the one before the fault."""
+    """One broker that this worker has paused or ended. `pid` and `start_ticks` are those of the process before the
+    fault."""
 
     broker: int
     what: What
@@ -46,7 +47,8 @@ class Held:
 
 
 class Journal:
-    """Open one for each worker's name. JournalError if another worker has it, or if it cannot be trusted."""
+    """There is one journal for each worker's name. Raises JournalError if another worker has it open, or if the file
+    cannot be trusted."""
 
     def __init__(self, root: Path, name: str) -> None:
         try:
@@ -63,18 +65,19 @@ class Journal:
             raise JournalError(f"another worker called {name} runs here: give this one its own --name") from error
         self._path = directory / f"{name}.json"
         self._held = {held.broker: held for held in self._read()}
-        self._changing = threading.Lock()  # brokers are healed at the same time
+        self._changing = threading.Lock()  # several brokers are healed at the same time
 
     def held(self) -> Mapping[int, Held]:
         return dict(self._held)
 
     def hold(self, held: Held) -> None:
-        """On disk when this returns. OSError: it is not, and nothing may be done."""
+        """Note a broker. The note is on disk when this returns. If it raises OSError, the action must not be done."""
         with self._changing:
             self._write({**self._held, held.broker: held})
 
     def release(self, broker: int) -> None:
-        """It is healed. Healing it once more does no harm, so a full disk is no error here."""
+        """The broker is healed, so its note is removed. A full disk is no error here, because it does no harm to heal
+        the broker again."""
         with self._changing:
             left = {key: held for key, held in self._held.items() if key != broker}
             if len(left) < len(self._held):

@@ -1,8 +1,8 @@
 """Permits: what the operator of a broker's host lets the harness do to the brokers there. A YAML file on that host.
 
-The harness never sees this file, and nothing of it comes from the harness: it names a broker id and an action. Which
-process that is, how it is started and where its log lies, only this file says. So the file is trusted only if nobody
-but its owner (we, or root) may write it. Shown by tests/chaos/test_chaos_fault_host_permits.py.
+The harness never sees this file and writes nothing in it. It only names a broker id and an action. Only this file says
+which process that is, how it is started and where its log is. So the file is trusted only if nobody but its owner (our
+user, or root) may write it. Shown by tests/chaos/test_chaos_fault_host_permits.py.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _Command = Annotated[tuple[_Word, ...], Field(min_length=1, max_length=200)]
 
 
 class PermitsError(ValueError):
-    """The file cannot be used; the message is for the operator."""
+    """The file cannot be used. The message is for the operator."""
 
 
 class ProcessPermit(StrictModel):
-    """How the broker's process is found. The pid comes from a file or from a command, and must fit the rest."""
+    """How the broker's process is found. The pid comes from a file or from a command. The process with this pid must
+    match the other fields."""
 
     pid_file: Path | None = Field(default=None, description="holds its pid; must not be older than the process")
     pid_command: _Command | None = Field(
@@ -82,7 +83,7 @@ class BrokerPermit(StrictModel):
 
 
 class Permits(StrictModel):
-    """The whole file."""
+    """The content of the file."""
 
     lost_after: Annotated[Duration, Field(ge=2_000, le=300_000)] = Field(
         default=10_000, description="without a word of the harness for so long, everything is healed"
@@ -107,7 +108,7 @@ class Permits(StrictModel):
 
 
 def read_permits(path: Path) -> Permits:
-    """PermitsError says what is wrong, with the place in the file."""
+    """Read the file. Raises PermitsError, which says what is wrong and where in the file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

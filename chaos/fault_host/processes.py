@@ -1,9 +1,9 @@
-"""Which process a permit means, and a signal that reaches this process and no other.
+"""Finds the process that a permit means, and sends signals that reach this process and no other.
 
-A pid alone says little: it is used again. So a process counts only if its command line and its user are as the permit
-says, and if it is not younger than the pid file that names it. From then on pid and start time together name it. A
-signal goes through a pidfd that was opened before the start time was compared, so the kernel cannot hand the pid to
-somebody else in between. Shown by tests/chaos/test_chaos_fault_host.py.
+A pid is not enough, because it is used again. So a process counts only if its command line and its user are as the
+permit says, and if it is not younger than the pid file that names it. From then on pid and start time together identify
+it. A signal goes through a pidfd that is opened before the start time is compared. So the kernel cannot give the pid to
+another process in between. Shown by tests/chaos/test_chaos_fault_host.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chaos.process_identity import ProcessIdentity, is_alive, read_identity
 PID_COMMAND_S: Final = 10.0
 _PID_FILE_BYTES_MAX: Final = 100
 _PID_MAX: Final = 1 << 22
-_OLDER_S: Final = 2.0  # a pid file may be so much older than its process: boot time is known to a second
+_OLDER_S: Final = 2.0  # a pid file may seem this much older than its process, because boot time is known to a second
 _LOOK_S: Final = 0.02
 _COMMAND_BYTES_MAX: Final = 1 << 20
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
@@ -30,16 +30,16 @@ _EXEC_S: Final = 0.5  # the longest that an exec may take
 
 
 class NotTheBroker(Exception):
-    """Another process has the pid that the permit leads to; says why."""
+    """The process with the pid of the permit is not the broker. The message says why."""
 
 
 class CannotTell(Exception):
-    """Whether the broker runs is not known; says why."""
+    """It is unknown whether the broker runs. The message says why."""
 
 
 def find_process(permit: ProcessPermit) -> ProcessIdentity | None:
-    """The broker's process; None if it does not run. NotTheBroker if another process has its pid, CannotTell if nobody
-    knows."""
+    """The broker's process. None if it does not run. Raises NotTheBroker if another process has its pid, and CannotTell
+    if this is unknown."""
     named = _pid_in_file(permit.pid_file) if permit.pid_file is not None else _pid_by_command(permit)
     if named is None:
         return None
@@ -61,7 +61,8 @@ def find_process(permit: ProcessPermit) -> ProcessIdentity | None:
 
 
 def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
-    """To this process and no other. False if it is gone. PermissionError if we may not."""
+    """Send the signal to this process and no other. False if it has ended. Raises PermissionError if we may not send
+    it."""
     try:
         descriptor = os.pidfd_open(identity.pid)
     except ProcessLookupError:
@@ -87,7 +88,7 @@ def wait_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
 
 
 def _pid_in_file(path: Path) -> tuple[int, float] | None:
-    """With the time of the file; None if it is not there, or empty."""
+    """The pid and the time when the file was written. None if the file does not exist or is empty."""
     try:
         with path.open("rb") as file:
             written_s = os.fstat(file.fileno()).st_mtime
@@ -121,7 +122,7 @@ def _number(word: bytes, where: str) -> int:
 
 
 def _ourselves() -> frozenset[int]:
-    """This process and its parents."""
+    """The pids of this process and its parents."""
     found, pid = set(), os.getpid()
     while pid > 1 and pid not in found:
         found.add(pid)
@@ -133,7 +134,7 @@ def _ourselves() -> frozenset[int]:
 
 
 def _started_s(identity: ProcessIdentity) -> float:
-    """By the wall clock, to a second."""
+    """When the process started, by the wall clock, to a second."""
     for line in Path("/proc/stat").read_text().splitlines():
         if line.startswith("btime "):
             return float(line.split()[1]) + identity.start_ticks / _TICKS_PER_S
@@ -141,8 +142,8 @@ def _started_s(identity: ProcessIdentity) -> float:
 
 
 def _command_line(pid: int) -> str:
-    """Empty for a process without one, a zombie or a thread of the kernel. In the middle of an exec a process has none
-    either, for less than a millisecond unless the host is busy, so an empty one is read again for a while."""
+    """The command line. It is empty for a zombie and for a thread of the kernel. During an exec it is empty too, for
+    less than a millisecond unless the host is busy. So an empty command line is read again for a while."""
     deadline = time.monotonic() + _EXEC_S
     while not (found := _read_command_line(pid)) and Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -1,8 +1,8 @@
-"""Does to the proxies of this host what its permits allow, and undoes it, as host.py does for its brokers.
+"""Acts on the proxies of this host as its permits allow, and undoes what it did, as host.py does for its brokers.
 
-A toxic or a cut lives in the proxy server alone, which a killed worker leaves running: its next start mends all
-proxies, whoever broke them. So nothing more needs to be on disk than which server it is (proxy_server.py). Shown by
-tests/chaos/test_chaos_fault_host_proxies.py.
+A toxic or a cut exists only in the proxy server, which keeps running if the worker is killed. The next start of the
+worker mends all proxies, whoever broke them. So the disk only has to hold which server it is (proxy_server.py). Shown
+by tests/chaos/test_chaos_fault_host_proxies.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.states import ProxyState
 
 RETRY_S: Final = 2.0
-TOXICS_MAX: Final = 16  # on one proxy
+TOXICS_MAX: Final = 16  # per proxy
 PROBE_MS_MAX: Final = 30_000
 PROBE_BYTES_MAX: Final = 64 << 20
 
@@ -41,7 +41,7 @@ class ToxicWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeWanted:
-    """`size_bytes` 0: one round trip."""
+    """A wanted probe. `size_bytes` 0: one round trip."""
 
     timeout_ms: int
     stream: str = "downstream"
@@ -50,7 +50,7 @@ class ProbeWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyDone:
-    """`from_ns` and `to_ns`: when it took effect, by the monotonic clock here."""
+    """The action was done. It took effect between `from_ns` and `to_ns`, by the monotonic clock of this host."""
 
     from_ns: int
     to_ns: int
@@ -60,16 +60,16 @@ class ProxyDone:
 
 @dataclass(slots=True, kw_only=True)
 class _Proxy:
-    """Only who has it alone may change it."""
+    """One proxy. Only code that holds its lock (`alone`) may change it."""
 
     name: str
     permit: ProxyPermit
     lock: threading.Lock = field(default_factory=threading.Lock)
     toxics: set[str] = field(default_factory=set)
     is_cut: bool = False
-    due_s: float | None = None  # when it is mended without being asked
+    due_s: float | None = None  # when it is mended without a request
     next_try_s: float = 0.0
-    mended_because: str = ""  # since it was last broken, if nobody asked for it
+    mended_because: str = ""  # why it was mended without a request, since it was last broken
 
     @property
     def is_broken(self) -> bool:
@@ -80,7 +80,7 @@ class _Proxy:
         return f"proxy {self.name} ({', '.join(self.permit.carries)})"
 
     def broken(self) -> None:
-        """Before it is done: what fails half-way is mended too."""
+        """Call this before the action, so that an action that fails half-way is mended too."""
         if not self.is_broken:
             self.mended_because, self.next_try_s = "", 0.0
             self.due_s = time.monotonic() + self.permit.broken_at_most / 1000
@@ -102,7 +102,7 @@ class _Proxy:
 
 
 class ProxyFaults:
-    """`open` comes first. `say` gets a line for the operator."""
+    """Call `open` first. `say` is called with lines for the operator."""
 
     def __init__(self, permits: Permits, server: ProxyServer, *, say: Callable[[str], object]) -> None:
         self._permits, self._server, self._say = permits, server, say
@@ -112,7 +112,7 @@ class ProxyFaults:
         self._next_start_s = 0.0
 
     def open(self) -> None:
-        """ProxyServerError."""
+        """Start or find the proxy server. Raises ProxyServerError."""
         if self._proxies:
             self._server.open()
             self._say(f"{self._server.label} (pid {self._server.pid}) carries: " + ", ".join(self._titles()))
@@ -125,12 +125,12 @@ class ProxyFaults:
     def act(
         self, action: str, name: str, *, toxic: ToxicWanted | None = None, probe: ProbeWanted | None = None
     ) -> ProxyDone:
-        """Refused or NotDone say why nothing was done, or what is not known."""
+        """Do one action. Raises Refused or NotDone, which say why nothing was done, or what is unknown."""
         proxy = self._proxies.get(name)
         if proxy is None:
             there = ", ".join(self._proxies) or "no proxy"
             raise Refused(f"{action} of proxy {name[:64]}: this host has {there} on its list")
-        if probe is not None:  # beside a change: it may take long, and changes nothing
+        if probe is not None:  # without the lock, because it may take long and changes nothing
             return self._probe(proxy, probe)
         with proxy.alone():
             match action:
@@ -149,7 +149,7 @@ class ProxyFaults:
         raise Refused(f"there is no action {action[:40]!r}")
 
     def begin_run(self, run_id: str) -> None:
-        """Another run has this host from now on: what an earlier one left is mended."""
+        """Another run uses this host from now on. What an earlier run left is mended."""
         if run_id != self._run_id:
             self._run_id = run_id
             self._mend_all("another run has begun")
@@ -158,14 +158,14 @@ class ProxyFaults:
         self._heard_s = time.monotonic()
 
     def step(self) -> None:
-        """Several times a second: mends what is due, all when the harness was silent for too long, and starts the
-        proxy server again if it has ended."""
+        """Called several times a second. Mends what is due, and everything if the harness was silent for too long.
+        Starts the proxy server again if it has ended."""
         if not self._proxies:
             return
         now_s = time.monotonic()
         if not self._server.is_alive() and now_s >= self._next_start_s:
             self._next_start_s = now_s + RETRY_S
-            with suppress(NotDone):  # an action that fails just now: the next time
+            with suppress(NotDone):  # an action holds a proxy now; tried again the next time
                 self._start_again()
         lost_s = self._permits.lost_after / 1000
         is_lost = now_s - self._heard_s > lost_s
@@ -178,7 +178,7 @@ class ProxyFaults:
             self._mend_if_free(proxy, why)
 
     def close(self) -> None:
-        """At the end: nothing stays broken. The proxies stay, if the operator has not said otherwise."""
+        """At the end: mend everything. The proxies keep running, unless the operator has said otherwise."""
         if not self._proxies:
             return
         self._mend_all("the worker ends")
@@ -244,7 +244,7 @@ class ProxyFaults:
             raise Refused(f"{what} of {proxy.title}: this host's list allows {', '.join(proxy.permit.allow)} for it")
 
     def _probe(self, proxy: _Proxy, wanted: ProbeWanted) -> ProxyDone:
-        """Through the proxy, from here, as a connection of a client or of another broker comes."""
+        """Probe through the proxy from this host, on the way that a client or another broker takes."""
         door = Door(address=proxy.permit.listen, access=ProbeAccess(is_tls=proxy.permit.tls))
         from_ns = time.monotonic_ns()
         timeout_ms = min(wanted.timeout_ms, PROBE_MS_MAX)
@@ -256,7 +256,7 @@ class ProxyFaults:
             found = probe_link(door, timeout_ms=timeout_ms)
         return ProxyDone(from_ns=from_ns, to_ns=time.monotonic_ns(), probe=found)
 
-    # --- mending without being asked --------------------------------------------------------------------------------
+    # --- mending without a request ----------------------------------------------------------------------------------
 
     def _mend_all(self, why: str) -> None:
         for proxy in self._proxies.values():
@@ -264,7 +264,7 @@ class ProxyFaults:
                 self._say(f"{proxy.title} could not be mended now: the action before still goes on")
 
     def _mend_if_free(self, proxy: _Proxy, why: str, within_s: float = 0.0) -> bool:
-        """False if somebody else has it now."""
+        """Mend the proxy. False if another action holds its lock now."""
         if not proxy.lock.acquire(timeout=within_s):
             return False
         try:
@@ -279,7 +279,7 @@ class ProxyFaults:
         return True
 
     def _start_again(self) -> None:
-        """What was broken there went with it."""
+        """Start the server again. Its toxics and cuts ended with it."""
         ended = self._server.label
         for proxy in self._proxies.values():
             with proxy.alone():

@@ -1,6 +1,6 @@
-"""The proxies that an operator lets run on this host: where each listens, where it leads, and what may be done to it.
+"""The proxies that an operator lets run on this host: where each listens, its upstream, and what may be done to it.
 
-Addresses come from this file and from nowhere else. The harness names a proxy and a fault of its network. Shown by
+Addresses come only from this file. The harness only names a proxy and a fault. Shown by
 tests/chaos/test_chaos_fault_host_permits.py.
 """
 
@@ -17,10 +17,10 @@ from chaos.fields import Duration, StrictModel
 
 # What may be done to a proxy. `cut` switches it off; the others are toxics.
 Breakage = Literal["cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing"]
-LINKS_MAX: Final = 64  # that one proxy carries
+LINKS_MAX: Final = 64  # per proxy
 ProxyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 _LINK: Final = re.compile(r"(?:(?P<kind>controller):)?(?P<source>client|\d{1,10})->(?P<target>\d{1,10})")
-# Toxics of Toxiproxy by what they do. A `bandwidth` of 0 is a stall.
+# The permit that each toxic of Toxiproxy needs. A `bandwidth` of 0 is a stall.
 _BREAKAGE_OF: Final[Mapping[str, Breakage]] = {
     "latency": "latency", "bandwidth": "bandwidth", "timeout": "black_hole", "reset_peer": "reset",
     "limit_data": "byte_limit", "slicer": "slicing",
@@ -62,7 +62,8 @@ class ProxyPermit(StrictModel):
 
     @property
     def links(self) -> frozenset[str]:
-        """As faults call them: client-1, internal-2-1, controller-2-1. ValueError for what is no link."""
+        """The name of a link as faults use it: client-1, internal-2-1, controller-2-1. Raises ValueError for any other
+        text."""
         return frozenset(link_name(text) for text in self.carries)
 
 
@@ -79,7 +80,7 @@ def link_name(text: str) -> str:
 
 
 def shared_problem(proxies: Mapping[str, ProxyPermit]) -> str:
-    """What two proxies cannot both have; empty if nothing is wrong."""
+    """What two proxies have both although only one may. Empty if nothing is wrong."""
     listens: dict[str, str] = {}
     links: dict[str, str] = {}
     for name, proxy in proxies.items():
@@ -92,7 +93,7 @@ def shared_problem(proxies: Mapping[str, ProxyPermit]) -> str:
 
 
 def breakage_of(toxic_type: str, attributes: Mapping[str, int]) -> Breakage | None:
-    """What the operator must have allowed for such a toxic; None for one that is never allowed."""
+    """The permit that such a toxic needs. None for a toxic that is never allowed."""
     if toxic_type == "bandwidth" and not attributes.get("rate"):
         return "stall"
     return _BREAKAGE_OF.get(toxic_type)

@@ -1,7 +1,7 @@
-"""The Toxiproxy server of a fault host: started once, and found again by the worker's next start.
+"""The Toxiproxy server of a fault host. A worker starts it once, and the next start of the worker finds it again.
 
-Links between brokers go through its proxies, so it is no child that dies with the worker. A file says which process it
-is. Nobody else has proxies on it: whatever it has that the operator's list has not is taken away. Shown by
+Links between brokers go through its proxies, so it must not end with the worker. A file says which process it is. Only
+the worker uses this server, so proxies that are not on the operator's list are removed. Shown by
 tests/chaos/test_chaos_fault_host_proxies.py.
 """
 
@@ -29,17 +29,18 @@ STOP_S: Final = 10.0
 
 
 class ProxyServerError(Exception):
-    """The proxies of this host cannot run; the message is for the operator."""
+    """The proxies of this host cannot run. The message is for the operator."""
 
 
 class ProxyServer:
-    """`binary`: the original Toxiproxy server, if it is installed here; else the embedded one. `name`: the worker's."""
+    """`binary` is the original Toxiproxy server, if it is installed here. None: the embedded server is used. `name` is
+    the worker's name."""
 
     def __init__(self, permits: Mapping[str, ProxyPermit], root: Path, name: str, *, binary: Path | None) -> None:
         self._permits, self._binary = permits, binary
         self._log = root / f"{name}.proxies.log"
         self._path = root / f"{name}.proxies.json"
-        self._process: subprocess.Popen[bytes] | None = None  # if this worker has started it
+        self._process: subprocess.Popen[bytes] | None = None  # None: an earlier worker has started it
         self._identity: ProcessIdentity | None = None
         self._client: ToxiproxyClient | None = None
         self.label = ""
@@ -55,11 +56,12 @@ class ProxyServer:
 
     def is_alive(self) -> bool:
         if self._process is not None:
-            self._process.poll()  # else a server that has ended stays as a zombie
+            self._process.poll()  # otherwise a server that has ended stays as a zombie
         return self._identity is not None and is_alive(self._identity)
 
     def open(self) -> None:
-        """All proxies of the list are there and whole, and no others. ProxyServerError."""
+        """Find or start the server. Afterwards it has exactly the proxies of the list, and none is broken. Raises
+        ProxyServerError."""
         try:
             own_directory(self._path.parent)
             server = self._found() or self._started()
@@ -72,12 +74,12 @@ class ProxyServer:
             raise ProxyServerError(f"the proxies of this host could not be set up: {error}") from error
 
     def mend_all(self) -> None:
-        """ToxiproxyError."""
+        """Mend all proxies. Raises ToxiproxyError."""
         for name in self._permits:
             mend(self.client, name)
 
     def close(self, *, ends: bool) -> None:
-        """`ends`: the server too, and every link with it."""
+        """`ends`: end the server too, and every link with it."""
         if self._client is not None:
             self._client.close()
         if ends and self._identity is not None:
@@ -97,7 +99,7 @@ class ProxyServer:
         return True
 
     def _found(self) -> RunningServer | None:
-        """The one that an earlier worker of this name has left. None if there is none any more."""
+        """The server that an earlier worker of this name has left. None if it does not run any more."""
         try:
             document = json.loads(read_own_file(self._path))
             url, pid, ticks = document["url"], document["pid"], document["start_ticks"]
@@ -134,7 +136,7 @@ class ProxyServer:
                 },
             )  # fmt: skip
         except OSError:
-            server.stop()  # the next start could not find it
+            server.stop()  # otherwise the next start could not find it
             raise
         return server
 
@@ -152,7 +154,8 @@ class ProxyServer:
 
 
 def mend(client: ToxiproxyClient, name: str) -> None:
-    """Toxics go from the end: Toxiproxy 2.12.0 can panic otherwise (see ToxiproxyClient.retire_toxic)."""
+    """Remove all toxics and enable the proxy. The last toxic is removed first, because otherwise Toxiproxy 2.12.0 can
+    panic (see ToxiproxyClient.retire_toxic)."""
     for toxic in reversed(client.proxy(name).toxics):
         try:
             client.remove_toxic(name, toxic.name)

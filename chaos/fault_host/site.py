@@ -1,6 +1,6 @@
-"""One broker of a fault host: its process, what is held of it, and how it gets a signal or is started.
+"""One broker of a fault host: its process, what this worker has done to it, and how it gets a signal or is started.
 
-Knows no rule of when: that is in host.py. Shown by tests/chaos/test_chaos_fault_host.py.
+host.py decides when this happens. Shown by tests/chaos/test_chaos_fault_host.py.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from chaos.fault_host.permits import BrokerPermit
 from chaos.fault_host.processes import CannotTell, NotTheBroker, find_process, send_signal
 from chaos.process_identity import ProcessIdentity, is_alive, read_state
 
-BUSY_S: Final = 3.0  # for the action before, on the same broker: the harness does one after another
-SEEN_MAX: Final = 16  # processes of one broker whose state can be asked for
+BUSY_S: Final = 3.0  # how long an action waits for the previous one on the same broker
+SEEN_MAX: Final = 16  # processes of one broker whose state is reported
 _LOOK_S: Final = 0.1
 
 
 class NotDone(Exception):
-    """It was tried, or cannot be done now; says why. `is_unknown`: it may still take effect."""
+    """The action failed, or cannot be done now. The message says why. `is_unknown`: it may still take effect."""
 
     def __init__(self, message: str, *, is_unknown: bool = False) -> None:
         super().__init__(message)
@@ -37,19 +37,19 @@ class NotDone(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Site:
-    """One broker of this host. Only who has it alone may change it."""
+    """One broker of this host. Only code that holds its lock (`alone`) may change it."""
 
     broker: int
     permit: BrokerPermit
     journal: Journal
-    output: Path  # directory for what start commands say
+    output: Path  # directory for the output of start commands
     lock: threading.Lock = field(default_factory=threading.Lock)
     seen: OrderedDict[ProcessIdentity, None] = field(default_factory=OrderedDict)
-    due_s: float | None = None  # when what is held is healed without being asked
+    due_s: float | None = None  # when it is healed without a request
     tries: int = 0
     next_try_s: float = 0.0
-    was_started: bool = False  # by this worker, since the fault began
-    healed_because: str = ""  # of the last fault, if nobody asked for it
+    was_started: bool = False  # whether this worker has started it since the fault began
+    healed_because: str = ""  # why the last fault was healed without a request
     starter: subprocess.Popen[bytes] | None = None
 
     def see(self, identity: ProcessIdentity) -> None:
@@ -76,7 +76,7 @@ class Site:
         return found
 
     def find_or_none(self) -> ProcessIdentity | None:
-        """None also if another process has its pid by now. CannotTell stays an error."""
+        """Like `find`, but None also if another process has its pid by now. CannotTell is still raised."""
         try:
             return self.find()
         except NotTheBroker:
@@ -107,7 +107,8 @@ class Site:
         self.due_s = None
 
     def held(self, what: What) -> Held:
-        """What this worker holds. NotDone tells why it does not, or no more."""
+        """The note that this worker has paused the broker, or taken it down. Without one it raises NotDone, which says
+        why."""
         held = self.journal.held().get(self.broker)
         if held is None or held.what != what:
             early = f": it was healed before, because {self.healed_because}" if self.healed_because else ""
@@ -125,7 +126,7 @@ class Site:
         return tuple((each, (read_state(each.pid) or "") if is_alive(each) else "") for each in self.seen)
 
     def start(self) -> ProcessIdentity:
-        """By the operator's command. It returns when the broker's process is there."""
+        """Start the broker by the operator's command. It returns when the broker's process exists."""
         command = self.permit.start
         if command is None:
             raise NotDone(f"no command for starting broker {self.broker} is on this host's list")
@@ -134,7 +135,7 @@ class Site:
         try:
             descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                # A session of its own: what it starts outlives this worker, and no Ctrl-C reaches it.
+                # It gets a session of its own, so that the broker outlives this worker and no Ctrl-C reaches it.
                 self.starter = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
                 )

@@ -1,4 +1,4 @@
-"""The table of faults. To add one: write a file with a SPEC, and add its line here."""
+"""The table of faults. To add a fault, write a file with a SPEC and add a line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bandwidth: a link carries at most `rate_kb_per_s` (1000 bytes). Proved by the time that a load of known size
+"""bandwidth: a link carries at most `rate_kb_per_s` (1 KB is 1000 bytes). Proved by the time that a load of known size
 takes."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.load_proof import prove_by_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
-PROBE_MS = 250  # how long the load of the proof should take at the asked rate
+PROBE_MS = 250  # how long the load of the proof should take at this rate
 SHARE_EXPECTED = 0.7  # the first piece goes at once
 
 

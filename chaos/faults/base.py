@@ -1,4 +1,5 @@
-"""What a fault is: inject, heal, prove; its label and colour in plots; its parameters and the kind of its target.
+"""What a fault is. It can inject, heal and prove. It has a label and a colour for plots, parameters, and a kind of
+target.
 
 A fault writes its lease before it acts. `heal` may be called at any time, also after an `inject` that failed half-way,
 and more than once. `prove` returns evidence that the fault takes effect. The evidence is measured and not assumed.
@@ -36,7 +37,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultContext:
-    """What one application of a fault works on. Broker ids, link names, or names of client processes."""
+    """What one run of a fault works on: broker ids, link names, or names of client processes."""
 
     port: ClusterPort
     lease: Lease | None
@@ -57,10 +58,11 @@ class FaultRun(Protocol):
 
 @runtime_checkable
 class Compares(Protocol):
-    """A fault whose proof is a difference: without what was before, a busy host would be taken for its effect."""
+    """A fault whose proof compares with the time before. Otherwise a busy host could look like the effect of the
+    fault."""
 
     def observe(self) -> None:
-        """Called before `inject`: measure what `prove` compares with. Changes nothing."""
+        """Called before `inject`. Measures what `prove` compares with. It changes nothing."""
 
 
 def _any_host(engine: str) -> str:
@@ -81,12 +83,12 @@ class FaultSpec:
     target_kind: TargetKind
     default_target: str
     make: Callable[[FaultContext, Mapping[str, Parameter]], FaultRun]
-    parameters: Mapping[str, Parameter]  # with their defaults
+    parameters: Mapping[str, Parameter]  # parameters with their defaults
     # Most faults show at once. Faults that wait for traffic can be proved only when they end.
     is_proved_at_heal: bool = False
-    # Clusters that can carry it out; empty: all.
+    # The clusters that can carry it out; empty: all of them.
     engines: tuple[str, ...] = ()
-    # Apache Kafka's processes need the interposer for it (chaos/interposer).
+    # Whether Apache Kafka's processes need the interposer for it (chaos/interposer).
     is_interposed: bool = False
     # Says why this host cannot carry it out on such a cluster; empty if it can.
     host_problem: Callable[[str], str] = _any_host

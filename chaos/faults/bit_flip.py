@@ -1,4 +1,4 @@
-"""bit_flip: SIGKILL, then one bit of the last batch of the partition's log is flipped; healing starts the broker.
+"""bit_flip: SIGKILL, then one bit of the last batch of the partition's log is flipped. Healing starts the broker.
 
 Proved by the byte before and after. The broker must find the damage by the batch's CRC when it reads its log again, and
 must fetch the batch from the leader.

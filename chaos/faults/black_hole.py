@@ -1,7 +1,7 @@
-"""black_hole: bytes that are sent over a link are discarded, connections stay open; healing closes them.
+"""black_hole: bytes that are sent over a link are discarded, but connections stay open. Healing closes them.
 
-There is no FIN and no RST, so a peer that waits for an answer only notices by its own timeout. The bytes sent meanwhile
-are lost, so the streams cannot go on (`link_stall` is the kind without loss).
+There is no FIN and no RST, so a peer that waits for an answer notices the fault only by its own timeout. The bytes sent
+meanwhile are lost, so the streams cannot continue. `link_stall` is the fault without loss.
 """
 
 from __future__ import annotations

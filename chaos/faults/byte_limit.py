@@ -12,7 +12,7 @@ from chaos.faults.probes import door_of, probe_link, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
 BYTES_MIN = 1_000  # a lower limit would cut even the short request of the proof
-TIMEOUT_MS = 5_000  # a connection that is silent for this long was not closed, so it is no proof
+TIMEOUT_MS = 5_000  # a connection that is silent for this long was not closed, so it proves nothing
 
 
 class ByteLimit:

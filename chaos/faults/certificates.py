@@ -1,19 +1,22 @@
-"""Certificates of brokers change while they are in use: renewed in time, not renewed in time, or by another authority.
+"""Certificates of brokers change while they are in use. They are renewed in time, they expire, or another authority
+signs new ones.
 
-A certificate is checked in a handshake. So open connections never notice a change, only new ones do. In a run the
-proxies end TLS, and clients see the proxies' certificates. So the proxy before each target gets a certificate of the
-same kind at the same time as its broker.
+A certificate is checked in a handshake. So open connections never notice a change. Only new connections do. In a run
+the proxies terminate TLS, and clients see the proxies' certificates. So the proxy before each target gets a certificate
+of the same kind at the same time as its broker.
 
 - certificate_rotated gives new certificates, which stay.
-- certificate_expired gives certificates that expire after `valid_ms`. The fault ends when they have expired.
+
+- certificate_expired gives certificates that expire after `valid_ms`. The fault takes effect when they have expired.
+
 - authority_replaced gives certificates of another authority. `trusted` says whether clients trusted it already
   (before) or not (never).
 
-Healing the last two gives certificates of the first authority again. There is no lease: the brokers and their keys are
-ours, and end with the harness.
+Healing the last two gives certificates of the first authority again. There is no lease, because the brokers and their
+keys belong to the harness and end with it.
 
-Handshakes prove each of them, with each broker and each proxy, as a client of the load makes them: which certificate is
-shown, and whether it is accepted.
+Proved by handshakes with each broker and each proxy, like those of a client of the load. They show which certificate is
+presented and whether it is accepted.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.security_port import ACCEPTED, Issuer, SecurityChanges, SeenCertificate
 
 VALID_MS_MIN, VALID_MS_MAX = 2_000, 600_000
-EXPIRED = "certificate has expired"  # as OpenSSL says it
+EXPIRED = "certificate has expired"  # OpenSSL's text
 POLL_S = 0.05
-EXPIRED_WITHIN_S = 20.0  # after its time: clocks of this host are one clock, and the rest is a busy host
+EXPIRED_WITHIN_S = 20.0  # after its expiry; this host has one clock, so this only allows for a busy host
 
 
 def changes_of(context: FaultContext) -> SecurityChanges:
@@ -38,7 +41,7 @@ def changes_of(context: FaultContext) -> SecurityChanges:
 
 
 class _Renewed:
-    """`before` and `after` are what a client saw, by place."""
+    """Renews certificates. Its proof compares what a client saw before and after, at each broker and proxy."""
 
     def __init__(self, context: FaultContext) -> None:
         self._context = context
@@ -54,13 +57,15 @@ class _Renewed:
         return self.changes.renew_certificates(brokers, valid_s=valid_s, issuer=issuer)
 
     def restore(self) -> None:
-        """If something was renewed. The end of the certificates is that of the first ones, and not they themselves."""
+        """Give certificates of the first authority and with the first validity again, if some were renewed. They are
+        new certificates."""
         if self._before:
             self.changes.renew_certificates(self._context.brokers, valid_s=None, issuer=Issuer.PRESENT)
             self._before = {}
 
     def prove(self, outcomes: frozenset[str] | None) -> Proof:
-        """Each place shows another certificate than before, with one of these outcomes. None: it is not accepted."""
+        """Prove that each place presents another certificate than before, with one of these outcomes. None: with any
+        outcome except accepted."""
         if not self._before:
             return Proof(is_effective=False, detail={})
         after = self.changes.certificates(self._context.brokers)
@@ -105,10 +110,10 @@ class CertificateExpired:
         self._valid_s = int(parameters["valid_ms"]) / 1000
 
     def inject(self) -> None:
-        """Takes as long as the certificates are valid: the fault is applied when they have ended."""
+        """Takes as long as the certificates are valid, because the fault takes effect only when they have expired."""
         ends_s = self._renewed.renew(valid_s=self._valid_s)
         deadline_s = ends_s + EXPIRED_WITHIN_S
-        while time.time() <= ends_s or not self._are_expired():  # the wall clock: certificates end by it
+        while time.time() <= ends_s or not self._are_expired():  # the wall clock decides when a certificate expires
             if time.time() > deadline_s:
                 raise TimeoutError(f"certificates that ended {EXPIRED_WITHIN_S:.0f} s ago are still accepted")
             time.sleep(POLL_S)

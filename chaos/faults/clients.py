@@ -4,12 +4,12 @@ client_kill sends SIGKILL, so there is no commit and no LeaveGroup. client_leave
 its group cleanly. client_pause sends SIGSTOP: the member sends no heartbeat and closes no socket. client_twin starts a
 second process with the same transactional.id, which fences the first.
 
-Healing starts, resumes or ends the process again. With comes_back: 0 a process that was ended stays away for good, and
-others get its work.
+Healing starts the process that was ended, resumes the paused one, or ends the second one. With comes_back: 0 a process
+that was ended is not started again, and others get its work.
 
-client_kill with between: 1 kills a member between its commit and its processing, if it commits ahead of processing. The
-member is stopped (SIGSTOP) again and again until its journal shows records that are committed and not processed. Then
-it is killed. Other members have no such moment and are killed at once.
+client_kill with between: 1 is for members that commit before they process. It kills such a member between its commit
+and its processing. For this the member is stopped (SIGSTOP) again and again until its journal shows records that are
+committed and not processed. Other members are killed at once.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from chaos.port import ClusterPort
 
 BETWEEN_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
-# Random time between two checks, so that they do not keep step with the member's own rhythm.
+# The time between two checks is random, so that checks do not always meet the member at the same point of its work.
 GO_ON_S: Final = (0.001, 0.025)
 
 
 class NeverBetween(Exception):
-    """At every check, the member had processed everything that it had committed."""
+    """The member had processed everything that it had committed, at every check."""
 
 
 def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIdentity]:
-    """Of those that run."""
+    """The processes of the clients that run."""
     pids = port.client_pids()
     found = {name: read_identity(pids[name]) for name in names if name in pids}
     return {name: identity for name, identity in found.items() if identity}
@@ -97,7 +97,7 @@ class ClientsPaused:
 
 
 class ClientTwins:
-    """Second owners of a transactional.id. The brokers must fence the first one; this fault does not."""
+    """Starts second owners of a transactional.id. The brokers, and not this fault, must fence the first one."""
 
     def __init__(self, context: FaultContext) -> None:
         self._context = context
@@ -124,7 +124,8 @@ class ClientTwins:
 
 
 def _kill_between(port: ClusterPort, name: str) -> None:
-    """Raises NeverBetween, and the member goes on."""
+    """Kill a member between commit and processing. If this moment never comes, it raises NeverBetween, and the member
+    continues."""
     if port.committed_ahead(name) is None:
         port.kill_client(name)
         return

@@ -1,9 +1,9 @@
 """clock_jump: a broker's wall clock is stepped by `offset_s` seconds, forward or back, and stays wrong until healed.
 
-The reference broker adds the number in a mapped file to each reading of its wall clock (`harness.clock.control`). An
-Apache Kafka process gets the same from the interposer. Linux has time namespaces only for the monotonic clocks, and a
-step of the host's own clock would affect everybody, this harness too. Monotonic clocks go on normally, as after any
-step of the wall clock.
+The reference broker adds the number in a mapped file to each reading of its wall clock (`harness.clock.control`). In an
+Apache Kafka process the interposer does the same. Linux has time namespaces only for the monotonic clocks. A step of
+the host's own clock would affect all programs, also this harness. Monotonic clocks do not change, as with any step of
+the wall clock.
 
 Proved by what the broker writes: the newest batch of a partition that it leads, in a topic with message.timestamp.type
 LogAppendTime, has the time of its clock. A broker that leads no partition of such a topic shows no clock.
@@ -22,7 +22,7 @@ OFFSET_S_MAX: Final = 10 * 365 * 86_400
 
 
 class NoClockControl(Exception):
-    """The broker reads the host's clock, and there is no interposer."""
+    """The broker reads the host's clock, and there is no interposer that could change it."""
 
 
 class ClockJump:
@@ -44,7 +44,7 @@ class ClockJump:
             fault_page.set_clock_offset(control, offset_s * 1_000_000_000)
 
     def prove(self) -> Proof:
-        """The newest batch may be older than the step. Then the next attempt sees a younger one."""
+        """The newest batch may be older than the step. Then a later attempt sees a younger one."""
         led: dict[int, int] = {}
         topics = self._port.topics()
         for partition in range(topics.partition_count(self._of.topic)):

@@ -1,9 +1,10 @@
-"""Faults that need a container: off its network, a share of a core, hardly any memory.
+"""Faults that need a container: disconnect (no network), limit_cpu (a share of a core) and limit_memory (hardly any
+memory).
 
-They need `--cluster docker`. Only limit_memory also works without it: it puts a process of this host into a control
-group of its own. The kernel proves each of them, not the engine that was asked: the network interface is gone from the
-broker's namespace, its group was stopped for some periods, requests for memory were refused. Containers need no lease
-for a crash of the harness, because the next start removes them. A control group of our own has one.
+They need `--cluster docker`. Only limit_memory also works without it. It then puts a process of this host into a
+control group of its own. The kernel proves each fault, and not the container engine: the network interface is gone from
+the broker's namespace, its group was stopped for some periods, requests for memory were refused. Containers need no
+lease for a crash of the harness, because the next start removes them. A control group of our own has a lease.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def containers(context: FaultContext) -> Containers:
 
 
 class Disconnect:
-    """Off the network. Callers get no answer at all, while the broker runs on and keeps what it knows."""
+    """The broker has no network. Callers get no answer at all, while the broker keeps running and keeps its memory."""
 
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
@@ -63,7 +64,7 @@ class Disconnect:
 
 
 def network_interfaces(pid: int) -> list[str]:
-    """Of the process' network namespace; empty when it has ended."""
+    """The interfaces in the process' network namespace. Empty if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
     except OSError:
@@ -72,7 +73,7 @@ def network_interfaces(pid: int) -> list[str]:
 
 
 class Limit:
-    """A limit of the kernel. It is effective once the broker has run into it, so it is proved when it ends."""
+    """A limit of the kernel. It takes effect when the broker reaches it, so it is proved when the fault ends."""
 
     def __init__(
         self, context: FaultContext, *, set_limit: Callable[[int, int], None], lift: Callable[[int], None],
@@ -91,7 +92,7 @@ class Limit:
     def heal(self) -> None:
         for broker in list(self._hits):
             self._lift(broker)
-            # The kernel ended it, because it wanted more than it may have.
+            # The kernel has killed it, because it wanted more memory than it may have.
             if not self._context.port.is_running(broker):
                 self._context.port.restart(broker)
             del self._hits[broker]
@@ -125,11 +126,11 @@ def _limit_cpu(context: FaultContext, parameters: Mapping[str, Parameter]) -> Fa
 
 
 class OwnGroups:
-    """Of brokers that are processes of this host."""
+    """Control groups for brokers that are processes of this host."""
 
     def __init__(self, context: FaultContext, headroom_bytes: int) -> None:
         self._context, self._headroom_bytes = context, headroom_bytes
-        self._groups: dict[int, tuple[Path, str | None]] = {}  # by broker: its path, its entry in the lease
+        self._groups: dict[int, tuple[Path, str | None]] = {}  # by broker: path of the group, entry in the lease
 
     def squeeze(self, broker: int, pid: int) -> None:
         lease = self._context.lease
@@ -205,8 +206,8 @@ SPECS: tuple[FaultSpec, ...] = (
         target_kind="broker",
         default_target="leader",
         make=_limit_memory,
-        # Added to what it holds when the fault begins. A container can release page cache; a process needs new pages
-        # for it.
+        # The limit is what the process holds when the fault begins, plus this. A container can release page cache. A
+        # process in a group of its own needs new pages for it.
         parameters={"headroom_mib": 0},
         problem=_memory_problem,
         is_proved_at_heal=True,

@@ -1,15 +1,17 @@
-"""The load loses what lets it in, or what lets it write, while it runs. Healing gives it back.
+"""The load loses its credentials or a permission while it runs. Healing gives them back.
 
-- password_changed gives the load's user another SCRAM password, which its clients do not know. Open sessions go on, as
-  in Kafka, until they must authenticate again (connections.max.reauth.ms, KIP-368).
+- password_changed gives the load's user another SCRAM password, which its clients do not know. Open sessions continue,
+  as in Kafka, until they must authenticate again (connections.max.reauth.ms, KIP-368).
+
 - acl_revoked deletes the access control list that allows the load's user to read or to write (`operation`) all topics.
-- tokens_refused makes the token endpoint refuse the load's user. Tokens that clients already have count until they
+
+- tokens_refused makes the token endpoint refuse the load's user. Tokens that clients already have are valid until they
   expire.
 
-There is no lease: users and endpoint are ours, and end with the harness.
+There is no lease, because users and endpoint belong to the harness and end with it.
 
-Each is proved with the identity of the load's user. Each broker refuses the old password. Each broker leaves the
-operation out of those that it allows. The endpoint has refused somebody by the time when the fault ends.
+Each is proved as the load's user. Each broker refuses the old password. No broker allows the operation any more. At the
+end of the fault the endpoint has refused at least one request for a token.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from collections.abc import Callable, Mapping
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from chaos.faults.certificates import changes_of
 
-KNOWN_WITHIN_S = 30.0  # until each broker has read what was changed
+KNOWN_WITHIN_S = 30.0  # limit until each broker has read the change
 POLL_S = 0.05
 OPERATIONS = ("read", "write")
 

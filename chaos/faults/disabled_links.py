@@ -1,5 +1,5 @@
-"""Links whose proxies are switched off. This is on disk before it is done. Each is switched on again even if another
-one fails."""
+"""Links whose proxies are switched off. The lease is on disk before a proxy is switched off. If one proxy cannot be
+switched on again, the others are all the same."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from chaos.toxiproxy.calls import NotFound, ToxiproxyError
 
 
 class DisabledLinks:
-    """Of one fault; a link may be given once."""
+    """The links that one fault has switched off. Each link may be given once."""
 
     def __init__(self, context: FaultContext) -> None:
         self._context = context
         self._off: list[tuple[str, str | None]] = []  # link, lease entry
-        self._proxies: set[tuple[str, str]] = set()  # url of the server, name
+        self._proxies: set[tuple[str, str]] = set()  # (url of the server, name of the proxy)
 
     def disable(self, link: str) -> None:
         """Raises ToxiproxyError. Then the link counts as switched off, and `enable` repairs what was half done."""
         client, proxy = self._context.port.plain(link)
         if (client.url, proxy) in self._proxies:
-            return  # it carries another link of this fault too
+            return  # this proxy also carries another link of the fault
         self._proxies.add((client.url, proxy))
-        lease = self._context.lease if client.url else None  # else its own host has the lease
+        lease = self._context.lease if client.url else None  # otherwise the host of the proxy has the lease
         entry = lease.add_proxy_disabled(client.url, proxy, client.proxy(proxy).upstream) if lease else None
         self._off.append((link, entry))
         client.disable(proxy)
 
     def enable(self) -> None:
-        """Enables all links, also if one fails. Then the first failure is raised, and the failed ones may be tried
+        """Enable all links, also if one fails. The first failure is then raised, and the failed links may be tried
         again."""
         failures: list[ToxiproxyError] = []
         for link, entry_id in reversed(list(self._off)):

@@ -1,10 +1,12 @@
-"""Faults of a broker's disk: full, failing, read-only, slow, or one that only pretends to sync.
+"""Faults of a broker's disk: it is full, failing, read-only or slow, or it only pretends to sync.
 
 In the reference broker they act through its own storage, which reads a control file (`broker/log/disk_faults.py`). In
 an Apache Kafka process they act through a library between the process and its C library (`chaos/interposer`). So no
 privilege is needed, and the n-th call can be chosen exactly. Proved by the number of calls that were refused, delayed
-or lost. An Apache Kafka broker that cannot write stops itself, because this was its last log directory. The reference
-broker takes the partition offline and goes on. In both cases the log is back only after the next start, so healing
+or lost.
+
+An Apache Kafka broker that cannot write stops itself, because it has only one log directory. The reference broker takes
+the partition offline and continues. In both cases the log is available again only after the next start, so healing
 starts the broker again.
 """
 
@@ -28,7 +30,7 @@ Rules = Callable[[Mapping[str, Parameter]], list[dict[str, object]]]
 
 
 class NoDiskControl(Exception):
-    """The cluster's brokers have no storage that can be told to fail."""
+    """The broker has no storage that can be told to fail."""
 
 
 class Control(Protocol):
@@ -41,7 +43,7 @@ class Control(Protocol):
 
 
 class ControlFile:
-    """Of the reference broker's own storage."""
+    """The control of the reference broker's own storage."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._seen = path, path.with_name(path.name + ".seen")
@@ -66,7 +68,7 @@ class ControlFile:
 
 
 class ControlPage:
-    """Of the interposer in an Apache Kafka process."""
+    """The control of the interposer in an Apache Kafka process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -168,7 +170,7 @@ def _spec(name: str, label: str, colour: str, rules: Rules, parameters: Mapping[
         problem=_problem,
         is_interposed=True,
         host_problem=build.problem_of_engine,
-        is_proved_at_heal=True,  # only the next call on the disk shows it
+        is_proved_at_heal=True,  # the fault shows only at the next call on the disk
     )
 
 

@@ -1,7 +1,8 @@
 """The faults that know Kafka's protocol: one for each Kafka toxic of the embedded server, on links of clients.
 
-Their parameters are the toxic's attributes (`chaos/toxiproxy/toxics/kafka_*.py` describes each toxic). Proved when they
-end, by the number of exchanges on which the server acted. For Produce the wire log names each exchange.
+Their parameters are the attributes of the toxic (`chaos/toxiproxy/toxics/kafka_*.py` describes each toxic). They are
+proved when they end, by the number of exchanges on which the server acted. For Produce the wire log names each
+exchange.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""kill: SIGKILL: no clean-up, sockets closed by the kernel. The page cache survives: this does not test fsync.
+"""kill: SIGKILL. The broker cannot clean up, and the kernel closes its sockets. The page cache survives, so this does
+not test fsync.
 
 Healing starts the brokers again on their old data.
 """

@@ -1,5 +1,5 @@
-"""latency: each chunk on a link comes later. Proved by the round trip over the link: it is longer by the delay than it
-was before."""
+"""latency: each chunk on a link arrives later. Proved by the round trip over the link, which takes longer by the delay
+than before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chaos.faults.probes import Before, door_of, probe_link, quickest
 from chaos.faults.toxics import LinkToxics, streams_of
 from chaos.link_probe import LinkProbe
 
-SHARE_EXPECTED = 0.8  # of the asked delay: timers round
+SHARE_EXPECTED = 0.8  # this share of the delay is enough, because timers round
 OBSERVE_MS = 1_000
 
 

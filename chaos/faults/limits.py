@@ -1,13 +1,13 @@
 """limit_descriptors: a broker process may open no more files and accept no more connections than it already has.
 
-prlimit(2) lowers RLIMIT_NOFILE of the running process to the first free descriptor number (after `headroom` further
-free ones). open(), socket() and accept() then fail with EMFILE, while open files stay open. The broker accepts nobody
-new. When it must begin the next segment, its log directory is taken out of service, and the broker with it. Healing
-restores the old limit, and starts a broker that went down.
+prlimit(2) lowers RLIMIT_NOFILE of the running process to the first free descriptor number, after `headroom` further
+free ones. open(), socket() and accept() then fail with EMFILE, while open files stay open. The broker accepts no new
+connections. When it must begin the next segment, its log directory goes offline, and the broker stops. Healing restores
+the old limit, and starts a broker that went down.
 
 Proved from outside: a new connection to the broker's own listener gets no answer, or the broker is gone. If the broker
-closes something meanwhile, it has free descriptors again. The probe's connections then take these and stay open, as a
-crowd of clients would.
+closes something meanwhile, it has free descriptors again. The probe's connections then take these and stay open, as
+many new clients would do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HELD_MAX: Final = 64  # connections to one broker
 
 
 class NoSuchProcess(Exception):
-    """There is nothing to limit: the broker does not run, or its process is not ours."""
+    """There is nothing to limit, because the broker does not run or its process is not ours."""
 
 
 class LimitDescriptors:
@@ -84,8 +84,8 @@ class LimitDescriptors:
         return Proof(is_effective=is_effective, detail=detail)
 
     def _probe(self, broker: int) -> str:
-        """One request on its own connection, past the proxy. While the fault lasts it is repeated until one is not
-        answered."""
+        """Send a request on a new connection to the broker itself, not through the proxy. While requests are answered,
+        it is repeated up to HELD_MAX times, and the connections stay open."""
         port, link = self._context.port, f"client-{broker}"
         client, proxy = port.plain(link)
         listener = Door(address=client.proxy(proxy).upstream, access=port.probe_access(link))
@@ -99,7 +99,7 @@ class LimitDescriptors:
 
 
 def open_descriptors(pid: int) -> frozenset[int]:
-    """Their numbers; empty when the process has ended."""
+    """The numbers of the open descriptors. Empty if the process has ended."""
     try:
         return frozenset(int(entry.name) for entry in Path(f"/proc/{pid}/fd").iterdir())
     except (FileNotFoundError, ProcessLookupError):
@@ -107,8 +107,8 @@ def open_descriptors(pid: int) -> frozenset[int]:
 
 
 def limit_for(taken: frozenset[int], headroom: int) -> int:
-    """The kernel compares the limit with the number of a new descriptor, which is the lowest free one, and not with the
-    count of open ones. So the limit is the number of the first free one after `headroom` others."""
+    """The limit that leaves `headroom` free descriptors. The kernel does not count open descriptors. It compares the
+    limit with the number of the new descriptor, which is the lowest free number."""
     number = 0
     for _ in range(headroom + 1):
         while number in taken:
@@ -129,7 +129,7 @@ SPEC = FaultSpec(
     target_kind="broker",
     default_target="leader",
     make=LimitDescriptors,
-    parameters={"headroom": 0},  # number of further descriptors
+    parameters={"headroom": 0},  # how many more descriptors it may open
     problem=_problem,
     engines=("reference", "kafka"),
 )

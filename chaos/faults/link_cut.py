@@ -1,4 +1,4 @@
-"""link_cut: both directions of a link: its connections end and new ones are refused, until healed."""
+"""link_cut: a link is cut in both directions. Its connections end and new ones are refused, until healed."""
 
 from __future__ import annotations
 

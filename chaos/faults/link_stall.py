@@ -1,7 +1,7 @@
-"""link_stall: bytes of one stream (or both) stop and go on later without loss; connections stay open.
+"""link_stall: bytes of one stream (or both) stop and continue later without loss. Connections stay open.
 
-It is like a cable that is unplugged and plugged in again. `stream: downstream` cuts one way: requests arrive, answers
-do not.
+It is like a cable that is unplugged and plugged in again. `stream: downstream` stops only one direction: requests
+arrive, answers do not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proof that a link has become slow: the time that a load of known size takes over it."""
+"""Proves that a link has become slow, by the time that a load of known size takes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def prove_by_load(
     share: float,
     before: Before | None = None,
 ) -> Proof:
-    """Send about `size_bytes` over each link. They should take `expected_us`, or with `before` that much longer than
-    before. A `share` of that time is enough."""
+    """Send about `size_bytes` over each link. This should take `expected_us`, or with `before` longer than before by
+    `expected_us`. A `share` of `expected_us` is enough for the proof."""
 
     def is_late(link: str, load: LoadProbe) -> bool:
         enough_us = share * expected_us(load.size_bytes) + (before[link] if before is not None else 0)

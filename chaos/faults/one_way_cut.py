@@ -1,9 +1,9 @@
-"""one_way_cut: bytes from the left brokers to the right ones stop, whoever opened the connection; the way back works.
+"""one_way_cut: bytes from the left brokers to the right ones stop, whoever opened the connection. The other direction
+works.
 
-A direction has two halves: requests on the connections that the left side opens, and responses on those that the right
-side opens. Nothing is lost. After healing the bytes go on, as if TCP sent them again after a lost route came back.
-Proved on the target's own links: the request goes in, and no answer comes out. On links of the other way it is proved
-in the same manner.
+The bytes of one direction are the requests on connections that the left side opens, and the responses on those that the
+right side opens. Nothing is lost. After healing the bytes continue, as if TCP sent them again after a lost route came
+back. Proved on the links of both kinds: a request gets no answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""pause: SIGSTOP, a broker that neither answers nor closes a socket; healed by SIGCONT."""
+"""pause: SIGSTOP. The broker neither answers nor closes a socket. Healing sends SIGCONT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pause:
     def inject(self) -> None:
         self._before = identities(self._context.port, self._context.brokers)
         for broker, identity in self._before.items():
-            if self._context.lease and self._context.port.host_processes() is None:  # else its own host has the lease
+            if self._context.lease and self._context.port.host_processes() is None:  # else its own host has it
                 self._entries.append(self._context.lease.add_stopped_process(identity.pid))
             self._context.port.pause(broker)
 

@@ -1,9 +1,9 @@
-"""power_loss: SIGKILL, and bytes that were not on the disk yet are gone. (`kill` leaves the page cache alone.)
+"""power_loss: SIGKILL, and bytes that were not on the disk yet are removed. (`kill` does not touch the page cache.)
 
-Bytes stay if they were fsynced or are older than `writeback_ms` (the operating system writes them by itself; Linux
-waits 30 s). With `torn_bytes` this many bytes of the batch after the last durable one stay as well: a torn write.
-Proved by the process being gone, and by the notes about its files, with the bytes that each file lost. Healing starts
-the broker on the rest.
+Bytes stay if they were fsynced, or if they are older than `writeback_ms`, because the operating system writes them by
+itself (Linux after 30 s). With `torn_bytes`, this many bytes of the batch after the last durable one stay as well, as
+in a torn write. Proved by the end of the process, and by the notes about its files with the bytes that each file lost.
+Healing starts the broker on the rest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Who a probe is, for a broker that asks for SASL: before that Apache Kafka answers one ApiVersions and no more.
+"""The SASL login of a probe. Before a login, Apache Kafka answers one ApiVersions request and nothing else.
 
-Over a blocking socket whose timeout counts for each answer. Shown by tests/chaos/test_chaos_probe_login.py.
+The socket is blocking, and its timeout counts for each answer. Shown by tests/chaos/test_chaos_probe_login.py.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import struct
 
 from broker.client.core.sasl import Credentials, SaslError, sasl_client
 
-_HANDSHAKE, _AUTHENTICATE = (17, 1), (36, 0)  # the key and the version of each request
+_HANDSHAKE, _AUTHENTICATE = (17, 1), (36, 0)  # (key, version) of each request
 _CORRELATION_ID = 2
 ANSWER_BYTES_MAX = 1 << 20  # the broker has proved nothing yet
 
 
 def log_in(connection: socket.socket, credentials: Credentials) -> None:
-    """Raises OSError if the broker does not let us in, or does not answer in time."""
+    """Log in. Raises OSError if the broker refuses the login or does not answer in time."""
     try:
         client = sasl_client(credentials, nonce=secrets.token_hex(16))
         mechanism = credentials.mechanism.encode()
@@ -38,7 +38,7 @@ def _refused(answer: bytes) -> None:
 
 
 def _challenge(answer: bytes) -> bytes:
-    """What stands after the error code and its message, which is null here."""
+    """The bytes after the error code and its message. The message is null here."""
     (message_bytes,) = struct.unpack_from(">h", answer, 2)
     start = 4 + max(0, message_bytes)
     (size_bytes,) = struct.unpack_from(">i", answer, start)

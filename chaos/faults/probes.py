@@ -1,5 +1,4 @@
-"""Evidence that is gathered over a link itself: is it refused, and how long does a round trip or a load of known size
-take?"""
+"""Probes over a link: whether it refuses connections, and how long a round trip or a load of known size takes."""
 
 from __future__ import annotations
 
@@ -19,21 +18,21 @@ from chaos.security_port import OPEN, ProbeAccess
 
 _API_VERSIONS, _VERSION, _CORRELATION_ID = 18, 0, 1
 _CLIENT_ID = b"link-probe"
-_CLIENT_ID_BYTES_MAX = 30_000  # its length is an int16
+_CLIENT_ID_BYTES_MAX = 30_000  # its length field is an int16
 _TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """Where a probe enters. Over TLS it checks no certificate, so it logs in only to clusters of ours, whose passwords
-    were made up for the run. Apart from that it says nothing that anybody may not hear."""
+    """Where a probe connects. Over TLS it checks no certificate. So it logs in only to clusters of ours, whose
+    passwords were made for the run. It sends nothing else that is secret."""
 
     address: str
     access: ProbeAccess = OPEN
-    prober: LinkProber | None = None  # it does not enter from here, but on the host of the proxy
+    prober: LinkProber | None = None  # if set, the probe runs on the host of the proxy and not here
 
     def opened(self, *, timeout_ms: int) -> socket.socket:
-        """Connected and let in: after the handshake of TLS, and that of SASL. OSError (ssl.SSLError is one)."""
+        """A connection after the handshake of TLS and the login by SASL. Raises OSError (ssl.SSLError is one)."""
         connection = socket.create_connection(parse_address(self.address), timeout=timeout_ms / 1000)
         try:
             connection = self._over_tls(connection)
@@ -56,7 +55,7 @@ class Door:
 
 
 def door_of(port: ClusterPort, link: str) -> Door:
-    """The proxy of the link, which Toxiproxy's own toxics act on."""
+    """The door at the link's proxy on which Toxiproxy's own toxics act."""
     there = port.host_links()
     prober = None if there is None else there.prober(link)
     if prober is not None:
@@ -66,7 +65,7 @@ def door_of(port: ClusterPort, link: str) -> Door:
 
 
 def probe_link(door: Door, *, timeout_ms: int) -> LinkProbe:
-    """One ApiVersions request through the proxy, on a connection of its own. The time is that of the round trip."""
+    """Send one ApiVersions request through the proxy, on a new connection. The time is that of the round trip."""
     if door.prober is not None:
         return door.prober.probe_link(timeout_ms=timeout_ms)
     start_ns = time.monotonic_ns()
@@ -81,7 +80,7 @@ def probe_link(door: Door, *, timeout_ms: int) -> LinkProbe:
 
 
 def hold_link(door: Door, *, timeout_ms: int) -> tuple[str, socket.socket | None]:
-    """As `probe_link`, but a connection that is answered stays open and belongs to the caller."""
+    """Like `probe_link`, but after an answer the connection stays open and belongs to the caller."""
     try:
         connection = door.opened(timeout_ms=timeout_ms)
     except OSError as error:
@@ -98,7 +97,7 @@ def hold_link(door: Door, *, timeout_ms: int) -> tuple[str, socket.socket | None
 
 
 def probe_connect(address: str, *, timeout_ms: int) -> LinkProbe:
-    """One connect() and nothing else. `answered` if the connection was made."""
+    """Make one connect() and nothing else. The outcome is `answered` if it succeeded."""
     start_ns = time.monotonic_ns()
     try:
         socket.create_connection(parse_address(address), timeout=timeout_ms / 1000).close()
@@ -109,7 +108,8 @@ def probe_connect(address: str, *, timeout_ms: int) -> LinkProbe:
 
 
 def probe_load(door: Door, *, stream: str, size_bytes: int, timeout_ms: int) -> LoadProbe:
-    """About `size_bytes` over one stream: a long client id upstream, as many answers as it takes downstream."""
+    """Send about `size_bytes` over one stream: requests with long client ids upstream, or as many answers as needed
+    downstream."""
     if door.prober is not None:
         return door.prober.probe_load(stream=stream, size_bytes=size_bytes, timeout_ms=timeout_ms)
     start_ns = time.monotonic_ns()
@@ -146,7 +146,7 @@ def _request(client_id: bytes) -> bytes:
 
 
 def _read_answer(connection: socket.socket) -> int:
-    """Bytes of one whole answer. ConnectionError if it does not come."""
+    """Read one whole answer and return its size. Raises ConnectionError if the connection ends first."""
     data = b""
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
         more = connection.recv(65536)
@@ -160,7 +160,7 @@ AProbe = TypeVar("AProbe", LinkProbe, LoadProbe)
 
 
 class Before:
-    """What the probes of a fault took over each link before it was injected: the quickest of three."""
+    """The time of a probe over each link before the fault was injected. It is the quickest of three probes."""
 
     def __init__(self) -> None:
         self._us: dict[str, int] = {}
@@ -169,18 +169,18 @@ class Before:
         for link in links:
             for _ in range(_TRIES):
                 found = probe(link)
-                if found.outcome != "answered":  # broken already: nothing to compare with, and no time to lose
+                if found.outcome != "answered":  # broken already, so there is nothing to compare with
                     break
                 self._us[link] = min(found.elapsed_us, self._us.get(link, found.elapsed_us))
 
     def __getitem__(self, link: str) -> int:
-        """0 if nothing is known."""
+        """The time in us. 0 if it is unknown."""
         return self._us.get(link, 0)
 
 
 def quickest(probe: Callable[[], AProbe], is_slow: Callable[[AProbe], bool]) -> AProbe:
-    """The quickest of three probes; or the first that is not slow, because it decides. On a busy host a probe may be
-    slow without any fault. That three in a row are slow for this reason is far less likely."""
+    """The quickest of three probes, or the first one that is not slow, because that one decides. On a busy host a probe
+    may be slow without any fault. It is much less likely that three in a row are."""
     found = []
     for _ in range(_TRIES):
         found.append(probe())

@@ -11,7 +11,7 @@ from chaos.port import ClusterPort
 
 
 def identities(port: ClusterPort, brokers: Sequence[int]) -> dict[int, ProcessIdentity]:
-    """Of those that run."""
+    """The processes of the brokers that run."""
     there = port.host_processes()
     if there is not None:
         found = {broker: there.identity(broker) for broker in brokers}
@@ -22,7 +22,7 @@ def identities(port: ClusterPort, brokers: Sequence[int]) -> dict[int, ProcessId
 
 
 class BrokersEnd:
-    """The fault of brokers that `end` takes down; healing starts them again on their old data."""
+    """A fault in which `end` takes brokers down. Healing starts them again on their old data."""
 
     def __init__(self, context: FaultContext, end: Callable[[int], None]) -> None:
         self._context, self._end = context, end
@@ -57,7 +57,7 @@ def _is_alive(port: ClusterPort, broker: int, identity: ProcessIdentity) -> bool
 
 
 def prove_stopped(port: ClusterPort, before: dict[int, ProcessIdentity]) -> Proof:
-    """Stopped by a signal (state T), or frozen with its container."""
+    """Whether the process is stopped by a signal (state T), or frozen with its container."""
     there = port.host_processes()
     states = {
         broker: _state_here(identity) if there is None else there.state_of(broker, identity)
@@ -74,7 +74,8 @@ def _state_here(identity: ProcessIdentity) -> str | None:
 
 
 def is_frozen(pid: int) -> bool:
-    """By the cgroup freezer, version 1 (a controller of its own) or 2 (an event of the one hierarchy)."""
+    """Whether the cgroup freezer has frozen it. In version 1 this is a controller of its own, in version 2 an event in
+    the one hierarchy."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError:

@@ -1,15 +1,16 @@
-"""Replicas that move under load, by Kafka's own admin requests (KIP-455), as an operator does it on any cluster.
+"""Replicas that move under load. It uses Kafka's own admin requests (KIP-455), as an operator does on any cluster.
 
-replicas_moved takes the partition of interest off its leader's broker: a broker that has no replica of it comes in its
-place, at the head of the list. It has acted when the new replica is in sync and the old one gone. Healing cancels what
-is still on its way. Where the replicas have arrived they stay.
+replicas_moved moves the partition of interest away from its leader's broker. A broker without a replica of it takes the
+place of this broker, at the head of the list. The move is complete when the new replica is in sync and the old one is
+gone. Healing cancels a move that is not complete. Replicas that have moved stay where they are.
 
-broker_decommissioned empties a broker: each partition of the topic that has a replica there gets one elsewhere, or has
-one replica less where no broker is left. Then the broker stops cleanly, and the cluster forgets it (UnregisterBroker).
-Healing starts it again on its old data: it joins as a new broker, and gets back what it had.
+broker_decommissioned empties a broker. Each partition of the topic with a replica there gets a replica elsewhere. If no
+other broker is left for it, it has one replica less. Then the broker stops cleanly, and the cluster forgets it
+(UnregisterBroker). Healing starts it again on its old data. It joins as a new broker and gets back the replicas that it
+had.
 
-Proved by the brokers' metadata: the replicas, all in sync, are those that were asked for, and the cluster does not list
-the broker that went.
+Proved by the brokers' metadata: the replicas are those that were asked for, and all are in sync; or the cluster does
+not list the broker that was removed, and no partition has a replica there.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class BrokerDecommissioned:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._port, self._topics, self._topic = context.port, context.port.topics(), context.of.topic
         (self._broker,) = context.brokers
-        self._before: Replicas = {}  # of the partitions that had a replica there
+        self._before: Replicas = {}  # replicas of the partitions that had a replica there
         self._is_forgotten = False
 
     def inject(self) -> None:
@@ -85,7 +86,7 @@ class BrokerDecommissioned:
             self._is_forgotten = False
 
     def _await_registered(self) -> None:
-        """No replica can be moved to a broker before it has registered."""
+        """Wait for the registration, because no replica can be moved to a broker before it."""
         deadline = time.monotonic() + REGISTERED_WITHIN_S
         while self._broker not in self._topics.brokers():
             if time.monotonic() > deadline:
@@ -108,7 +109,8 @@ class BrokerDecommissioned:
 
 
 def emptied(present: Mapping[int, tuple[int, ...]], broker: int, others: list[int]) -> Replicas:
-    """What to ask for so that this broker has nothing. Of the others, that with the fewest replicas takes its place."""
+    """The assignment with which this broker has no replica. In each partition the other broker with the fewest replicas
+    takes its place."""
     load = {each: sum(each in replicas for replicas in present.values()) for each in others}
     moves: Replicas = {}
     for partition, replicas in sorted(present.items()):

@@ -1,6 +1,6 @@
-"""reset: connections of a link end with RST at the next bytes of `stream`, also new ones, until healed.
+"""reset: connections of a link end with RST at the next bytes of `stream`. New connections do too, until healed.
 
-On a real Toxiproxy server connections that were open before get a FIN instead (see `chaos/toxiproxy`).
+On the original Toxiproxy server connections that were open before get a FIN instead (see `chaos/toxiproxy`).
 """
 
 from __future__ import annotations

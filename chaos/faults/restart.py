@@ -1,4 +1,4 @@
-"""restart: stop (`how: terminate` or `kill`) and start again at once. Proved by the change of process."""
+"""restart: a broker is stopped (`how: terminate` or `kill`) and started again at once. Proved by the new process."""
 
 from __future__ import annotations
 

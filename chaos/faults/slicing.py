@@ -1,6 +1,6 @@
-"""slicing: a stream comes in pieces of `average_bytes` ± `variation_bytes`, with `delay_us` between them.
+"""slicing: a stream arrives in pieces of `average_bytes` ± `variation_bytes`, with `delay_us` between them.
 
-Proved by the time that a load of known size takes: one delay for each piece more than before.
+Proved by the time that a load of known size takes. It is longer than before by one delay for each piece.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from chaos.faults.load_proof import prove_by_load
 from chaos.faults.probes import Before, door_of, probe_load
 from chaos.faults.toxics import LinkToxics, streams_of
 
-PIECES = 250  # 33 ms with the parameters as they are: a busy host alone takes seven for as many bytes
+PIECES = 250  # 33 ms with the default parameters; without the fault a busy host takes 7 ms for as many bytes
 OBSERVE_MS = 1_000
-SHARE_EXPECTED = 0.7  # delays below a millisecond are saved up
+SHARE_EXPECTED = 0.7  # shorter delays are added up to whole milliseconds
 
 
 class Slicing:

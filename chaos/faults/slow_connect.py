@@ -1,10 +1,10 @@
-"""slow_connect: connections to a link are not accepted while it lasts: no refusal, no answer, connect() just hangs.
+"""slow_connect: new connections to a link are neither accepted nor refused. connect() hangs until the fault is healed.
 
-It uses a listener whose queue is full. On a client's link the embedded server's own listener becomes full (toxic
-`no_accept`). A link between brokers may be carried by any Toxiproxy server. There the proxy is switched off, and a
-listener of ours takes its address until healing switches the proxy on again. Proved by connecting: the probe's
-connect() has no answer within its time. With end_open: 1 open connections end first. On a link between brokers they
-always end, because a proxy that is off has none.
+It uses a listener whose queue is full. On a client's link this is the embedded server's own listener (toxic
+`no_accept`). A link between brokers may go through any Toxiproxy server. There the proxy is switched off, and a
+listener of ours takes its address until healing switches the proxy on again. Proved by a probe whose connect() gets no
+answer in time. With end_open: 1 open connections end first. On a link between brokers they always end, because a proxy
+that is switched off has no connections.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from chaos.faults.disabled_links import DisabledLinks
 from chaos.faults.probes import probe_connect
 from chaos.faults.toxics import SILENCE_MS, LinkToxics
 
-FILLERS: Final = 4  # a queue of length 0 takes one or two connections; the kernel drops further requests
-BIND_WITHIN_S: Final = 2.0  # the server closes its listener a moment after it said that the proxy is off
+FILLERS: Final = 4  # connections that fill the queue: length 0 takes one or two, and the kernel drops further requests
+BIND_WITHIN_S: Final = 2.0  # the server closes its listener a moment after it has reported that the proxy is off
 
 
 class FullListener:
@@ -43,7 +43,8 @@ class FullListener:
 
 
 def _bound(where: tuple[str, int]) -> socket.socket:
-    """Raises OSError if the address is not of this host, or if another process keeps it for longer."""
+    """A socket at this address. Raises OSError if this host does not have the address, or if another process keeps it
+    for longer."""
     listener = socket.socket(socket.AF_INET6 if ":" in where[0] else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     deadline = time.monotonic() + BIND_WITHIN_S
@@ -79,7 +80,7 @@ class SlowConnect:
             self._listeners.append(FullListener(address))
 
     def heal(self) -> None:
-        """If one part fails, the rest is healed all the same. The failed part may be tried again."""
+        """Heal all parts, also if one fails. The failed part may be tried again."""
         while self._listeners:
             self._listeners.pop().close()
         try:

@@ -1,4 +1,4 @@
-"""terminate: SIGTERM: a clean stop, leadership handed over first where the broker does so.
+"""terminate: SIGTERM. The broker stops cleanly. Brokers that can do so hand over their leadership first.
 
 Healing starts the brokers again on their old data.
 """

@@ -1,15 +1,17 @@
-"""Changes of the topic under load, by Kafka's own admin requests. An operator may do the same to a topic, on any
-cluster.
+"""Changes of the topic under load, by Kafka's own admin requests. An operator may do the same on any cluster.
 
-topic_setting changes one setting (IncrementalAlterConfigs). Healing restores what the topic had before.
-partitions_added adds `count` partitions for good (CreatePartitions, KIP-195). records_deleted deletes for good all but
-the last `keep` records below the high watermark of the partition of interest (DeleteRecords, KIP-107).
+topic_setting changes one setting (IncrementalAlterConfigs). Healing restores the old value.
 
-topic_recreated deletes the topic. `absent_ms` after the last broker has forgotten it, it is created under the old name,
-with the old settings and the same number of partitions. All that was in it is gone.
+partitions_added adds `count` partitions (CreatePartitions, KIP-195). They stay.
 
-Proved by the brokers' answers: every running broker tells the new value, a leader for each new partition, the new log
-start offset. A recreated topic is proved by its id (KIP-516), which is a different one at every broker.
+records_deleted deletes all but the last `keep` records below the high watermark of the partition of interest
+(DeleteRecords, KIP-107). Healing does not bring them back.
+
+topic_recreated deletes the topic. `absent_ms` after the last broker has forgotten it, it is created again with the old
+name, the old settings and the same number of partitions. All its records are lost.
+
+Proved by the brokers' answers: the new value at every running broker, a leader for each new partition, the new log
+start offset. A recreated topic is proved by its new id (KIP-516) at every broker.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 from runlog.records.codec import to_json
 from runlog.records.fault import RecordsDeletedProof, TopicRecreatedProof
 
-KNOWN_WITHIN_S = 20.0  # until each broker knows of a topic's end, and of the new topic
+KNOWN_WITHIN_S = 20.0  # limit until each broker knows that the topic was deleted, and that it exists again
 POLL_S = 0.02
 
 
@@ -106,7 +108,7 @@ class RecordsDeleted:
 
 
 class TopicRecreated:
-    """Times in its proof are microseconds since it began to act."""
+    """The times in its proof are microseconds since it began to act."""
 
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._topics, self._topic = context.port.topics(), context.of.topic
@@ -146,7 +148,7 @@ class TopicRecreated:
         return ids
 
     def heal(self) -> None:
-        """Nothing brings back its records. But it makes sure that there is a topic."""
+        """Create the topic if it does not exist. Nothing brings back its records."""
         if self._create is not None:
             self._create()
             self._create = None

@@ -1,4 +1,4 @@
-"""Puts one toxic on several links and removes it again. All faults that are made of toxics share this."""
+"""Adds one toxic to several links and removes it again. All faults that use toxics share this."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from chaos.toxiproxy.toxic import AttributeValue
 
 SILENCE_MS = 300  # an ApiVersions round trip takes well below 10 ms here
 
-Door = Callable[[str], tuple[LinkServer, str]]  # link name to server and proxy name
+Door = Callable[[str], tuple[LinkServer, str]]  # link name -> server, proxy name
 
 
 @dataclass(slots=True, kw_only=True)
 class LinkToxics:
-    """`door` is the port's `plain` or `kafka`."""
+    """One toxic on several links. `door` is `plain` or `kafka` of the cluster port."""
 
     door: Door
     lease: Lease | None
@@ -30,14 +30,14 @@ class LinkToxics:
     _placed: list[tuple[str, str, str | None]] = field(default_factory=list)  # link, toxic, lease entry
 
     def add(self, links: Sequence[str], streams: Sequence[str], attributes: Mapping[str, AttributeValue]) -> None:
-        """A proxy that carries several of the links gets it once."""
+        """Add the toxic. A proxy that carries several of the links gets it once."""
         done: set[tuple[str, str]] = set()
         for link in links:
             client, proxy = self.door(link)
             if (client.url, proxy) in done:
                 continue
             done.add((client.url, proxy))
-            lease = self.lease if client.url else None  # else its own host has the lease
+            lease = self.lease if client.url else None  # otherwise the proxy's host has the lease
             upstream = client.proxy(proxy).upstream if lease else ""
             for stream in streams:
                 toxic = f"{self.name}-{stream}"
@@ -46,8 +46,8 @@ class LinkToxics:
                 client.add_toxic(proxy, self.type, attributes, stream=stream, name=toxic)
 
     def remove(self) -> None:
-        """Removes it from all links, also if one fails. The first failure is then raised, and another call tries the
-        rest."""
+        """Remove the toxic from all links, also if one fails. The first failure is then raised, and another call tries
+        the rest."""
         failures: list[ToxiproxyError] = []
         for placed in reversed(list(self._placed)):
             link, toxic, entry_id = placed
@@ -66,7 +66,7 @@ class LinkToxics:
             self.lease.remove(entry_id)
 
     def states(self) -> dict[str, ToxicState]:
-        """By link; raises NotFound if one is gone."""
+        """The toxics by link. Raises NotFound if one is gone."""
         found: dict[str, ToxicState] = {}
         for link, toxic, _ in self._placed:
             client, proxy = self.door(link)
@@ -75,12 +75,12 @@ class LinkToxics:
 
 
 def streams_of(parameter: object) -> tuple[str, ...]:
-    """The parameter `stream`: upstream, downstream or both."""
+    """The streams that the parameter `stream` means: upstream, downstream or both."""
     return ("upstream", "downstream") if parameter == "both" else (str(parameter),)
 
 
 def prove_silent(context: FaultContext, links: Sequence[str], detail: Mapping[str, object]) -> Proof:
-    """Proves that each link takes a request and gives no answer. `detail` adds further facts."""
+    """Prove that each link takes a request and gives no answer. `detail` adds further facts."""
     outcomes: dict[str, object] = {}
     for link in links:
         outcomes[link] = probe_link(door_of(context.port, link), timeout_ms=SILENCE_MS).outcome

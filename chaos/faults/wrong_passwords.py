@@ -1,8 +1,8 @@
 """wrong_passwords: somebody guesses passwords. A client of ours tries to log in at each target, `per_s` times a second.
 
-Each attempt has a connection of its own, through the same proxy as the clients of the load, and a password that is made
-up. It costs the broker a connection, a TLS handshake where there is TLS, and the check of the password. The brokers'
-answers prove the fault at its end: attempts were refused, and none was let in.
+Each attempt uses a new connection through the same proxy as the clients of the load, and an invented password. It costs
+the broker a connection, a handshake if there is TLS, and the check of the password. The brokers' answers prove the
+fault at its end: attempts were refused, and none succeeded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 if TYPE_CHECKING:
     import ssl
 
-PER_S_MAX: Final = 100  # one thread for each target; more would be an attack on the host
+PER_S_MAX: Final = 100  # there is one thread for each target; more would overload the host
 ATTEMPT_TIMEOUT_S: Final = 5.0
 STOP_TIMEOUT_S: Final = 20.0
 

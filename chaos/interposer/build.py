@@ -1,4 +1,4 @@
-"""The shared library of interposer.c. The host's C compiler builds it; it is kept under the hash of its source."""
+"""Builds the shared library of interposer.c with the host's C compiler. Its file name has the hash of the source."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TIMEOUT_S: Final = 60.0
 
 
 class CannotBuild(Exception):
-    """No interposer on this host; the message says why and what would help."""
+    """There is no interposer on this host. The message says why and what would help."""
 
 
 @functools.cache
 def problem() -> str:
-    """Why this host has no interposer. Empty if it has a compiler, which does not promise that the build succeeds."""
+    """Why this host has no interposer. Empty if it has a compiler, but even then the build may fail."""
     if not sys.platform.startswith("linux"):
         return f"the interposer needs Linux (LD_PRELOAD and /proc), this is {sys.platform}"
     if _compiler() is None:
@@ -33,7 +33,7 @@ def problem() -> str:
 
 
 def problem_of_engine(engine: str) -> str:
-    """Only Apache Kafka's processes need it: reference brokers have controls of their own."""
+    """Only Apache Kafka's processes need the interposer, because reference brokers have controls of their own."""
     return problem() if engine == "kafka" else ""
 
 
@@ -42,7 +42,7 @@ def _compiler() -> str | None:
 
 
 def library(directory: Path) -> Path:
-    """In `directory`, built if it is not there yet. Raises CannotBuild."""
+    """The path of the library in `directory`. Builds it if it does not exist yet. Raises CannotBuild."""
     if reason := problem():
         raise CannotBuild(reason)
     source = SOURCE.read_bytes()

@@ -1,8 +1,9 @@
-"""The mapped file that an interposed broker obeys, field by field as in interposer.c. Numbers are the host's int64.
+"""The mapped file with the rules for an interposed broker, field by field as in interposer.c. Numbers are int64 in the
+host's byte order.
 
-The first number is the offset of the wall clock in nanoseconds. The reference broker uses that one too
-(`harness.clock.control`). Only this module writes the rules. The process counts what was done, and this module reads
-the counts.
+The first number is the offset of the wall clock in nanoseconds. The reference broker uses this number too
+(`harness.clock.control`). Only this module writes the rules. The process counts what it did, and this module reads the
+counts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-CALLS: Final = ("write", "sync", "truncate", "read")  # in the order of their bits
+CALLS: Final = ("write", "sync", "truncate", "read")  # in the order of their bits in `calls`
 ENVIRONMENT: Final = "KAFKA_HARNESS_FAULT_PAGE"
 RULES_MAX: Final = 8
 DIRECTORY_BYTES: Final = 3072
@@ -25,7 +26,8 @@ SIZE_BYTES: Final = _DIRECTORY_AT + DIRECTORY_BYTES
 
 
 def create(path: Path, directory: Path) -> None:
-    """Without a fault, for a broker that keeps its logs below `directory`. ValueError for a path that is too long."""
+    """Create the file without a fault, for a broker with its logs below `directory`. Raises ValueError if the path is
+    too long."""
     name = str(directory.resolve()).encode()
     if len(name) >= DIRECTORY_BYTES:
         raise ValueError(f"{directory} is {len(name)} bytes long, {DIRECTORY_BYTES - 1} are the most")
@@ -36,14 +38,14 @@ def set_clock_offset(path: Path, offset_ns: int) -> None:
     with path.open("r+b") as file, mmap.mmap(file.fileno(), SIZE_BYTES) as page:
         view = memoryview(page)
         clock = view[_CLOCK_AT : _CLOCK_AT + 8].cast("q")
-        clock[0] = offset_ns  # one store, so that nobody reads half of it
+        clock[0] = offset_ns  # one store, so that no reader sees half of it
         clock.release()
         view.release()
 
 
 def set_rules(path: Path, rules: Sequence[Mapping[str, object]]) -> None:
-    """Rules in the form of the reference broker's control file (broker/log/disk_faults.py). Without rules the disk
-    works normally."""
+    """Write rules. They have the form of the reference broker's control file (broker/log/disk_faults.py). Without rules
+    the disk works normally."""
     if len(rules) > RULES_MAX:
         raise ValueError(f"{len(rules)} rules, {RULES_MAX} are the most")
     with path.open("r+b") as file, mmap.mmap(file.fileno(), SIZE_BYTES) as page:
@@ -68,6 +70,6 @@ def _fields(rule: Mapping[str, object]) -> tuple[int, ...]:
 
 
 def done(path: Path) -> dict[str, int]:
-    """How many calls were delayed, refused or swallowed under the last rules."""
+    """How many calls were delayed, refused or lost under the last rules."""
     counts = struct.unpack_from("=4q", path.read_bytes(), _DONE_AT)
     return {call: count for call, count in zip(CALLS, counts, strict=True) if count}

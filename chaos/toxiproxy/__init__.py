@@ -1,1 +1,1 @@
-"""Toxiproxy: which server, the client towards it, and an embedded server that speaks the same HTTP API."""
+"""Toxiproxy: the choice of a server, a client for it, and an embedded server with the same HTTP API."""

@@ -1,4 +1,4 @@
-"""Answers of the API, in the form that Go's `net/http` and the original's router give them. Pure."""
+"""Answers of the API, in the form in which Go's `net/http` and the original's router send them. Pure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _TEXT: Final = "text/plain; charset=utf-8"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     status: int
-    body: object = None  # sent as JSON; None sends `text`
+    body: object = None  # sent as JSON; None: `text` is sent
     text: str = ""
-    content_type: str = "application/json"  # without a body none is sent
-    ending: str = ""  # after the body
+    content_type: str = "application/json"  # not sent if there is no body
+    ending: str = ""  # text after the body
     headers: tuple[tuple[str, str], ...] = ()
-    is_routed: bool = True  # only then the original gives the request an id
+    is_routed: bool = True  # the original gives only such requests an id
 
     def content(self) -> bytes:
         return ((self.text if self.body is None else json.dumps(self.body)) + self.ending).encode()
 
 
 def error_answer(error: ApiError) -> Answer:
-    """JSON that calls itself text: the original sends it through Go's `http.Error`."""
+    """JSON with the content type of text, because the original sends it through Go's `http.Error`."""
     body = json.dumps({"error": error.message, "status": error.status})
     return Answer(status=error.status, text=body, ending="\n", content_type=_TEXT, headers=_NO_SNIFF)
 
@@ -39,7 +39,8 @@ def text_answer(status: int, text: str, *, is_routed: bool) -> Answer:
 
 
 def moved_to(path: str, query: str) -> Answer:
-    """`path` is decoded and may hold anything, a line's end too, so it is encoded as Go encodes a path."""
+    """A redirection. `path` is decoded and may contain anything, even a line break. So it is encoded as Go encodes a
+    path."""
     headers = (("Location", quote(path, safe=_PLAIN_IN_PATHS) + (f"?{query}" if query else "")),)
     return Answer(status=HTTPStatus.MOVED_PERMANENTLY, headers=headers, is_routed=False)
 

@@ -1,7 +1,7 @@
 """The calls of Toxiproxy's HTTP API on the embedded server: routes, and what each call does.
 
-Knows only method, path and body of HTTP. It answers as the original does, to the letter
-(tests/chaos/test_chaos_toxiproxy_differential.py). What `Strictness.STRICT` refuses stands in `inputs.py`.
+It knows only method, path and body of HTTP. Its answers are equal to the original's, byte by byte
+(tests/chaos/test_chaos_toxiproxy_differential.py). `inputs.py` says what `Strictness.STRICT` refuses.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Handler = Callable[[list[str], bytes], Awaitable[Answer]]
 
 
 class Api:
-    """All proxies of one server. Changes are made one after another, and none of them waits for a peer. A host name
-    to listen on is looked up for five seconds at most; an IP address takes no time."""
+    """All proxies of one server. Changes are made one after another, and none of them waits for a peer. The look-up of
+    a host name to listen on takes at most five seconds. An IP address needs no look-up."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Api:
 
     async def handle(self, method: str, path: str, body: bytes) -> Answer:
         path, _, query = path.partition("?")
-        if self._strictness is Strictness.STRICT:  # a name may hold a slash, written as %2F
+        if self._strictness is Strictness.STRICT:  # a name may contain a slash, written as %2F
             parts = [unquote(part) for part in path.strip("/").split("/")]
         else:
             plain = unquote(path)
@@ -86,7 +86,7 @@ class Api:
             if clean != plain:
                 return moved_to(clean, query)
             parts = plain[1:].split("/")
-        if self._metric_sources and parts == ["metrics"]:  # by any method, as Go's handler
+        if self._metric_sources and parts == ["metrics"]:  # any method, as in Go's handler
             return metrics_answer(self._metric_sources)
         handlers = self._route(parts)
         if handlers is None:
@@ -131,7 +131,7 @@ class Api:
         return Answer(status=200, body={"version": VERSION}, content_type="application/json;charset=utf-8", ending="\n")
 
     async def _reset(self, names: list[str], body: bytes) -> Answer:
-        """Every proxy, whatever happens to the others. The original ends at the first one that cannot listen."""
+        """Reset every proxy, also if another one fails. The original stops at the first proxy that cannot listen."""
         first: ApiError | None = None
         for proxy in list(self._proxies.values()):
             for toxic in list(proxy.toxics):
@@ -159,8 +159,8 @@ class Api:
         return Answer(status=201, body=proxy.to_json())
 
     async def _populate(self, names: list[str], body: bytes) -> Answer:
-        """Creates what is new, replaces what differs, leaves the rest alone. Stops at the first failure, and shows what
-        it had done until then."""
+        """Create new proxies, replace those that differ, and leave the others alone. It stops at the first failure, and
+        the answer shows what was done before."""
         shown: list[object] = []
         try:
             for asked in new_proxies(read(body), self._strictness):
@@ -261,7 +261,7 @@ class Api:
         return toxic
 
     async def _add(self, asked: NewProxy) -> Proxy:
-        """Takes the place of one with this name, unless it cannot listen."""
+        """Add a proxy. It replaces one with the same name, unless it cannot listen."""
         if len(self._proxies) >= PROXIES_MAX and asked.name not in self._proxies:
             raise ApiError(400, f"at most {PROXIES_MAX} proxies")
         kafka = KafkaSettings(

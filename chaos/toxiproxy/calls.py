@@ -1,7 +1,7 @@
 """One HTTP call to a Toxiproxy server, and how it can fail.
 
-It adds to `requests`: limits on time and size, errors for every status from 300 up, and no proxy settings of the
-environment. Safe to share between threads. Shown by tests/chaos/test_chaos_toxiproxy_hostile.py.
+In addition to `requests` it has limits on time and size, and errors for every status from 300 on. It ignores the proxy
+settings of the environment. Threads may share it. Shown by tests/chaos/test_chaos_toxiproxy_hostile.py.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from chaos.toxiproxy.http_bounds import BoundedAdapter
 
 Parsed = TypeVar("Parsed")
 TIMEOUT_MS = 5_000
-# Servers end connections that nobody uses (the embedded one after 60 s). This may happen at the moment of the next
-# call, which then gets no answer. So a call after a long rest opens a new connection.
+# Servers close idle connections (the embedded one after 60 s). This may happen at the moment of the next call, which
+# then gets no answer. So a call after a long pause opens a new connection.
 REUSE_S_MAX = 20.0
-ANSWER_BYTES_MAX = 16 << 20  # 20,000 proxies with toxics; a process that listens at the URL may send without end
+ANSWER_BYTES_MAX = 16 << 20  # enough for 20,000 proxies with toxics; an unknown process at the URL may send without end
 
 
 class ToxiproxyError(Exception):
@@ -37,11 +37,11 @@ class NotFound(ToxiproxyError):
 
 
 class AlreadyExists(ToxiproxyError):
-    """The proxy or toxic is there already (409)."""
+    """The proxy or toxic exists already (409)."""
 
 
 class InvalidRequest(ToxiproxyError):
-    """The server, or the check before sending, does not accept the input (400)."""
+    """The server (400), or the check before sending, does not accept the input."""
 
 
 class Unreachable(ToxiproxyError):
@@ -49,41 +49,41 @@ class Unreachable(ToxiproxyError):
 
 
 class NotApplied(ToxiproxyError):
-    """The server said yes, but reading back shows another state."""
+    """The server accepted the change, but shows another state when it is read back."""
 
 
 _BY_STATUS: dict[int, type[ToxiproxyError]] = {400: InvalidRequest, 404: NotFound, 409: AlreadyExists}
 
 
 class Calls:
-    """To one server. `url` like http://127.0.0.1:8474, without a slash at the end."""
+    """Calls to one server. `url` is like http://127.0.0.1:8474, without a slash at the end."""
 
     def __init__(self, url: str, *, timeout_ms: int) -> None:
         self._url = url
         self._timeout_ms = timeout_ms
         self._session = requests.Session()
-        self._session.trust_env = False  # HTTP_PROXY must not catch calls to 127.0.0.1
+        self._session.trust_env = False  # HTTP_PROXY must not be used for calls to 127.0.0.1
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, BoundedAdapter())
         self._lock = threading.Lock()
         self._used_s = time.monotonic()
 
     def call(self, method: str, path: str, body: object = None) -> requests.Response:
-        """One HTTP call. Raises the ToxiproxyError that fits the status; redirections are not followed."""
+        """Make one HTTP call. Raises the ToxiproxyError for the status. Redirections are not followed."""
         url = self._url + path
         timeout_s = self._timeout_ms / 1000
         try:
             with self._lock:
                 if time.monotonic() - self._used_s > REUSE_S_MAX:
-                    self._session.close()  # its connections; it opens others when needed
+                    self._session.close()  # closes its connections; it opens new ones when needed
                 self._used_s = time.monotonic()
-                deadline_s = self._used_s + 2 * timeout_s  # to connect and to read
+                deadline_s = self._used_s + 2 * timeout_s  # one timeout to connect, one to read
                 answer = self._session.request(
                     method, url, json=body, timeout=timeout_s, stream=True, allow_redirects=False,
                     headers={"Accept-Encoding": "identity"},
                 )  # fmt: skip
-                # `requests` would read as long as bytes come. So the body is read here and put where `requests` keeps
-                # it.
+                # `requests` would read as long as bytes arrive. So the body is read here and stored where `requests`
+                # stores it.
                 answer._content = _body_of(answer, deadline_s)
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             raise Unreachable(f"{method} {url}: {error}") from error
@@ -101,7 +101,7 @@ class Calls:
             raise ToxiproxyError(f"GET {self._url}{path}: the answer is not Toxiproxy's ({kind}: {error})") from error
 
     def change(self, path: str, fields: Mapping[str, object]) -> None:
-        """PATCH, and for servers before 2.6 POST."""
+        """Send PATCH, or POST to servers before 2.6."""
         try:
             self.call("PATCH", path, fields)
         except ToxiproxyError as error:
@@ -114,7 +114,8 @@ class Calls:
 
 
 def _body_of(answer: requests.Response, deadline_s: float) -> bytes:
-    """Read to its end. ValueError if it is too long, too slow, or compressed although nobody asked for that."""
+    """Read the body to its end. Raises ValueError if it is too long or compressed (we asked for no compression), and
+    TimeoutError if it is too slow."""
     parts: list[bytes] = []
     left = ANSWER_BYTES_MAX
     try:

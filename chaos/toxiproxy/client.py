@@ -1,12 +1,13 @@
-"""The client of any Toxiproxy server: it uses toxiproxy-python where that is sufficient, and our own calls otherwise.
+"""A client for any Toxiproxy server. It uses toxiproxy-python where that is sufficient, and our own calls otherwise.
 
 It adds:
+
 - several servers in one process, and the limits and errors of `Calls`
-- PATCH, quoted names, one call to populate
+- PATCH, quoted names, and populate in one call
 - a check of attribute names before they are sent, because the server ignores a misspelt one
 - a read-back after each change
 
-Safe to share between threads.
+Threads may share it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _current: ContextVar[Calls | None] = ContextVar("toxiproxy_calls", default=None)
 
 
 class _RoutedConsumer(toxiproxy.api.APIConsumer):  # type: ignore[misc]
-    """Replaces the library's connection, which belongs to the class. It sends each call through the client that makes
-    it."""
+    """Replaces the library's connection, which all objects of a class share. It sends each call through the client that
+    makes it."""
 
     @classmethod
     def get(cls, url: str, params: Any = None, **kwargs: Any) -> Any:  # Any: the library's own signature
@@ -53,12 +54,12 @@ class _RoutedConsumer(toxiproxy.api.APIConsumer):  # type: ignore[misc]
 
 
 class ToxiproxyClient:
-    """One server. `url` like http://127.0.0.1:8474."""
+    """A client for one server. `url` is like http://127.0.0.1:8474."""
 
     def __init__(self, url: str, *, timeout_ms: int = TIMEOUT_MS) -> None:
         self.url = url.rstrip("/")
         self._calls = Calls(self.url, timeout_ms=timeout_ms)
-        self._retired: dict[tuple[str, str], Callable[[], None]] = {}  # proxy, toxic -> what to do when it is gone
+        self._retired: dict[tuple[str, str], Callable[[], None]] = {}  # (proxy, toxic) -> what to do when it is removed
         self._library = toxiproxy.Toxiproxy()
         toxiproxy.server.APIConsumer = _RoutedConsumer
         toxiproxy.proxy.APIConsumer = _RoutedConsumer
@@ -79,7 +80,7 @@ class ToxiproxyClient:
         return self._calls.parsed(_path(name), proxy_state)
 
     def create(self, spec: ProxySpec) -> ProxyState:
-        """Raises AlreadyExists."""
+        """Create a proxy. Raises AlreadyExists."""
         if spec.is_for_embedded:
             self._calls.call("POST", "/proxies", spec.to_json())
         else:
@@ -88,7 +89,8 @@ class ToxiproxyClient:
         return self._expect_enabled(spec.name, spec.is_enabled)
 
     def populate(self, specs: Sequence[ProxySpec]) -> dict[str, ProxyState]:
-        """One call. A proxy that exists with the same addresses is left alone, also its enabled state."""
+        """Create proxies in one call. A proxy that exists with the same addresses does not change, nor does its enabled
+        state."""
         self._calls.call("POST", "/populate", [spec.to_json() for spec in specs])
         found = self.proxies()
         missing = [spec.name for spec in specs if spec.name not in found]
@@ -97,7 +99,7 @@ class ToxiproxyClient:
         return {spec.name: found[spec.name] for spec in specs}
 
     def update(self, name: str, *, upstream: str | None = None, listen: str | None = None) -> ProxyState:
-        """Move one end; its connections end."""
+        """Change one of the addresses. The connections of the proxy end."""
         wanted = {key: value for key, value in (("upstream", upstream), ("listen", listen)) if value is not None}
         before = self.proxy(name)
         self._calls.change(_path(name), wanted | {"enabled": before.is_enabled})
@@ -109,7 +111,7 @@ class ToxiproxyClient:
     def secure(
         self, name: str, *, listen_tls: Mapping[str, object] | None, upstream_tls: Mapping[str, object] | None
     ) -> None:
-        """Other certificates for the connections to come, on the embedded server. Those that live go on."""
+        """Set other certificates for new connections, on the embedded server. Open connections continue."""
         wanted = {"listen_tls": listen_tls, "upstream_tls": upstream_tls}
         given: dict[str, object] = {key: dict(value) for key, value in wanted.items() if value is not None}
         self._calls.change(_path(name), given)
@@ -124,7 +126,7 @@ class ToxiproxyClient:
         return self._expect_enabled(name, True)
 
     def disable(self, name: str) -> ProxyState:
-        """Closes its connections; later ones are refused."""
+        """Close the connections of the proxy. Later ones are refused."""
         with self._routed():
             self._library_proxy(name).disable()
         return self._expect_enabled(name, False)
@@ -154,10 +156,10 @@ class ToxiproxyClient:
     def update_toxic(
         self, proxy: str, name: str, attributes: Mapping[str, AttributeValue], *, toxicity: float | None = None
     ) -> ToxicState:
-        """Without the gap that removing and adding would leave."""
+        """Change a toxic without the gap that removing and adding it would leave."""
         current = self.toxic(proxy, name)
         _check_attributes(current.type, attributes)
-        # Toxiproxy up to 2.12 resets attributes that an update leaves out only for some types: send all.
+        # For some types of toxics, Toxiproxy up to 2.12 resets attributes that an update leaves out. So all are sent.
         fields: dict[str, object] = {"attributes": current.attributes | dict(attributes)}
         self._calls.change(
             f"{_path(proxy)}/toxics/{quote(name, safe='')}", fields | {"toxicity": toxicity or current.toxicity}
@@ -169,18 +171,19 @@ class ToxiproxyClient:
             self._library_proxy(proxy).destroy_toxic(quote(name, safe=""))
 
     def retire_toxic(self, proxy: str, name: str, *, then: Callable[[], None] = lambda: None) -> None:
-        """Remove a toxic now, or together with the stall behind it that hides it. `then` is called when it is gone.
+        """Remove a toxic. If there is a stall behind it, it is removed later, together with the stall. `then` is called
+        when it is removed.
 
-        Toxiproxy 2.12.0 panics when a toxic is added to a proxy after this (docs/guide/found.md): toxics were removed
-        in the order in which they came, while a stall behind them held data of a connection whose sender was gone.
-        Removing from the end is safe.
+        Toxiproxy 2.12.0 can panic when a toxic is added to a proxy after the following (docs/guide/found.md). Toxics
+        were removed in the order in which they were added, while a stall behind them held data of a connection whose
+        sender had closed it. It is safe to remove the last toxic first.
         """
         chain: tuple[ToxicState, ...] = ()
         with contextlib.suppress(NotFound):
             chain = self.proxy(proxy).toxics
         own = next((each for each in chain if each.name == name), None)
         if own is None:
-            then()  # it was never made
+            then()  # it was never added
             return
         self._retired[(proxy, name)] = then
         for each in reversed([each for each in chain if each.stream == own.stream]):
@@ -209,7 +212,7 @@ class ToxiproxyClient:
 
     @contextlib.contextmanager
     def down(self, name: str) -> Iterator[None]:
-        """Disabled inside, afterwards in its old state."""
+        """Within this context the proxy is disabled. Afterwards it has its old state."""
         was_enabled = self.proxy(name).is_enabled
         self.disable(name)
         try:
@@ -235,7 +238,7 @@ class ToxiproxyClient:
             _current.reset(token)
 
     def _library_proxy(self, name: str) -> Any:  # Any: the library has no types
-        """The library puts the name into paths unquoted, so it gets it quoted."""
+        """The library does not quote names in paths, so it gets a quoted name."""
         return toxiproxy.Proxy(name=quote(name, safe=""), listen="", upstream="", enabled=True)
 
     def _expect_enabled(self, name: str, is_enabled: bool) -> ProxyState:
@@ -261,7 +264,7 @@ def _path(proxy: str) -> str:
 def _check_attributes(type_name: str, attributes: Mapping[str, AttributeValue]) -> None:
     spec = ALL.get(type_name)
     if spec is None:
-        return  # a toxic that only this server knows; the server decides
+        return  # a type that we do not know; the server decides
     known = [attribute.name for attribute in spec.attributes]
     for name in attributes:
         if name not in known:

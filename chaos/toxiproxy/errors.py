@@ -1,10 +1,10 @@
-"""Errors of the embedded server's HTTP API, each with the status and the words that Toxiproxy's clients expect."""
+"""Errors of the embedded server's HTTP API, with the status and the text that Toxiproxy's clients expect."""
 
 from __future__ import annotations
 
 
 class ApiError(Exception):
-    """One failed API call: `status` is the HTTP status, the text goes into the JSON field `error`."""
+    """A failed API call. `status` is the HTTP status. The text goes into the JSON field `error`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

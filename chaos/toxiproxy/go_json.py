@@ -1,11 +1,11 @@
-"""Bodies of API calls, read as the original reads them: Go's `encoding/json`, with its errors to the letter.
+"""Reads bodies of API calls like the original, which uses Go's `encoding/json`. The texts of its errors are Go's too.
 
-Clients of Toxiproxy show these errors, and scripts look for them. What Go's decoder does, and Python's does not:
+Clients of Toxiproxy show these errors, and scripts search for them. Go's decoder differs from Python's:
 
-- It reads the first value of a body and leaves the rest alone.
-- Names of fields ignore case. null leaves a field as it is. Unknown fields are left out.
+- It reads the first value of a body and ignores the rest.
+- The case of field names does not matter. null does not change a field. Unknown fields are ignored.
 - A whole number must be written as one: 3.0 and 1e3 are refused.
-- An error of syntax is told before an error of type. Of several errors of type the first one is told.
+- It reports an error of syntax before an error of type. Of several errors of type it reports the first.
 
 Pure. Shown by tests/chaos/test_chaos_toxiproxy_go.py and test_chaos_toxiproxy_differential.py.
 """
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-DEPTH_MAX: Final = 200  # a body of the API has a depth of two
+DEPTH_MAX: Final = 200  # the API needs a depth of two
 INT64: Final = range(-(1 << 63), 1 << 63)
 _SPACE: Final = b" \t\r\n"
 _SHORT: Final = {7: r"\a", 8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f", 13: r"\r"}
@@ -28,18 +28,18 @@ _WHOLE: Final = re.compile(r"-?[0-9]+")
 
 
 class GoJsonError(ValueError):
-    """What Go's decoder says, without the title that the API puts before it."""
+    """An error with the text of Go's decoder, without the title that the API puts before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """As it was written, because only the field that takes it knows what it may be."""
+    """A number as it was written. Only the field that takes it knows which numbers are allowed."""
 
     text: str
 
 
 Value = None | bool | Number | str | list["Value"] | dict[str, "Value"]
-# Takes a value that is not null, and returns what the field holds. Raises `_WrongKind`.
+# Converts a value that is not null to the value of the field. Raises `_WrongKind`.
 Convert = Callable[[Value], object]
 
 
@@ -62,10 +62,10 @@ def unmarshal(
     struct_name: str,
     path_of: Callable[[str], str] = str,
 ) -> dict[str, object]:
-    """The known fields that are there and not null, by their names in lower case. Raises GoJsonError.
+    """The known fields that are present and not null, by their names in lower case. Raises GoJsonError.
 
-    Go says `type_name` of a value that is no struct, and `struct_name` before a field. `path_of` gives
-    a field's path within the body.
+    In its errors Go uses `type_name` for a value that is not a struct, and `struct_name` before a field. `path_of`
+    gives the path of a field within the body.
     """
     if value is None:
         return {}
@@ -104,7 +104,7 @@ def as_flag(value: Value) -> bool:
 
 
 def as_whole(type_name: str) -> Callable[[Value], int]:
-    """Of 64 bits, as `int` has on every machine that this server runs on."""
+    """Converts a whole number of 64 bits. Go's `int` has 64 bits on every machine that this server runs on."""
 
     def convert(value: Value) -> int:
         if not isinstance(value, Number):
@@ -138,7 +138,7 @@ def as_struct(type_name: str) -> Convert:
 
 
 def plain(value: Value) -> object:
-    """As Python's own `json` would have it. Numbers with a point or an exponent are floats."""
+    """The value as Python's own `json` would return it. Numbers with a point or an exponent are floats."""
     match value:
         case Number(text=text):
             return int(text) if _WHOLE.fullmatch(text) and len(text) <= 40 else float(text)
@@ -150,7 +150,8 @@ def plain(value: Value) -> object:
 
 
 def _shortest(narrow: float) -> float:
-    """The double with the fewest digits that is this float32, as Go writes it: 0.1 and not 0.10000000149011612."""
+    """The double with the fewest digits that rounds to this float32. Go writes it like this: 0.1 and not
+    0.10000000149011612."""
     for digits in range(1, 10):
         short = float(f"{narrow:.{digits}g}")
         if struct.pack("f", short) == struct.pack("f", narrow):
@@ -197,7 +198,7 @@ class _Scanner:
         raise self._wrong("looking for beginning of value")
 
     def _next(self) -> bytes:
-        """The next byte that is no space. It is not taken."""
+        """The next byte that is not a space. It is not consumed."""
         while self._at < len(self._body) and self._body[self._at] in _SPACE:
             self._at += 1
         if self._at == len(self._body):
@@ -211,7 +212,7 @@ class _Scanner:
         return True
 
     def _wrong(self, where: str) -> GoJsonError:
-        """At the present byte, or at the end of the body."""
+        """A syntax error at the present byte, or at the end of the body."""
         if self._at >= len(self._body):
             return GoJsonError("unexpected EOF" if self._body.strip(_SPACE) else "EOF")
         return GoJsonError(f"invalid character {_quoted(self._body[self._at])} {where}")
@@ -228,7 +229,7 @@ class _Scanner:
             if not self._took(b":"):
                 raise self._wrong("after object key")
             item = self.value(depth + 1)
-            if item is not None:  # null leaves a field as it is, also as an earlier one of this name has set it
+            if item is not None:  # null does not change a field, even if an earlier one of this name has set it
                 result[name] = item
             if self._took(b"}"):
                 return result
@@ -311,7 +312,7 @@ class _Scanner:
         return self._at < len(self._body) and self._body[self._at] in letters
 
     def _digits(self, where: str) -> None:
-        """At least one."""
+        """Read digits, at least one."""
         if self._byte() not in b"0123456789":
             raise self._wrong(where)
         while self._is_at(b"0123456789"):
@@ -319,7 +320,7 @@ class _Scanner:
 
 
 def _quoted(byte: int) -> str:
-    """As Go's `strconv.Quote` writes one character, between single quotes."""
+    """One character in single quotes, as in Go's errors of syntax."""
     if byte == ord("'"):
         return r"'\''"
     if byte == ord('"'):

@@ -1,18 +1,18 @@
-"""A small HTTP/1.1 server for the embedded server's API: keep-alive, JSON, and room for a new caller at any time.
+"""A small HTTP/1.1 server for the embedded server's API. It has keep-alive and JSON, and always accepts a new caller.
 
-A caller that wants to heal a fault must get in, however many connections others hold. So the number of connections, and
-the bytes held for them, are limited. If a limit is reached, the server ends one connection, chosen so:
+A caller that wants to heal a fault must be served, however many connections others hold. So the number of connections,
+and the bytes held for them, are limited. If a limit is reached, the server ends one connection. It chooses like this:
 
-1. Only connections that wait. A request that the API works on is never ended.
-2. Of the host that has most of those.
-3. There, first callers that were never answered and had their time. If there are none: newcomers, or callers that were
-   answered, whichever are more.
-4. Of these the oldest.
+1. It considers only connections that wait. A request that the API works on is never ended.
+2. It takes the host that has most of them.
+3. There it first takes callers that were never answered and had enough time. If there are none, it takes newcomers or
+   callers that were answered, whichever are more.
+4. Of these it takes the oldest.
 
 A request that has begun must be complete soon.
 
-Left out: pipelining beyond one request at a time, TLS. Browsers are refused as Toxiproxy does, so that no web page can
-drive the API. Shown by tests/chaos/test_chaos_toxiproxy_http.py.
+Left out: pipelining beyond one request at a time, and TLS. Browsers are refused as by Toxiproxy, so that no web page
+can use the API. Shown by tests/chaos/test_chaos_toxiproxy_http.py.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ from chaos.toxiproxy.http_message import (
 HEAD_BYTES_MAX: Final = 32 << 10
 TRAILERS_MAX: Final = 20
 IDLE_TIMEOUT_MS: Final = 60_000
-HEAD_TIMEOUT_MS: Final = 5_000  # from its first byte; callers send it in one piece
+HEAD_TIMEOUT_MS: Final = 5_000  # from the first byte of the request; callers send the head in one piece
 BODY_TIMEOUT_MS: Final = 15_000
 WRITE_TIMEOUT_MS: Final = 10_000  # until the caller has read enough of the answer
 LINGER_MS: Final = 1_000
 NEWCOMER_MS: Final = 250  # the time that a caller needs to send its request, while many others connect
-CONNECTIONS_MAX: Final = 256  # a harness holds two or three
+CONNECTIONS_MAX: Final = 256  # a harness has two or three
 HELD_BYTES_MAX: Final = 64 << 20  # bodies and answers of all callers together
-BACKLOG: Final = 1_024  # a crowd that connects at once must not keep others out of the queue
-_DESCRIPTOR_SHARE: Final = 8  # of the process; the others belong to the proxies
+BACKLOG: Final = 1_024  # many callers that connect at once must not keep others out of the queue
+_DESCRIPTOR_SHARE: Final = 8  # 1/8 of the process' descriptors; the others are for the proxies
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Caller:
-    """One connection, with the facts that decide who must go."""
+    """One connection, with the facts that decide which connection is ended."""
 
     host: str
-    since_ms: float  # of its arrival, or of its last answer
+    since_ms: float  # when it arrived, or got its last answer
     writer: asyncio.StreamWriter | None = None
-    is_worked_on: bool = False  # the API has its request
+    is_worked_on: bool = False  # the API works on its request
     was_answered: bool = False
     held_bytes: int = 0
 
 
 def who_must_go(callers: Iterable[Caller], now_ms: float) -> Caller | None:
-    """None if the API works on all of them."""
+    """The connection to end. None if the API works on all of them."""
     waiting = [caller for caller in callers if not caller.is_worked_on]
     if not waiting:
         return None
@@ -80,8 +80,8 @@ def who_must_go(callers: Iterable[Caller], now_ms: float) -> Caller | None:
         if caller.host == host:
             is_newcomer = now_ms - caller.since_ms < NEWCOMER_MS
             (answered if caller.was_answered else newcomers if is_newcomer else others).append(caller)
-    # A crowd that comes at once consists of newcomers. It must not push out a caller that keeps its connection for
-    # later. A crowd of callers that were answered and stay must not leave only one place for all newcomers.
+    # Many callers that connect at once are newcomers. They must not push out a caller that keeps its connection for
+    # later. Many callers that were answered and stay connected must not leave only one place for all newcomers.
     crowd = others or (answered if len(answered) > len(newcomers) else newcomers)
     return min(crowd, key=lambda caller: caller.since_ms)
 
@@ -91,7 +91,7 @@ def _now_ms() -> float:
 
 
 def connections_max() -> int:
-    """At most an eighth of the descriptors that this process may have."""
+    """An eighth of the descriptors that this process may have, but at least 16 and at most CONNECTIONS_MAX."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return CONNECTIONS_MAX if limit < 0 else max(16, min(CONNECTIONS_MAX, limit // _DESCRIPTOR_SHARE))
 
@@ -104,7 +104,7 @@ class HttpServer:
         self._connections_max = connections_max()
 
     async def start(self, host: str, port: int) -> int:
-        """Returns the port; port 0 takes a free one."""
+        """Listen. Returns the port. Port 0 takes a free one."""
         self._server = await asyncio.start_server(self._serve, host, port, limit=HEAD_BYTES_MAX, backlog=BACKLOG)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
@@ -129,7 +129,7 @@ class HttpServer:
             while await self._serve_one(caller, reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
-            pass  # the caller went away, had to go, or does not read its answer
+            pass  # the caller has left, was ended, or does not read its answer
         finally:
             self._callers.discard(caller)
             if caller.held_bytes:
@@ -142,7 +142,8 @@ class HttpServer:
             caller.writer.transport.abort()
 
     def _hold(self, caller: Caller, size: int) -> None:
-        """Others go until `size` bytes can be held for it. OSError if `caller` itself must go."""
+        """Hold `size` bytes for this caller. Others are ended until there is room. Raises OSError if `caller` itself
+        must be ended."""
         caller.held_bytes = 0
         while sum(each.held_bytes for each in self._callers) + size > HELD_BYTES_MAX:
             one = who_must_go([each for each in self._callers if each.held_bytes], _now_ms())
@@ -154,14 +155,14 @@ class HttpServer:
         caller.held_bytes = size
 
     async def _serve_one(self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; False ends the connection."""
+        """Serve one request. False ends the connection."""
         try:
             request = await self._read_request(caller, reader, writer)
             if request is None:
                 return False
             caller.is_worked_on = True
             answer, keeps = await self._answer(request), not request.wants_close
-        except ApiError as error:  # the request could not be read, so nobody knows where the next one begins
+        except ApiError as error:  # the request could not be read, so it is unknown where the next one begins
             answer, keeps = error_answer(error), False
         finally:
             caller.is_worked_on = False
@@ -178,7 +179,7 @@ class HttpServer:
     async def _read_request(
         self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Request | None:
-        """None at the end of the connection. Raises ApiError for what is no request."""
+        """Read a request. None at the end of the connection. Raises ApiError for bytes that are not a request."""
         first = b""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(IDLE_TIMEOUT_MS / 1000):
@@ -225,7 +226,7 @@ class HttpServer:
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
-    """Without its end."""
+    """Read a line. Returns it without its line break."""
     try:
         return (await reader.readuntil(b"\r\n"))[:-2]
     except asyncio.LimitOverrunError as error:
@@ -233,7 +234,8 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Closing with unread input would be a reset, which could destroy the answer."""
+    """Read the remaining input before the connection closes. Otherwise the close would be a reset, which could destroy
+    the answer."""
     writer.write_eof()
     with contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(LINGER_MS / 1000):

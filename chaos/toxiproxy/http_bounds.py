@@ -1,7 +1,7 @@
-"""Connections whose answers must begin soon: status line and headers within one time limit, however they are sent.
+"""HTTP connections with one time limit for the status line and all headers of an answer, however they are sent.
 
-`http.client` gives each read of a socket its own timeout. So a server that sends a byte now and then could hold its
-caller for hours. Shown by tests/chaos/test_chaos_toxiproxy_hostile.py.
+`http.client` gives each read of a socket its own timeout. So a server that sends a byte now and then could keep its
+caller waiting for hours. Shown by tests/chaos/test_chaos_toxiproxy_hostile.py.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 
 class _HeadInTime:
-    """Beside urllib3's connection: `sock` and `timeout` are its own."""
+    """Used together with urllib3's connection class, which has `sock` and `timeout`."""
 
     sock: Any
     timeout: Any
 
-    def getresponse(self) -> Any:  # the library's own type differs between its connections
+    def getresponse(self) -> Any:  # the type differs between the library's connections
         is_over = threading.Event()
         watch = threading.Timer(float(self.timeout or 0), self._give_up, (is_over,))
         watch.daemon = True
@@ -31,7 +31,7 @@ class _HeadInTime:
             answer = super().getresponse()  # type: ignore[misc]  # of urllib3's connection
         finally:
             watch.cancel()
-        if is_over.is_set():  # what had come looks like a whole head once the socket has ended
+        if is_over.is_set():  # once the socket has ended, the part that had arrived looks like a whole head
             raise TimeoutError(f"the head of the answer was not complete within {self.timeout} s")
         return answer
 
@@ -58,7 +58,7 @@ class _SecuredPool(HTTPSConnectionPool):
 
 
 class BoundedAdapter(HTTPAdapter):
-    """For `requests.Session.mount`. The time is that of the call."""
+    """For `requests.Session.mount`. The time limit is the timeout of the call."""
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:  # Any: the library's own signature
         super().init_poolmanager(*arguments, **options)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 messages of the embedded server's API: one request from its bytes, one answer to bytes. Pure.
+"""HTTP/1.1 messages of the embedded server's API: parses a request and formats an answer. Pure.
 
 Shown by tests/chaos/test_chaos_toxiproxy_server.py.
 """
@@ -34,7 +34,7 @@ class Request:
 
 def parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     lines = head.decode("latin-1").split("\r\n")
-    if len(lines) > HEADERS_MAX + 3:  # with the request line and the two ends of the head
+    if len(lines) > HEADERS_MAX + 3:  # including the request line and the two line breaks at the end of the head
         raise ApiError(431, f"more than {HEADERS_MAX} headers")
     words = lines[0].split(" ")
     if (
@@ -59,7 +59,7 @@ def parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
 
 
 def is_chunked(headers: dict[str, str]) -> bool:
-    """Raises ApiError for another coding."""
+    """Whether the body is chunked. Raises ApiError for another transfer coding."""
     coding = headers.get("transfer-encoding")
     if coding is None:
         return False
@@ -71,7 +71,7 @@ def is_chunked(headers: dict[str, str]) -> bool:
 
 
 def chunk_size(line: bytes) -> int:
-    """Of the line before a chunk; 0 is the last one."""
+    """The size in the line before a chunk. 0 is the last chunk."""
     text = line.partition(b";")[0].strip().decode("latin-1")
     if not text or len(text) > 16 or not all(letter in "0123456789abcdefABCDEF" for letter in text):
         raise ApiError(400, f"size of a chunk is no number: {text[:40]!r}")
@@ -92,7 +92,7 @@ def check_body_size(size: int) -> None:
 
 
 def request_id() -> str:
-    """20 letters of base32hex, as the original's are."""
+    """20 characters of base32hex, as in the original."""
     return base64.b32hexencode(os.urandom(12)).decode().rstrip("=").lower()
 
 

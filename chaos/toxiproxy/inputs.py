@@ -1,8 +1,8 @@
-"""What callers of the API ask for: proxies and toxics, read from JSON as the original reads them.
+"""The proxies and toxics in requests to the API, read from JSON as the original reads them.
 
-The original takes nearly everything: unknown attributes are left out, an attribute may have any value of 64 bits, and
-an address may be any text. `Strictness.STRICT` refuses what cannot mean what it says, because a fault that does nothing
-would make a harness lie. Kafka toxics and `no_accept` are ours, and are always strict.
+The original accepts almost everything: unknown attributes are ignored, an attribute may have any value of 64 bits, and
+an address may be any text. `Strictness.STRICT` refuses input that cannot have the wanted effect, because with a fault
+that does nothing a harness would report wrong results. Kafka toxics and `no_accept` are ours, and are always strict.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OF_PROXY: Final[Mapping[str, Convert]] = {
 }
 _IN_POPULATE: Final = 'struct { toxiproxy.Proxy; Enabled *bool "json:\\"enabled\\"" }'
 _IN_UPDATE: Final = 'struct { Attributes interface {} "json:\\"attributes\\""; Toxicity float32 "json:\\"toxicity\\"" }'
-_GO_NAMES: Final = {"reset_peer": "ResetToxic"}  # the others are named after their type
+_GO_NAMES: Final = {"reset_peer": "ResetToxic"}  # the names of the others follow from their type
 
 
 class Strictness(Enum):
@@ -61,14 +61,14 @@ class NewProxy:
     upstream: str
     is_enabled: bool
     is_logging_asked: bool
-    rewrites: dict[tuple[str, int], tuple[str, int]]  # a broker's own address -> the one that clients shall use
+    rewrites: dict[tuple[str, int], tuple[str, int]]  # a broker's own address -> the address for clients
     tls: UpstreamTls | None
     listen_tls: ListenTls | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyUpdate:
-    """None: as it is."""
+    """A change of a proxy. None: the field does not change."""
 
     listen: str | None
     upstream: str | None
@@ -80,7 +80,7 @@ class ProxyUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToxic:
-    """The attributes are read once the type is known to exist."""
+    """A toxic to be created. Its attributes are read only after its type was found."""
 
     type: str
     stream: str
@@ -101,7 +101,7 @@ def new_proxy(value: Value, strictness: Strictness) -> NewProxy:
 
 
 def new_proxies(value: Value, strictness: Strictness) -> list[NewProxy]:
-    """All are looked at before the first one is made."""
+    """All entries are checked before the first proxy is created."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -152,7 +152,8 @@ def new_toxic(value: Value, strictness: Strictness) -> NewToxic:
 def toxic_update(
     value: Value, spec: ToxicSpec, toxicity: float, attributes: Mapping[str, AttributeValue], strictness: Strictness
 ) -> tuple[float, dict[str, AttributeValue]]:
-    """The new ones. Nothing is changed if something is refused; the original keeps what it had read until then."""
+    """The new toxicity and attributes. If something is refused, nothing changes. The original keeps what it had read
+    before the error."""
     known: dict[str, Convert] = {
         "attributes": as_struct(f"toxics.{_go_name(spec.type)}"),
         "toxicity": as_float32,
@@ -167,7 +168,7 @@ def toxic_update(
 def attributes_of(
     value: dict[str, Value], spec: ToxicSpec, current: Mapping[str, AttributeValue], strictness: Strictness
 ) -> dict[str, AttributeValue]:
-    """What is given, added to `current`."""
+    """The given attributes added to `current`."""
     if strictness is Strictness.STRICT or spec.type not in STANDARD:
         return spec.parse({key: plain(each) for key, each in value.items()}, current)
     known = {each.name: as_whole("int" if spec.type == "slicer" else "int64") for each in spec.attributes}
@@ -180,7 +181,7 @@ def attributes_of(
 
 
 def split_address(field: str, address: str) -> tuple[str, int]:
-    """host:port; raises ApiError 400 for anything else."""
+    """Split host:port. Raises ApiError 400 for any other text."""
     try:
         return parse_address(address, allow_zero=True)
     except AddressError as error:

@@ -1,7 +1,8 @@
 """One proxied connection: two sockets, two directions, each with its chain of toxics; back-pressure and half-close.
 
-Without toxics bytes go straight from one transport to the other. With toxics they wait in a bounded queue of their
-direction, from which one task pushes them through the slots. `chaos.toxiproxy.proxy` makes and ends connections.
+Without toxics bytes go directly from one transport to the other. With toxics they wait in a bounded queue of their
+direction. One task takes them from there and pushes them through the slots. `chaos.toxiproxy.proxy` makes and ends
+connections.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from chaos.toxiproxy.kafka.tap import KafkaTap
 from chaos.toxiproxy.metrics import Traffic
 from chaos.toxiproxy.toxic import Sink, Slot, Toxic
 
-PENDING_BYTES_MAX = 1 << 20  # per direction; beyond it the sender is not read until half of it is gone
+PENDING_BYTES_MAX = 1 << 20  # per direction; beyond it, the sender is not read until half of it is sent
 CLIENT_LINGER_MS = 1000  # how long a client whose response was dropped may take to close its side
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 _LINGER_RST = struct.pack("ii", 1, 0)
 
 
 class Endpoint(asyncio.Protocol):
-    """One socket. It is read for the direction that begins here, and written to by the direction that ends here."""
+    """One socket. One direction begins here and reads from it. The other direction ends here and writes to it."""
 
     def __init__(self, on_made: Callable[[Endpoint], None] | None = None, *, is_tls: bool = False) -> None:
         self.transport: asyncio.Transport | None = None
@@ -36,9 +37,9 @@ class Endpoint(asyncio.Protocol):
         self.connection: Connection | None = None
         self.is_lost = False
         self._on_made = on_made
-        self._is_tls = is_tls  # no half-close: the end of one direction is the end of both
-        # uvloop starts to read after connection_made, even if reading was paused before. At most one read comes this
-        # early.
+        self._is_tls = is_tls  # TLS has no half-close, so the end of one direction ends both
+        # uvloop starts to read after connection_made, even if reading was paused before. So at most one read comes
+        # too early.
         self._early: list[bytes | None] = []
         self._is_eof_written = False
         self._writable = asyncio.Event()
@@ -46,12 +47,12 @@ class Endpoint(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self.transport.pause_reading()  # until both sides are there
+        self.transport.pause_reading()  # until both sides are connected
         if self._on_made:
             self._on_made(self)
 
     def begin(self, reads_into: Direction) -> None:
-        """Both sides are there: let the bytes flow."""
+        """Both sides are connected, so bytes may pass."""
         self.reads_into = reads_into
         early, self._early = self._early, []
         for data in early:
@@ -73,7 +74,7 @@ class Endpoint(asyncio.Protocol):
             self.reads_into.feed_end()
         else:
             self._early.append(None)
-        return not self._is_tls  # the other direction goes on
+        return not self._is_tls  # the other direction continues
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -133,7 +134,7 @@ class Endpoint(asyncio.Protocol):
 
 
 class Direction:
-    """Bytes from `source` to `destination` through the toxics of one stream."""
+    """One direction: bytes go from `source` to `destination` through the toxics of one stream."""
 
     def __init__(self, connection: Connection, stream: str, source: Endpoint, destination: Endpoint) -> None:
         self.stream = stream
@@ -204,13 +205,13 @@ class Direction:
         self._pending.clear()
 
     async def push_out(self, data: bytes) -> None:
-        """The end of the chain."""
+        """The end of the chain: write to the destination."""
         self._deliver(data)
         await self._destination.wait_writable()
 
     def finish_out(self) -> None:
         if not (self.stream == UPSTREAM and self._connection.tap.is_cut):
-            self._destination.write_eof()  # a broker that sees the end would not send what the tap still waits for
+            self._destination.write_eof()  # after an end the broker would not send the responses that the tap waits for
         self.is_finished = True
         self._connection.direction_finished()
 
@@ -221,7 +222,7 @@ class Direction:
         self._destination.write(data)
 
     def _drop_removed(self) -> None:
-        """A removed toxic leaves the chain once it holds nothing. So no byte is overtaken."""
+        """Take a removed toxic out of the chain once it holds no bytes. So bytes keep their order."""
         if any(slot.is_removed and slot.is_idle() for slot in self.slots):
             for slot in self.slots:
                 if slot.is_removed and slot.is_idle():
@@ -265,7 +266,7 @@ class Direction:
 
 
 class _End:
-    """The destination's socket as a sink."""
+    """The last sink of a chain: the destination's socket."""
 
     __slots__ = ("_direction",)
 
@@ -280,7 +281,7 @@ class _End:
 
 
 class Connection:
-    """Both directions. `on_end` is called once, when both sockets are gone."""
+    """A connection with both directions. `on_end` is called once, when the connection has ended."""
 
     def __init__(
         self,
@@ -321,7 +322,7 @@ class Connection:
         self._server.close()
 
     def abort(self) -> None:
-        """Close both sides at once; what was not sent yet is lost."""
+        """Close both sides at once. Bytes that were not sent yet are lost."""
         self._end()
         self._client.abort(with_reset=False)
         self._server.abort(with_reset=False)
@@ -339,11 +340,11 @@ class Connection:
         self._server.write(data)
 
     def cut_client(self) -> None:
-        """The client reads what was sent to it, then the end. What it sends from now on is read and discarded."""
+        """The client gets the bytes that were sent to it, then the end. What it sends from now on is discarded."""
         self.downstream.enqueue(None)
 
     def drained(self) -> None:
-        """The client gets a moment to read the end. Closing with unread data of the client would be a reset."""
+        """Give the client a moment to read the end. A close with unread data of the client would be a reset."""
         self._is_drained = True
         self._server.close()
         if self._client.is_lost or self.upstream.is_finished:
@@ -354,7 +355,7 @@ class Connection:
     def call_later_ms(self, delay_ms: float, action: Callable[[], None]) -> Callable[[], object]:
         loop = asyncio.get_running_loop()
         if delay_ms > 0:
-            delay_ms = math.ceil(delay_ms) + 1  # uvloop's clock is cut to milliseconds; what is held must not go early
+            delay_ms = math.ceil(delay_ms) + 1  # uvloop cuts times to milliseconds; nothing may be sent too early
         return loop.call_later(delay_ms / 1000, action).cancel
 
     def direction_finished(self) -> None:
@@ -363,7 +364,7 @@ class Connection:
 
     def endpoint_lost(self, endpoint: Endpoint) -> None:
         if self.tap.is_cut and endpoint is self._client and not self._is_drained:
-            return  # the broker's outstanding responses are still awaited
+            return  # the tap still waits for responses of the broker
         if self.tap.is_cut and endpoint is self._server and self._is_drained:
             return  # the client is still reading
         self.close()

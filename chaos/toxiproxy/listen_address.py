@@ -1,7 +1,7 @@
-"""What a proxy listens on: any text, as the original takes it, and what Go's `net` makes of it.
+"""The address that a proxy listens on. Like the original, it accepts any text and interprets it like Go's `net`.
 
 `resolve` gives the address as the original shows and compares it: `localhost:8474` and `127.0.0.1:8474` are the same.
-Its errors are Go's to the letter. Shown by tests/chaos/test_chaos_toxiproxy_differential.py and
+The texts of its errors are Go's. Shown by tests/chaos/test_chaos_toxiproxy_differential.py and
 tests/chaos/test_chaos_toxiproxy_go.py.
 """
 
@@ -21,12 +21,12 @@ _PORT_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class ListenAddressError(ValueError):
-    """What Go says of such an address."""
+    """The address cannot be used. The text is Go's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenAddress:
-    """`host` is an IP address; empty for all addresses of this machine."""
+    """`host` is an IP address. Empty: all addresses of this machine."""
 
     host: str
     port: int
@@ -36,7 +36,7 @@ class ListenAddress:
 
 
 async def resolve(text: str) -> ListenAddress:
-    """Raises ListenAddressError. An IPv4 address is preferred."""
+    """Resolve the text. An IPv4 address is preferred. Raises ListenAddressError."""
     host, service = split(text)
     port = _port(service)
     if not host:
@@ -51,7 +51,7 @@ async def resolve(text: str) -> ListenAddress:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Host without brackets, and port. Raises ListenAddressError."""
+    """The host without brackets, and the port. Raises ListenAddressError."""
 
     def wrong(why: str) -> ListenAddressError:
         return ListenAddressError(f"address {text}: {why}")
@@ -95,9 +95,9 @@ def _port(service: str) -> int:
 
 
 def bind(address: ListenAddress) -> socket.socket:
-    """A socket that has the address and does not listen yet. Raises OSError.
+    """A socket that is bound to the address and does not listen yet. Raises OSError.
 
-    All addresses means IPv4 and IPv6 with one socket, as in Go, where the machine has both.
+    For all addresses it is one socket for IPv4 and IPv6, as in Go, if the machine has both.
     """
     is_everywhere = not address.host or ipaddress.ip_address(address.host.partition("%")[0]).is_unspecified
     if is_everywhere and socket.has_dualstack_ipv6():

@@ -1,7 +1,7 @@
-"""Which Toxiproxy server: one given by URL, the real one as a child process, or the embedded one as a child process.
+"""Finds or starts a Toxiproxy server: one that is given by URL, or the original or embedded server as a child process.
 
-A child gets a free port, a lease entry, its own session (so that Ctrl-C reaches us first, and we heal before it ends)
-and a time limit until it answers.
+A child gets a free port, a lease entry, and a time limit until it answers. It has a session of its own, so that Ctrl-C
+reaches only us and we can heal before it ends.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from chaos.toxiproxy.client import ToxiproxyClient
 BINARY_NAME = "toxiproxy-server"
 READY_TIMEOUT_MS = 30_000  # half a second on an idle machine
 STOP_TIMEOUT_MS = 3_000
-START_ATTEMPTS = 3  # a free port may be taken before the server has it
+START_ATTEMPTS = 3  # another process may take the free port before the server does
 
-# Starts a command with these variables added to the environment; both outputs go to the file.
+# Starts a command with these variables added to the environment. stdout and stderr go to the file.
 Starter = Callable[[Sequence[str], Mapping[str, str], Path | None], "subprocess.Popen[bytes]"]
 
 
 class ServerUnavailable(Exception):
-    """No server answers; the text says which was tried and why it failed."""
+    """No server answers. The text says which one was tried and why it failed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RunningServer:
-    """A server and how to reach it. `stop` ends it if it is ours and leaves it alone otherwise."""
+    """A server and how to reach it. `stop` ends it only if we have started it."""
 
     url: str
     version: str
@@ -67,7 +67,7 @@ class RunningServer:
 
 
 def find_binary(explicit: str | None = None, search_directories: Sequence[Path] = ()) -> Path | None:
-    """`explicit` must exist if given; then PATH, then the directories."""
+    """The original server. `explicit` must exist if it is given. Otherwise PATH is searched, then the directories."""
     if explicit:
         path = Path(explicit)
         if not os.access(path, os.X_OK):
@@ -81,8 +81,8 @@ def find_binary(explicit: str | None = None, search_directories: Sequence[Path] 
 
 
 def binary_version(binary: Path) -> str:
-    """A server that was built with `go install` answers "git". Its version is in the build information that Go puts
-    into the binary."""
+    """The version in the build information that Go puts into the binary. It is used for a server that was built with
+    `go install`, because that one answers "git"."""
     found = re.search(rb"github\.com/Shopify/toxiproxy/v2\tv([0-9][0-9A-Za-z.+-]*)", binary.read_bytes())
     return found[1].decode() if found else "git"
 
@@ -107,7 +107,7 @@ def start_real(
     starter: Starter | None = None,
     options: Sequence[str] = (),
 ) -> RunningServer:
-    """`options`: more of its command line."""
+    """Start the original server. `options` are added to its command line."""
     server = _start(
         lambda port: [str(binary), "-host", "127.0.0.1", "-port", str(port), *options],
         label="Toxiproxy server",
@@ -131,8 +131,9 @@ def start_embedded(
     is_strict: bool = True,
     options: Sequence[str] = (),
 ) -> RunningServer:
-    """`starter`: how the process is made; without it, a child in a session of its own that outlives this process.
-    Without `is_strict`, it takes what the original takes. `options`: more of its command line."""
+    """Start the embedded server. `starter` starts the process. Without it, it is a child in a session of its own that
+    outlives this process. Without `is_strict` it accepts what the original accepts. `options` are added to its command
+    line."""
     extra = (["--wire-log", str(wire_log)] if wire_log else []) + (["--seed", str(seed)] if seed is not None else [])
     extra += [*(["--strict"] if is_strict else []), *options]
     module = [sys.executable, "-m", "chaos.toxiproxy.server", "--host", "127.0.0.1", "--port"]
@@ -154,8 +155,8 @@ def start_server(
     lease: Lease | None = None,
     log_path: Path | None = None,
 ) -> RunningServer:
-    """The server for plain toxics: the one at `url`. Without a URL it is `binary` (see `find_binary`), and without
-    a binary the embedded server."""
+    """The server for Toxiproxy's own toxics. It is the one at `url`, or without a URL `binary` (see `find_binary`), or
+    without a binary the embedded server."""
     if url:
         return use_server(url)
     if binary:
@@ -194,7 +195,7 @@ def _start(
         if lease and reservation:
             try:
                 lease.record_process(reservation.entry_id, process.pid)
-            except OSError as error:  # a full disk: if it could not be undone after a crash, it must not be started
+            except OSError as error:  # for example a full disk; without a lease the server may not run
                 server.stop()
                 raise ServerUnavailable(f"cannot write down that {label} runs: {error}") from error
         failure = _wait_ready(server, label)
@@ -205,7 +206,8 @@ def _start(
 
 
 def _environment(lease: Mapping[str, str]) -> dict[str, str]:
-    """What is added to our own. The embedded server must be found from any working directory."""
+    """The variables that are added to our own environment. With them the embedded server is found from any working
+    directory."""
     search_path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
     return {"LOG_LEVEL": "error", "PYTHONPATH": search_path, **lease}
 
@@ -227,7 +229,7 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], log_path: Pat
 
 
 def _wait_ready(server: RunningServer, label: str) -> str:
-    """Waits for an answer, and sets the version. Returns an empty text, or why there was no answer."""
+    """Wait for an answer and set the version. Returns an empty text, or why there was no answer."""
     assert server.process is not None
     client = server.client()
     deadline = time.monotonic() + READY_TIMEOUT_MS / 1000

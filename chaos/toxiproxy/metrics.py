@@ -1,7 +1,8 @@
-"""What `/metrics` tells Prometheus: bytes of each proxy (`-proxy-metrics`) and of the process (`-runtime-metrics`).
+"""The metrics at `/metrics` for Prometheus: bytes of each proxy (`-proxy-metrics`), and the process
+(`-runtime-metrics`).
 
-Names, labels and form are the original's (text format 0.0.4). The original adds up a connection's bytes when it ends;
-this server while it lasts, so that a long one is seen.
+Names, labels and form are the original's (text format 0.0.4). The original counts the bytes of a connection when it
+ends. This server also counts those of open connections, so that long connections are visible.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _STAT_FIELDS_BEFORE_START: Final = 19  # after the command's name: `starttime` o
 
 
 class Route(NamedTuple):
-    """One direction of the connections of a proxy, as it was when they began. In the order of Prometheus's labels."""
+    """One direction of the connections of a proxy, with the addresses of the proxy when they began. The fields are in
+    the order of Prometheus's labels."""
 
     direction: str
     listener: str
@@ -41,10 +43,11 @@ class Traffic:
 
 
 class ProxyMetrics:
-    """Bytes by route. A connection that ended is added to the sum of its route, so memory grows with routes only."""
+    """Bytes by route. A connection that has ended is added to the sum of its route, so memory grows only with the
+    number of routes."""
 
     def __init__(self) -> None:
-        self._open: dict[int, tuple[Route, Traffic]] = {}  # by the identity of the traffic
+        self._open: dict[int, tuple[Route, Traffic]] = {}  # by id() of the traffic
         self._received: Counter[Route] = Counter()
         self._sent: Counter[Route] = Counter()
 
@@ -70,14 +73,14 @@ class ProxyMetrics:
 
 
 def handler_lines() -> Iterable[str]:
-    """Of the endpoint itself, which Go's library always adds. Nothing here can fail in these ways."""
+    """Metrics of the endpoint itself, which Go's library always adds. These errors cannot occur here."""
     text = "Total number of internal errors encountered by the promhttp metric handler."
     values = {'{cause="encoding"}': 0.0, '{cause="gathering"}': 0.0}
     yield from _family("promhttp_metric_handler_errors_total", "counter", text, values)
 
 
 def process_lines() -> Iterable[str]:
-    """Of this process, by Prometheus's standard names. What the Go runtime says of itself does not exist here."""
+    """Metrics of this process, with Prometheus's standard names. Metrics of the Go runtime do not exist here."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
     page_bytes = resource.getpagesize()
@@ -116,7 +119,7 @@ def _labels(route: Route) -> str:
 
 
 def go_float(value: float) -> str:
-    """The shortest text that means `value`, as Go's strconv writes it: with an exponent from a million on.
+    """The shortest text for `value`, as Go's strconv writes it: from a million on with an exponent.
 
     >>> go_float(999999.0), go_float(1234567.0), go_float(0.00001)
     ('999999', '1.234567e+06', '1e-05')
@@ -125,7 +128,7 @@ def go_float(value: float) -> str:
         return "0"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int), "a finite number"
-    point = len(digits) + exponent - 1  # of the first digit
+    point = len(digits) + exponent - 1  # exponent of the first digit
     text = "".join(map(str, digits))
     minus = "-" if sign else ""
     if not -4 <= point < 6:

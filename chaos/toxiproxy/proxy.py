@@ -1,6 +1,6 @@
 """One proxy of the embedded server: its listener, its toxics, its connections.
 
-A dial to the upstream has a limit and never holds up other clients. The API's collection owns the proxies.
+A dial to the upstream has a time limit and never delays other clients. `Api` owns the proxies.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from chaos.toxiproxy.tls import ListenTls, UpstreamTls
 from chaos.toxiproxy.toxic import Toxic
 
 DIAL_TIMEOUT_MS = 10_000
-CONNECTIONS_MAX = 4096  # per proxy; further clients are turned away
+CONNECTIONS_MAX = 4096  # per proxy; further clients are refused
 BACKLOG = 512
 DESCRIPTORS_PER_PROXY = 2  # the listener, and the copy of it that accepts
-DESCRIPTORS_OF_API = 320  # its connections (http.py), and some for files
+DESCRIPTORS_OF_API = 320  # for its connections (http.py) and some files
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-FILLERS = 4  # connections of our own that fill a queue of one; the last of them hang like all others
+FILLERS = 4  # connections of our own that fill the listener's queue; the last ones hang like all others
 
 
 class Proxy:
@@ -55,7 +55,7 @@ class Proxy:
         self._rng = rng
         self._metrics = metrics
         self._listener: socket.socket | None = None  # listens as long as the proxy is enabled
-        self._server: asyncio.AbstractServer | None = None  # accepts from a copy of it
+        self._server: asyncio.AbstractServer | None = None  # accepts from a copy of the listener
         self._fillers: list[socket.socket] = []
         self._connections: set[Connection] = set()
         self._dials: dict[Endpoint, asyncio.Task[None]] = {}
@@ -87,7 +87,7 @@ class Proxy:
         return shown
 
     async def start(self) -> None:
-        """Listen. Raises ApiError 500 for an address that is none or is not available."""
+        """Listen. Raises ApiError 500 if the address is not valid or not available."""
         if self._listener is not None:
             return
         try:
@@ -103,20 +103,20 @@ class Proxy:
         self._listener = listener
         try:
             await self.settle()
-        except ApiError:  # a proxy that does not accept is no proxy
+        except ApiError:  # a proxy that cannot accept must not stay
             self.stop()
             self.listen = asked
             raise
 
     async def differs(self, *, listen: str, upstream: str) -> bool:
-        """From what it is now. Raises ApiError 500 for an address that is none."""
+        """Whether these addresses differ from the present ones. Raises ApiError 500 if the address is not valid."""
         try:
             return str(await resolve(listen)) != self.listen or upstream != self.upstream
         except ListenAddressError as error:
             raise ApiError(500, str(error)) from error
 
     async def secure(self, *, tls: UpstreamTls | None, listen_tls: ListenTls | None) -> None:
-        """For the connections to come; those that live go on. None: as it is. Raises ApiError 500.
+        """Set TLS for new connections. Open connections continue. None: unchanged. Raises ApiError 500.
 
         A new certificate comes with a new context. With the old one, clients could resume their sessions and would
         never see the certificate.
@@ -131,7 +131,7 @@ class Proxy:
             await self.settle()
 
     async def settle(self) -> None:
-        """Accept, or stop accepting, as the toxics want it. Raises ApiError 500 if there are no descriptors left."""
+        """Accept, or stop accepting, as the toxics demand. Raises ApiError 500 if there are no descriptors left."""
         if self._listener is None:
             return
         holds = next((toxic for toxic in self.toxics if toxic.spec.stops_accepting), None)
@@ -160,7 +160,8 @@ class Proxy:
             raise
 
     def _stop_accepting(self, listener: socket.socket, *, ends_open: bool) -> None:
-        """The listener goes on listening, with a queue of one that nobody empties. So further SYNs are dropped."""
+        """The listener keeps listening, but its queue is full and nobody empties it. So the kernel drops further
+        SYNs."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -178,7 +179,7 @@ class Proxy:
             self._fillers.pop().close()
 
     def stop(self) -> None:
-        """Close listener and connections: later clients are refused."""
+        """Close the listener and the connections. Later clients are refused."""
         if self._listener is None:
             return
         if self._server is not None:
@@ -242,12 +243,11 @@ class Proxy:
                 secured = {"ssl": self.tls.context(), "server_hostname": self.tls.server_name or host}
             async with asyncio.timeout(DIAL_TIMEOUT_MS / 1000):
                 await asyncio.get_running_loop().create_connection(lambda: server, host, port, **secured)
-        except AddressError:  # any text may be the upstream; nobody answers there
+        except AddressError:  # any text may be the upstream, and then nobody answers
             client.abort(with_reset=False)
             return
         except OSError as error:  # TimeoutError and ssl.SSLError are such
-            # Otherwise a certificate that is not trusted would look like a dead broker, and so would too few
-            # descriptors.
+            # Without this line, an untrusted certificate or a lack of descriptors would look like a dead broker.
             if self.tls is not None or error.errno in _NO_DESCRIPTORS:
                 print(f"event=dial_failed proxy={self.name} upstream={self.upstream} cause={error}", file=sys.stderr)
             client.abort(with_reset=False)
@@ -283,8 +283,8 @@ class Proxy:
 
 
 def _has_descriptors(client: Endpoint) -> bool:
-    """The last descriptors are reserved for the API, because a caller that heals must get in. The kernel gives the
-    lowest free number, so the number of a new connection tells how many are in use."""
+    """Whether this client may stay. The last descriptors are reserved for the API, because a caller that heals must be
+    served. The kernel gives the lowest free number, so the number of a new connection shows how many are in use."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     found = client.transport.get_extra_info("socket") if client.transport is not None else None
     return limit < 0 or found is None or found.fileno() < limit - min(DESCRIPTORS_OF_API, limit // 4)
@@ -297,7 +297,7 @@ def _why_not(error: OSError) -> str:
             f"too many open files: this server may have {limit} (ulimit -n); each proxy takes {DESCRIPTORS_PER_PROXY}, "
             "each connection through one another 2"
         )
-    if error.errno is not None:  # as Go says it
+    if error.errno is not None:  # Go's texts begin in lower case
         text = os.strerror(error.errno)
         return f"{text[:1].lower()}{text[1:]}"
     return str(error)

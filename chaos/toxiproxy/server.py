@@ -1,8 +1,8 @@
 """The embedded Toxiproxy server: `python -m chaos.toxiproxy.server -host 127.0.0.1 -port 8474 [--wire-log FILE]`.
 
-It takes the place of `toxiproxy-server`: the same HTTP API and options, and Kafka toxics beside the others. With
-`--strict`, as the harness starts it, it refuses what the original takes and cannot mean (`inputs.py`). Prints nothing
-on stdout; SIGTERM and SIGINT end it with exit 0.
+It replaces `toxiproxy-server`. It has the same HTTP API and options, and Kafka toxics in addition to the others. With
+`--strict`, as the harness starts it, it refuses input that the original accepts although it cannot work (`inputs.py`).
+It prints nothing on stdout. SIGTERM and SIGINT end it with exit code 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ async def serve(
     api: Api,
     config: Path | None = None,
 ) -> None:
-    """Until SIGTERM or SIGINT. `config` holds proxies as `/populate` takes them."""
+    """Serve until SIGTERM or SIGINT. `config` is a file with proxies in the form of `/populate`."""
     if config is not None:
         await _populate(api, config)
     http = HttpServer(api)
@@ -49,7 +49,8 @@ async def serve(
 
 
 async def _populate(api: Api, config: Path) -> None:
-    """A file that cannot be used is told of, and the server starts all the same, as the original does."""
+    """Create the proxies of the file. If it cannot be used, this is reported, and the server starts all the same, like
+    the original."""
     try:
         answer = await api.handle("POST", "/populate", config.read_bytes())
     except OSError as error:
@@ -96,15 +97,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def allow_descriptors() -> None:
-    """All that the hard limit allows, as Go's runtime does. The soft limit is often 1,024, and 500 proxies use
+    """Raise the soft limit to the hard limit, as Go's runtime does. The soft limit is often 1,024, and 500 proxies use
     that up."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(OSError, ValueError):  # some systems refuse what they call unlimited
+    with contextlib.suppress(OSError, ValueError):  # some systems refuse to set an unlimited value
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _runner() -> Callable[[Coroutine[None, None, None]], None]:
-    """uvloop's `run` where it is installed: it moves more bytes; else asyncio's."""
+    """uvloop's `run` if it is installed, because it is faster. Otherwise asyncio's."""
     try:
         run: Callable[[Coroutine[None, None, None]], None] = importlib.import_module("uvloop").run
     except ImportError:

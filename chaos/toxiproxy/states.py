@@ -1,4 +1,4 @@
-"""A proxy to be made, and what a Toxiproxy server says of its proxies and toxics."""
+"""A proxy to be created, and the state of proxies and toxics that a Toxiproxy server reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ToxicState:
 
     @property
     def is_stall(self) -> bool:
-        """Nothing passes, and nothing is lost."""
+        """Whether this toxic lets nothing pass and loses nothing."""
         return self.type == "bandwidth" and not self.attributes.get("rate")
 
 
@@ -35,12 +35,12 @@ class ProxyState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySpec:
-    """A proxy to be made. Only the embedded server understands `kafka_log`, `kafka_addresses`, `upstream_tls` and
+    """A proxy to be created. Only the embedded server understands `kafka_log`, `kafka_addresses`, `upstream_tls` and
     `listen_tls`.
 
-    `kafka_addresses`: in responses, each broker's own host:port becomes the one that it is mapped to. `upstream_tls`:
-    the proxy speaks TLS to the upstream. `listen_tls`: it speaks TLS to its clients. chaos/toxiproxy/tls.py has the
-    fields of both. Between the two the bytes are plain, so that Kafka's frames can be read.
+    `kafka_addresses`: in responses, each broker's own host:port is replaced by the one that it maps to. `upstream_tls`:
+    the proxy uses TLS to the upstream. `listen_tls`: it uses TLS to its clients. chaos/toxiproxy/tls.py has the fields
+    of both. Inside the proxy the bytes are plain, so that Kafka's frames can be read.
     """
 
     name: str

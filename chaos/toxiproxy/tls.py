@@ -1,7 +1,7 @@
-"""TLS on either side of a proxy. Between the two the bytes are plain, so that they can be read and changed.
+"""TLS on either side of a proxy. Inside the proxy the bytes are plain, so that they can be read and changed.
 
-It is configured by files in PEM form. Without a CA file, the host's own trust store is used. Owns no socket. Shown by
-tests/chaos/test_chaos_tls.py and tests/harness/test_harness_external.py.
+It is configured by files in PEM form. Without a CA file, the host's own trust store is used. It owns no socket. Shown
+by tests/chaos/test_chaos_tls.py and tests/harness/test_harness_external.py.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def _check_fields(name: str, fields: Mapping[str, object], known: Mapping[str, t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenTls:
-    """`certificate_file`: key and chain that the proxy shows to its clients. `client_ca_file`: whose certificates
-    clients must have; empty: they need none."""
+    """TLS to the clients. `certificate_file` has the key and the chain that the proxy presents. `client_ca_file` has
+    the authorities that must have signed the clients' certificates. Empty: clients need no certificate."""
 
     certificate_file: str
     client_ca_file: str = ""
@@ -51,9 +51,9 @@ class ListenTls:
         return shown | ({"client_ca_file": self.client_ca_file} if self.client_ca_file else {})
 
     def context(self) -> ssl.SSLContext:
-        """OSError (ssl.SSLError is one) when the file is missing or holds something else."""
+        """Raises OSError (ssl.SSLError is one) if the file is missing or holds something else."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificate_file, password="")  # a key with a password is an error, not a question
+        context.load_cert_chain(self.certificate_file, password="")  # a key with a password is an error
         if self.client_ca_file:
             context.load_verify_locations(cafile=self.client_ca_file)
             context.verify_mode = ssl.CERT_REQUIRED
@@ -62,11 +62,11 @@ class ListenTls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamTls:
-    """`server_name` is the name that the certificate is checked for, if the upstream's address is not the
-    broker's own."""
+    """TLS to the upstream. `server_name` is the name that the certificate must have, if the upstream's address is not
+    the broker's own."""
 
     ca_file: str = ""
-    certificate_file: str = ""  # the proxy's own, with its key, where the broker asks for one
+    certificate_file: str = ""  # the proxy's own certificate and key, if the broker asks for one
     server_name: str = ""
     is_hostname_checked: bool = True
 
@@ -90,7 +90,7 @@ class UpstreamTls:
         }
 
     def context(self) -> ssl.SSLContext:
-        """OSError (ssl.SSLError is one) when a file is missing or holds something else."""
+        """Raises OSError (ssl.SSLError is one) if a file is missing or holds something else."""
         context = ssl.create_default_context(cafile=self.ca_file or None)
         context.check_hostname = self.is_hostname_checked
         if self.certificate_file:

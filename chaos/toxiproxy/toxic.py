@@ -2,7 +2,7 @@
 
 A *toxic* is the setting that the API shows. All connections of a proxy share it. A *slot* is its place in the chain of
 one direction of one connection. The *behaviour* in the slot is defined in the toxic's own file. Bytes are pushed
-through the slots. A push returns when the next slot has taken them, and this limits the memory of a connection.
+through the slots. A push returns when the next slot has taken the bytes. This limits the memory of a connection.
 `tests/chaos/test_chaos_toxiproxy_conformance.py` shows the behaviour of each toxic.
 """
 
@@ -19,13 +19,13 @@ from runlog.files.nearest import nearest_name
 
 AttributeValue = int | str
 INT64_MAX = (1 << 63) - 1
-# A day: a longer time is a typing error, and event loops overflow with much longer ones.
+# A day. A longer time is a typing error, and much longer times overflow in event loops.
 MILLISECONDS_MAX = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribute:
-    """One attribute: an integer with a range, or a text (`default` tells which)."""
+    """One attribute. It is an integer with a range, or a text. The type of `default` decides which."""
 
     name: str
     default: AttributeValue
@@ -91,17 +91,18 @@ Check = Callable[[Mapping[str, AttributeValue]], str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToxicSpec:
-    """What one toxic file publishes. `make` is None for toxics that the Kafka tap performs."""
+    """The description of one toxic in its file. `make` is None for toxics that the Kafka tap carries out."""
 
     type: str
     attributes: tuple[Attribute, ...] = ()
     make: Callable[[Slot], Behaviour] | None = None
     check: Check | None = None
     is_kafka: bool = False
-    stops_accepting: bool = False  # while a proxy has it, nobody gets a connection
+    stops_accepting: bool = False  # while a proxy has it, no new connection is accepted
 
     def parse(self, given: Mapping[str, object], current: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """Attributes of `given` added to those of `current`. null counts as absent; names ignore case."""
+        """Attributes of `given` added to those of `current`. null counts as absent. The case of names does not
+        matter."""
         by_name = {attribute.name: attribute for attribute in self.attributes}
         result = dict(current)
         for raw_name, value in given.items():
@@ -132,10 +133,10 @@ class Toxic:
 
     name: str
     spec: ToxicSpec
-    stream: str  # as it was asked for: the original takes and shows "Upstream" as well
+    stream: str  # as in the request; the original accepts and shows "Upstream" too
     toxicity: float
     attributes: dict[str, AttributeValue]
-    # Only Kafka toxics count: the requests that they looked at, and those that they acted on.
+    # Only Kafka toxics have counters: of the requests that matched, and of those that they acted on.
     counters: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -184,11 +185,11 @@ class Slot:
             self._behaviour.started()
 
     def draw(self) -> bool:
-        """Toxicity is the share of connections that the toxic acts on."""
+        """Draw whether the toxic acts on this connection. Toxicity is the share of such connections."""
         return self._rng.random() < self.toxic.toxicity
 
     def jitter(self) -> float:
-        """Uniform in [-1, 1)."""
+        """A uniform random number in [-1, 1)."""
         return self._rng.random() * 2 - 1
 
     def number(self, name: str) -> int:
@@ -218,7 +219,7 @@ class Slot:
         return self._pushes_under_way == 0 and self._behaviour.is_idle()
 
     def update(self, *, redraw: bool) -> None:
-        """The toxic has new attributes; with `redraw` also a new toxicity."""
+        """The toxic has new attributes. With `redraw` it has a new toxicity too."""
         if redraw:
             was_active, self.is_active = self.is_active, self.draw() or not self.is_idle()
             if self.is_active and not was_active:
@@ -238,7 +239,7 @@ class Slot:
             self._behaviour.changed()
 
     async def sleep_ms(self, duration_ms: float) -> bool:
-        """Sleep, a day at most; True if a change of the toxic cut it short."""
+        """Sleep, at most a day. True if a change of the toxic has ended the sleep early."""
         if duration_ms <= 0:
             return False
         self._wake.clear()
@@ -250,7 +251,7 @@ class Slot:
         return True
 
     async def wait_changed(self) -> None:
-        """Wait for the next change or removal; the end of the connection cancels it."""
+        """Wait for the next change or removal. The end of the connection cancels this."""
         self._wake.clear()
         await self._wake.wait()
 

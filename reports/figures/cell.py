@@ -10,6 +10,7 @@ from typing import Final
 from reports.evidence.asked import achieved_ratio, unsent
 from reports.evidence.configuration import configuration_of
 from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
+from reports.figures.gaps import gap_text
 from reports.figures.host_share import HostShare, host_share
 from reports.figures.knobs import settings_text
 from reports.figures.latencies import CurvePoint, percentile_curve
@@ -125,6 +126,7 @@ class CellFigures:
     gap_ms: float | None
     gap_s: float | None
     gap_at_s: float | None
+    gap_text: str | None  # seconds, with the bound of the clocks if they are several
     gap_clock_error_us: float | None  # acknowledgements on load hosts; None: all of one clock
     records_per_batch: float | None
     batches: int
@@ -204,6 +206,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         gap_ms=None if facts.gap_us is None else round(facts.gap_us / 1000, 1),
         gap_s=None if facts.gap_us is None else facts.gap_us / 1e6,
         gap_at_s=None if facts.gap_start_us is None else (facts.gap_start_us - cell.span_us()[0]) / 1e6,
+        gap_text=None if facts.gap_us is None else gap_text(facts.gap_us, hosts),
         gap_clock_error_us=known_error_us(clock_error_of_gap_us(hosts)),
         records_per_batch=facts.records_per_batch,
         batches=facts.batches,

@@ -99,7 +99,7 @@ def _table(suites: tuple[CellSuite, ...]) -> Block:
             *([_capacity(cell)] if has_capacity else []),
             f"{p99_us / 1000:.1f}" if p99_us is not None else "–",
             *(_with_prediction(cell.damage[kind]) for kind in ("lost", "duplicated", "reordered")),
-            f"{cell.gap_s:.2f}" if cell.gap_s is not None else "–",
+            cell.gap_text or "–",
             markdown(_why(cell)),
         ]
         lines.append(f"| {' | '.join(columns)} |")

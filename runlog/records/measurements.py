@@ -51,6 +51,7 @@ class Measurement:
     noise: Mapping[str, float] = field(default_factory=dict)  # means of the figures of the host
     fork: int = 1  # number of the cluster that a sweep's cell ran on
     security: str = ""  # as in cell.json; empty: not recorded
+    gap_clock_error_ms: float | None = None  # how much gap_ms can be wrong by the load hosts' clocks; null: not at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

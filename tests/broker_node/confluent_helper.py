@@ -70,6 +70,18 @@ def create_topic(cluster: Cluster, name: str, *, partitions: int = 1, config: di
     wait_until(is_made, f"topic {name}")
 
 
+def known_topic(cluster: Cluster, topic: str, *, partitions: int = 1) -> Any:
+    """The topic, from a broker that knows so many partitions of it: others hear of a change before some do."""
+    client = admin(cluster)
+
+    def find() -> Any:
+        found = metadata(client)
+        own = found.topics.get(topic) if found else None
+        return own if own is not None and len(own.partitions) >= partitions else None
+
+    return wait_until(find, f"{partitions} partitions of {topic}")
+
+
 def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
     """The leader that a running broker reports; waits for one that runs."""
     client = admin(cluster)
@@ -87,7 +99,8 @@ def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
 
 def isr(cluster: Cluster, topic: str, partition: int = 0) -> set[int]:
     found = metadata(admin(cluster))
-    return set(found.topics[topic].partitions[partition].isrs) if found else set()
+    own = found.topics.get(topic) if found else None
+    return set(own.partitions[partition].isrs) if own and partition in own.partitions else set()
 
 
 def produce(cluster: Cluster, topic: str, values: Iterable[str], **properties: object) -> dict[str, int]:

@@ -12,7 +12,7 @@ import aiokafka
 import kafka
 import pytest
 from cluster_helper import Cluster, wait_until
-from confluent_helper import admin, consume, create_topic, metadata, produce, wait_brokers
+from confluent_helper import admin, consume, create_topic, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import ConfigResource
 from link_helper import RawClient
@@ -101,7 +101,7 @@ def test_aiokafka_writes_and_reads_with_each_codec(cluster: Cluster, codec: str)
 
 def test_missing_topic_is_made_on_demand_with_the_defaults(cluster: Cluster) -> None:
     produce(cluster, "on-demand", ["a"])
-    found = metadata(admin(cluster)).topics["on-demand"]
+    found = known_topic(cluster, "on-demand")
     assert len(found.partitions) == 2
     assert len(found.partitions[0].replicas) == 3
 
@@ -153,8 +153,7 @@ def _produce_raw(client: RawClient, topic: str, records: bytes, *, acks: int = -
 
 
 def _leader_port(cluster: Cluster, topic: str) -> int:
-    found = metadata(admin(cluster)).topics[topic].partitions[0].leader
-    return cluster.ports[found]["DIRECT"]
+    return cluster.ports[leader(cluster, topic)]["DIRECT"]
 
 
 def test_replayed_idempotent_produce_is_appended_once(cluster: Cluster) -> None:

@@ -87,6 +87,7 @@ def test_cluster_goes_on_after_the_death_of_the_active_controller(cluster: Clust
     wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR")
 
 
+@pytest.mark.long
 def test_metadata_survives_a_restart_of_everything(cluster: Cluster) -> None:
     create_topic(cluster, "t")
     produce(cluster, "t", ["a", "b"], acks="all")

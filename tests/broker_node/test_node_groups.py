@@ -165,7 +165,7 @@ def fill(cluster: Cluster, topic: str, partitions: int, prefix: str) -> set[str]
     return values
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.long), "consumer"])
 def test_three_members_share_lose_one_and_survive_their_coordinator(cluster: Cluster, protocol: str) -> None:
     topic, group, partitions = f"shared-{protocol}", f"group-{protocol}", 6
     create_topic(cluster, topic, partitions=partitions)

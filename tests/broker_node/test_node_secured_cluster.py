@@ -48,7 +48,14 @@ class Secured(SecuredCluster):
         wait_until(is_complete, "all brokers are known", timeout_s)
 
 
-@pytest.mark.parametrize("between", ["SASL_SSL PLAIN", "SASL_PLAINTEXT OAUTHBEARER", "SSL"])
+@pytest.mark.parametrize(
+    "between",
+    [
+        "SASL_SSL PLAIN",
+        pytest.param("SASL_PLAINTEXT OAUTHBEARER", marks=pytest.mark.long),
+        pytest.param("SSL", marks=pytest.mark.long),
+    ],
+)
 def test_a_cluster_without_a_single_open_listener_works(tmp_path: Path, between: str) -> None:
     protocol, _, mechanism = between.partition(" ")
     settings: dict[str, object] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cluster_helper import Cluster, wait_until
-from confluent_helper import admin, consume, create_topic, isr, leader, metadata, produce, wait_brokers
+from confluent_helper import admin, consume, create_topic, isr, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka.admin import NewTopic
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -31,7 +31,8 @@ def test_seven_brokers_survive_three(tmp_path: Path) -> None:
         wait_brokers(running)
         client = admin(running)
         client.create_topics([NewTopic("t", 7, 7, config={"min.insync.replicas": "4"})])["t"].result(30)
-        assert {each.leader for each in metadata(client).topics["t"].partitions.values()} == set(running.ids)
+        made = known_topic(running, "t", partitions=7).partitions
+        assert {each.leader for each in made.values()} == set(running.ids)
         produce(running, "t", ["a"], acks="all")
         dying = [each for each in running.ids if each != leader(running, "t")][:2]
         controller = running.controller()

@@ -451,6 +451,7 @@ def read_file(path: Path) -> bytes:
 # -- faults
 
 
+@pytest.mark.long
 def test_killed_coordinator_leaves_each_transaction_whole_or_absent(cluster: Cluster) -> None:
     """Two partitions, a commit on its way while the coordinator is killed; it comes back, and twice over."""
     create_topic(cluster, "killed", partitions=2)

@@ -1,4 +1,4 @@
-"""The simulation over some hundred seeds, and that a seed repeats itself."""
+"""The simulation over some seeds, and that a seed repeats itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from broker.sim.seed_run import SeedResult, run_seed
 from broker.sim.world import Violation
 
 ROOT = Path(__file__).parents[2]
-SEEDS = os.environ.get("SIM_SEEDS", "1-20")  # make test-all: 1-200, from where each state must have been reached
+SEEDS = os.environ.get("SIM_SEEDS", "1-10")  # make test-all: 1-200, from where each state must have been reached
 
 
 def outcome(result: SeedResult) -> tuple[object, ...]:
@@ -35,7 +35,7 @@ def test_no_invariant_is_violated_and_every_state_is_reached() -> None:
 
 @pytest.mark.thorough
 def test_a_seed_repeats_itself() -> None:
-    assert outcome(run_seed(5)) == outcome(run_seed(5))
+    assert outcome(run_seed(3)) == outcome(run_seed(3))
 
 
 @pytest.mark.thorough

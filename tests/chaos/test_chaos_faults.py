@@ -199,7 +199,11 @@ def test_link_faults_take_effect_on_their_links_alone_and_heal(cluster, name, pa
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters"), [("latency", {"latency_ms": 200, "stream": "downstream"}), ("slicing", {"delay_us": 2_000})]
+    ("name", "parameters"),
+    [
+        pytest.param("latency", {"latency_ms": 200, "stream": "downstream"}, marks=pytest.mark.long),
+        ("slicing", {"delay_us": 2_000}),
+    ],
 )
 def test_a_link_that_was_slow_before_does_not_prove_a_fault(cluster, name, parameters, tmp_path):
     """As on a host that is busy with other things: the proof is what the fault has added."""

@@ -124,6 +124,7 @@ def test_a_clock_that_is_off_is_converted_within_its_bound(tmp_path: Path, stran
         linked.close()
 
 
+@pytest.mark.long
 def test_a_pause_ends_by_itself_when_the_link_is_cut(linked: Linked, strangers: Strangers) -> None:
     linked.cluster.pause(2)
     linked.link.cut(CUT_S)
@@ -189,6 +190,7 @@ def test_a_worker_that_was_killed_heals_when_it_starts_again(linked: Linked, str
         linked.cluster.resume(2)
 
 
+@pytest.mark.long
 def test_a_worker_that_ends_leaves_nothing_broken(tmp_path: Path, strangers: Strangers) -> None:
     linked = Linked(tmp_path, strangers, lost_after="60s")
     linked.cluster.pause(1)

@@ -156,8 +156,16 @@ def test_a_follower_that_a_fault_host_cuts_off_leaves_the_isr(run: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("link_cut", {}), ("one_way_cut", {}), ("link_stall", {}), ("black_hole", {}), ("reset", {}), ("latency", {}),
-        ("bandwidth", {"rate_kb_per_s": 64}), ("byte_limit", {"bytes": 20_000}), ("slicing", {}),
+        ("link_stall", {}),
+        ("latency", {}),
+        ("bandwidth", {"rate_kb_per_s": 64}),
+        *(
+            pytest.param(name, parameters, marks=pytest.mark.long)
+            for name, parameters in [
+                ("link_cut", {}), ("one_way_cut", {}), ("black_hole", {}), ("reset", {}),
+                ("byte_limit", {"bytes": 20_000}), ("slicing", {}),
+            ]
+        ),
     ],
 )  # fmt: skip
 def test_each_fault_of_a_link_is_proved_where_its_proxy_is(run: Run, name: str, parameters: dict[str, Any]) -> None:

@@ -57,10 +57,7 @@ MOMENTS: Final = {"cluster": "terminal", "connect": "process", "measure": "proce
 
 @pytest.mark.parametrize(
     ("moment", "how"),
-    [
-        pytest.param(*each, marks=pytest.mark.long if each[0] in ("cluster", "connect") else ())
-        for each in MOMENTS.items()
-    ],
+    [pytest.param(*each, marks=() if each[0] == "measure" else pytest.mark.long) for each in MOMENTS.items()],
 )
 def test_ctrl_c_leaves_nothing_and_exits_130(start: Start, tmp_path: Path, moment: str, how: str) -> None:
     process = run_short(start, tmp_path)

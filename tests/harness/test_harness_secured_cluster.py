@@ -34,7 +34,14 @@ pytestmark = pytest.mark.slow
 TIMEOUT_S = 60.0
 
 
-@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        pytest.param("PLAIN", marks=pytest.mark.long),
+        pytest.param("SCRAM-SHA-256", marks=pytest.mark.long),
+        "SCRAM-SHA-512",
+    ],
+)
 def test_who_has_the_password_gets_in(mechanism: str, tmp_path: Path) -> None:
     security = ClusterSecurity(protocol="sasl_ssl", mechanism=mechanism)
     key = ClusterKey(engine="reference", proxied=False, brokers=1, settings=(), security=security)

@@ -14,6 +14,8 @@ from harness.run.reporting import print_verdicts
 from reports.analyse.beyond_clocks import latency_beyond
 from reports.figures.cell import cell_figures
 from reports.figures.figures import figures_of
+from reports.figures.gaps import gap_text
+from reports.figures.measurements import measure
 from reports.judge.cell_values import is_certain, span_of
 from reports.judge.judged import Judged, exit_code
 from reports.judge.limits import with_limits
@@ -256,6 +258,15 @@ def test_the_gap_spans_the_two_clocks_that_are_known_worst() -> None:
     (item,) = held(cell())
     row = dict(zip(_CELLS, _cell_row(cell_figures(item)), strict=True))
     assert (row["gap_ms"], row["gap_clock_error_ms"]) == (900.0, 5.0)
+    (measurement,) = measure([item], ())
+    assert (measurement.gap_ms, measurement.gap_clock_error_ms) == (900.0, 5.0)
+    figures = figures_of(make_run("r", manifest={"run_id": "r"}, cells=(item.facts.cell,)), [item])
+    assert figures.cells[0].gap_text == gap_text(900_000, hosts) == "0.90 ± 0.005"
+    assert all("| 0.90 ± 0.005 |" in told or ">0.90 ± 0.005" in told for told in (summary(figures), render(figures)))
+    assert gap_text(900_000, ()) == "0.90"
+    assert gap_text(900_000, [replace(host, clock=replace(host.clock, error_us=0.2)) for host in hosts]).endswith(
+        "0.001"
+    )
 
 
 @pytest.mark.parametrize(("comparison", "answers"), [("<=", (True, None, False)), (">", (False, None, True))])

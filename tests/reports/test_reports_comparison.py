@@ -386,6 +386,30 @@ def test_the_gaps_of_two_chaos_cells_are_not_hidden_by_a_sweep_that_is_the_same(
     assert item.result == UNDECIDED
 
 
+def test_gaps_that_the_clocks_of_load_hosts_leave_open_are_undecided() -> None:
+    """Equal clocks on both sides would make the error cancel out; nobody knows that they are."""
+
+    def run(gap_ms: float, error_ms: float | None) -> list[Measurement]:
+        return [
+            replace(
+                item, kind="chaos", values={}, gap_ms=gap_ms * (1 + 0.001 * item.round), gap_clock_error_ms=error_ms
+            )
+            for item in made_run(1, cells=4, repetitions=6, noise=0.0)
+        ]
+
+    def gap_rows(error_ms: float | None, new_ms: float) -> list[Row]:
+        return [row for row in compared(run(100.0, error_ms), run(new_ms, error_ms)).rows if row.measure == "gap"]
+
+    assert {row.result for row in gap_rows(None, 120.0)} == {WORSE}
+    assert {row.result for row in gap_rows(1.0, 120.0)} == {WORSE}
+    for row in gap_rows(10.0, 120.0):
+        assert (row.result, row.reason) == (UNDECIDED, "the clocks of the load hosts leave it open")
+        assert row.change is not None
+        assert row.change.ratio[1] == pytest.approx(1.2 * (1 - 10 / 120) * (1 - 10 / 100), rel=0.01)
+    assert {row.result for row in gap_rows(None, 100.0)} == {SAME}
+    assert {row.result for row in gap_rows(3.0, 100.0)} == {UNDECIDED}
+
+
 def test_cells_that_stay_open_one_by_one_do_not_matter_where_the_whole_run_is_judged() -> None:
     item = trial(1, cells=12, repetitions=2, noise=0.002)
     assert set(results(item, "p99").values()) == {SAME, UNDECIDED}

@@ -74,7 +74,7 @@ def figures() -> Figures:
 @pytest.mark.parametrize(
     "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.long)]
 )
-@pytest.mark.parametrize("width", [1280, 500])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.long), 500])
 @pytest.mark.parametrize("chart", ["price", "surface-p99"])
 def test_no_drawn_name_lies_on_another(tmp_path: Path, chart: str, width: int, dark: bool) -> None:
     if CHROMIUM is None:

@@ -194,7 +194,7 @@ def open_page(path: Path, *, width: int, dark: bool) -> tuple[dict[str, str], li
 @pytest.mark.parametrize(
     ("width", "dark"),
     [
-        pytest.param(1300, True, id="1300-dark"),
+        pytest.param(1300, True, id="1300-dark", marks=pytest.mark.long),
         pytest.param(360, False, id="360-light"),
         pytest.param(1300, False, id="1300-light", marks=pytest.mark.long),
         pytest.param(360, True, id="360-dark", marks=pytest.mark.long),

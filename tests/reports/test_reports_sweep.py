@@ -47,7 +47,13 @@ def oaat(seed: int, *, noise: float = 0.05, repetitions: int = 3, round_noise: f
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("round_noise", [0.0, 0.3], ids=["calm host", "host that drifts between rounds"])
+@pytest.mark.parametrize(
+    "round_noise",
+    [
+        pytest.param(0.0, id="calm host", marks=pytest.mark.long),
+        pytest.param(0.3, id="host that drifts between rounds"),
+    ],
+)
 @pytest.mark.thorough
 def test_planted_effects_lie_within_their_intervals_as_often_as_stated(round_noise: float) -> None:
     inside = total = 0
@@ -186,7 +192,7 @@ def test_what_nobody_knows_the_scatter_of_is_not_called_better() -> None:
     json.dumps(to_json(sweep_record(sweep_figures(found), analysis_id="")), allow_nan=False)
 
 
-@pytest.mark.thorough
+@pytest.mark.long
 def test_a_level_on_one_cluster_holds_the_scatter_of_its_rounds() -> None:
     held = 0
     for seed in range(60):

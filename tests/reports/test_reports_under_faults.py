@@ -39,4 +39,4 @@ def test_a_configuration_that_met_a_fault_itself_is_told_from_one_that_is_like_i
     assert own["131072"].text().startswith("not run under faults; inferred from cells with its acks, idempotence ")
     assert any(text.startswith("This configuration was not run") for text in found.recommendation.sentences)
     lanes = {point.lane.partition("|")[2] for point in sweep_figures(found).surface["p99"]}
-    assert lanes == {"nothing damaged by faults", "cells like it: nothing damaged by faults"}
+    assert lanes == {"nothing damaged by faults", "cells like it:|nothing damaged by faults"}

@@ -140,7 +140,7 @@ def test_a_closed_loop_keeps_its_bound_and_intends_no_earlier_than_it_sends(
     assert load.done["health"]["unsent"] == 0
 
 
-@pytest.mark.parametrize("client", ["confluent", "reference"])
+@pytest.mark.parametrize("client", [pytest.param("confluent", marks=pytest.mark.long), "reference"])
 def test_members_of_a_consumer_group_share_what_a_second_reader_reads_alone(
     tmp_path: Path, broker: ReferenceBroker, client: str
 ) -> None:

@@ -234,7 +234,7 @@ def produce(broker: ReferenceBroker, topic: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", ["reference", "confluent", *OF_TEST_ALL])
+@pytest.mark.parametrize("client", ["reference", pytest.param("confluent", marks=pytest.mark.long), *OF_TEST_ALL])
 def test_a_killed_member_is_followed_at_its_last_commit(tmp_path: Path, broker: ReferenceBroker, client: str) -> None:
     topic = f"read-{client.replace('_', '-')}"
     broker.create_topics(topic)

@@ -56,7 +56,9 @@ def _workload(**changes: Any) -> Event:
     return {**fields, "warmup_ms": 500, "measure_ms": 2_000, "drain_ms": 5_000, **changes}
 
 
-@pytest.mark.parametrize(("client", "processes"), [("confluent", 1), ("confluent", 2), ("reference", 1)])
+@pytest.mark.parametrize(
+    ("client", "processes"), [pytest.param("confluent", 1, marks=pytest.mark.long), ("confluent", 2), ("reference", 1)]
+)
 def test_every_scheduled_record_is_acked_logged_once_and_read(
     tmp_path: Path, cluster: MockCluster, client: str, processes: int
 ) -> None:
@@ -88,7 +90,7 @@ def test_every_scheduled_record_is_acked_logged_once_and_read(
     assert load.done["health"]["cpu_share"] > 0
 
 
-@pytest.mark.parametrize("client", ["confluent", "reference"])
+@pytest.mark.parametrize("client", ["confluent", pytest.param("reference", marks=pytest.mark.long)])
 def test_a_stall_of_the_cluster_shows_in_latency_from_the_intended_time(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
@@ -189,7 +191,7 @@ def _behind_a_small_buffer(tmp_path: Path, cluster: MockCluster, client: str, **
     )
 
 
-@pytest.mark.parametrize("client", ["confluent", "reference"])
+@pytest.mark.parametrize("client", ["confluent", pytest.param("reference", marks=pytest.mark.long)])
 def test_a_full_buffer_delays_records_but_loses_none_and_is_no_fault_of_the_generator(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
@@ -208,7 +210,7 @@ def test_a_full_buffer_delays_records_but_loses_none_and_is_no_fault_of_the_gene
     assert health["schedule_lag_us_p50"] < 50_000
 
 
-@pytest.mark.parametrize("client", ["confluent", "reference"])
+@pytest.mark.parametrize("client", [pytest.param("confluent", marks=pytest.mark.long), "reference"])
 def test_what_a_silent_cluster_never_took_is_told_from_what_the_generator_left(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:

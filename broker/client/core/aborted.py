@@ -1,6 +1,6 @@
 """Which records of a fetched answer a reader of committed data must not see (isolation.level=read_committed, KIP-98).
 
-Owns: the open aborted transactions while one answer is walked through. The list of them comes with each answer.
+Owns: the open aborted transactions while one answer is read. The list of them comes with each answer.
 Shown by tests/broker_client/test_client_transactions.py.
 """
 
@@ -12,10 +12,10 @@ from broker.wire.records import RawBatch, control_key
 
 
 class AbortedTransactions:
-    """Which batches of one answer belong to aborted transactions. It must be told of the batches in order."""
+    """Decides which batches of one answer belong to aborted transactions. It must get the batches in order."""
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)  # the next one is last
+        self._ahead = sorted(aborted, key=lambda each: each[1], reverse=True)  # the next one stands last
         self._open: set[int] = set()
 
     def drops(self, batch: RawBatch) -> bool:

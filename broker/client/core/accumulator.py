@@ -1,7 +1,7 @@
 """Records waiting to be sent: a deque of batches per partition, and the account of `buffer.memory`.
 
-Owns: which batch takes a record, which batches are due, putting a failed batch back. Knows no sequence numbers, no
-connections, no threads: the shell holds its lock around every call.
+Owns: which batch takes a record, which batches are due, putting a failed batch back. It knows no sequence numbers, no
+connections and no threads: the shell holds its lock around every call.
 Invariant: used_bytes is the sum of reserved_bytes over all batches that have no outcome yet.
 """
 
@@ -33,7 +33,7 @@ class Accumulator:
         self.buffer_memory_bytes = buffer_memory_bytes
         self.used_bytes = 0
         self.queues: dict[TopicPartition, PartitionQueue] = {}
-        self.incomplete: dict[int, Batch] = {}  # by id(): every batch without an outcome, in order of creation
+        self.incomplete: dict[int, Batch] = {}  # every batch without an outcome, by id(), in order of creation
 
     def queue_of(self, partition: TopicPartition) -> PartitionQueue:
         queue = self.queues.get(partition)
@@ -52,7 +52,7 @@ class Accumulator:
         size_bytes: int,
         now_ms: int,
     ) -> tuple[Batch, int, bool] | None:
-        """(batch, index, whether the sender has something new to look at), or None when the memory is used up."""
+        """Returns (batch, index, whether the sender must be woken), or None if buffer.memory is full."""
         batches = queue.batches
         if batches:
             batch = batches[-1]
@@ -73,11 +73,12 @@ class Accumulator:
         return batch, index, True
 
     def reserved_bytes_for(self, record_size_bytes: int) -> int:
-        """As in Java: a batch reserves a whole batch.size, and more only for a record that needs more."""
+        """As in Java, a batch reserves a whole batch.size. It reserves more only for a record that is larger."""
         return max(self.batch_size_bytes, record_size_bytes)
 
     def is_due(self, queue: PartitionQueue, now_ms: int, *, hurry: bool) -> bool:
-        """Whether the first batch may go now. `hurry`: a flush, a close, or a thread that waits for memory."""
+        """Whether the first batch may be sent now. `hurry` means that somebody waits: a flush, a close, or a thread
+        that waits for memory."""
         if not queue.batches or queue.is_muted:
             return False
         first = queue.batches[0]
@@ -86,15 +87,16 @@ class Accumulator:
         return hurry or len(queue.batches) > 1 or first.is_full() or now_ms - first.created_ms >= self.linger_ms
 
     def due_at_ms(self, queue: PartitionQueue) -> int | None:
-        """When linger or backoff of the first batch ends; None if there is none or the partition is muted."""
+        """When the linger or backoff time of the first batch ends. None if there is no batch, or if the partition is
+        muted."""
         if not queue.batches or queue.is_muted:
             return None
         first = queue.batches[0]
         return first.retry_at_ms if first.attempts else first.created_ms + self.linger_ms
 
     def take_first(self, queue: PartitionQueue) -> Batch:
-        """The first batch leaves the queue for a request. An open batch is closed by this, so nothing is appended to it
-        any more."""
+        """The first batch leaves the queue for a request. If the batch is open, this closes it, so that no record is
+        appended to it any more."""
         batch = queue.batches.popleft()
         assert batch.state in (BatchState.OPEN, BatchState.QUEUED)
         batch.close(BatchState.IN_FLIGHT)
@@ -105,8 +107,8 @@ class Accumulator:
         """A failed batch waits for its next attempt. It goes before batches that were never tried, and in sequence
         order if it has a sequence.
 
-        Without sequences it goes to the very front. It may overtake others there; this is the price of more than one
-        request in flight.
+        Without a sequence it goes to the very front. There it may overtake other failed batches. This is the price of
+        several requests in flight without idempotence.
         """
         queue = self.queues[batch.partition]
         queue.in_flight_count -= 1
@@ -131,8 +133,8 @@ class Accumulator:
         self.used_bytes -= batch.reserved_bytes
 
     def expired(self, now_ms: int, delivery_timeout_ms: int) -> list[Batch]:
-        """Batches older than delivery.timeout.ms, oldest first. They were created in order, so the walk can stop at the
-        first young one."""
+        """Batches older than delivery.timeout.ms, oldest first. Batches are kept in the order of their creation, so the
+        search stops at the first batch that is young enough."""
         late = []
         for batch in self.incomplete.values():
             if now_ms - batch.created_ms < delivery_timeout_ms:
@@ -144,7 +146,7 @@ class Accumulator:
         return next((batch.created_ms for batch in self.incomplete.values()), None)
 
     def waiting(self) -> Iterator[PartitionQueue]:
-        """Queues with something to send."""
+        """The queues that have something to send."""
         return (queue for queue in self.queues.values() if queue.batches)
 
     def check_invariants(self) -> None:

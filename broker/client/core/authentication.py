@@ -1,9 +1,9 @@
 """The SASL exchange on one connection: which request comes next, and what the broker's answer means.
 
-SaslHandshake version 1, then tokens inside SaslAuthenticate (KIP-152). If the broker limits the session
+SaslHandshake version 1 comes first, then tokens inside SaslAuthenticate (KIP-152). If the broker limits the session
 (connections.max.reauth.ms), the same exchange is repeated on the connection before that time ends (KIP-368). Pure: it
-gives and takes messages. `direct.py` carries it out blocking, `connection.py` among pipelined requests. Shown by
-tests/broker_client/test_client_authentication.py.
+gives and takes messages. `direct.py` runs the exchange with blocking calls, `connection.py` between pipelined requests.
+Shown by tests/broker_client/test_client_authentication.py.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from broker.client.core.sasl import Credentials, SaslClient, SaslError, sasl_cli
 from broker.wire.errors import ErrorCode, error_name
 from broker.wire.messages import Message, build, request_type, to_ms
 
-# Only a broker with SASL offers these two, and only clients of this package ask them.
+# Only a broker with SASL offers these two APIs, and in this package only clients use them.
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36
-_HANDSHAKE_VERSION: Final = 1  # version 0 has tokens without frames, which nobody uses any more
+_HANDSHAKE_VERSION: Final = 1  # version 0 sends tokens without frames; nobody uses it any more
 _AUTHENTICATE_VERSION_MAX: Final = 2
-TOKENS_MAX: Final = 8  # of one exchange: SCRAM needs three
-# Java begins between 85 and 95 % of the session, so that clients that began together do not come back together.
+TOKENS_MAX: Final = 8  # tokens in one exchange: SCRAM needs three
+# Java re-authenticates after 85 to 95 % of the session. So clients that connected together do not all re-authenticate
+# together.
 _WINDOW: Final = (0.85, 0.95)
 NEVER_MS: Final = 2**62
 
@@ -34,8 +35,8 @@ class SaslRequest(NamedTuple):
 
 
 class Authentication:
-    """Of one connection, for its whole life. `offered(api_key)` are the versions (lowest, highest) that the broker
-    told in ApiVersions. `spread` from 0 to 1 places the re-authentication in its window."""
+    """The authentication of one connection, for its whole life. `offered(api_key)` gives the versions (lowest, highest)
+    that the broker told in ApiVersions. `spread` (0 to 1) chooses the moment of the re-authentication in its window."""
 
     def __init__(
         self,
@@ -50,10 +51,10 @@ class Authentication:
         self._client: SaslClient | None = None
         self._token_count = 0
         self.is_under_way = False
-        self.again_at_ms = NEVER_MS  # from then on the next request waits for a new exchange
+        self.again_at_ms = NEVER_MS  # from this time on, the next request waits for a new exchange
 
     def begin(self) -> SaslRequest:
-        """AuthenticationError if the broker offers no SASL."""
+        """The first request. Raises AuthenticationError if the broker offers no SASL."""
         assert not self.is_under_way
         mechanism = self._credentials.mechanism
         for api_key, version in ((SASL_HANDSHAKE, _HANDSHAKE_VERSION), (SASL_AUTHENTICATE, 0)):
@@ -65,8 +66,9 @@ class Authentication:
         return SaslRequest(SASL_HANDSHAKE, _HANDSHAKE_VERSION, _built(SASL_HANDSHAKE, 1, mechanism=mechanism))
 
     def on_answer(self, message: Message, now_ms: int) -> SaslRequest | None:
-        """The next request, or None if we are who we say. AuthenticationError if the broker does not believe it, or if
-        it is not who it should be. OSError if no token of OAUTHBEARER can be had."""
+        """The next request, or None if the authentication has succeeded. Raises AuthenticationError if the broker
+        refuses this client, or if the broker cannot prove its own identity (SCRAM). Raises OSError if no token for
+        OAUTHBEARER can be fetched."""
         assert self.is_under_way
         try:
             token = self._first_token(message) if self._client is None else self._next_token(self._client, message)

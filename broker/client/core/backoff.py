@@ -1,15 +1,16 @@
-"""How long to wait before trying again (KIP-580): doubling from a first wait up to a longest one, with jitter."""
+"""How long to wait before trying again (KIP-580). The wait doubles from a first value up to a maximum, with jitter."""
 
 from __future__ import annotations
 
 import random
 
-_EXPONENT_MAX = 30  # 2**30 times any wait is above every maximum; keeps the power small
+_EXPONENT_MAX = 30  # 2**30 times any first wait is above every maximum; the limit keeps the power small
 _JITTER = 0.2
 
 
 def backoff_ms(attempts: int, first_ms: int, longest_ms: int, rng: random.Random) -> int:
-    """Wait after the `attempts`-th failure, counted from 1. Like Java, never above the larger of the two limits."""
+    """The wait after the `attempts`-th failure, counted from 1. As in Java, it is never above the larger of the two
+    limits."""
     if first_ms == 0:
         return 0
     if first_ms >= longest_ms:
@@ -33,5 +34,5 @@ class Backoff:
         self.not_before_ms = now_ms + backoff_ms(self.attempts, self._first_ms, self._longest_ms, self._random)
 
     def succeeded(self) -> None:
-        """The next try may come at once."""
+        """The next try may begin at once."""
         self.attempts = self.not_before_ms = 0

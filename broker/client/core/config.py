@@ -1,7 +1,7 @@
 """Producer, consumer and admin settings: Kafka's names, units, ranges and defaults of Kafka 4.x.
 
-A field `linger_ms` is the property `linger.ms`. The settings of security are in security_config.py. Left out: metrics
-reporters, client telemetry, adaptive partitioning.
+A field `linger_ms` is the property `linger.ms`. The settings of security are in security_config.py. Metrics reporters,
+client telemetry and adaptive partitioning are left out.
 Shown by tests/broker_client/test_client_config.py.
 """
 
@@ -44,7 +44,7 @@ IDEMPOTENT_IN_FLIGHT_MAX = 5  # a broker remembers the last five batches of a pr
 GROUP_PROTOCOLS = ("classic", "consumer")
 # With group.protocol=consumer the broker decides these (KIP-848), as in Java's client.
 RESET_POLICIES = ("earliest", "latest", "none")
-# Each assignor under its name in the protocol and that of Java's class.
+# Each assignor is listed under its name in the protocol and under the name of Java's class.
 ASSIGNOR_CLASSES = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
     "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
@@ -71,7 +71,7 @@ class ProducerConfig:
     compression_zstd_level: int = setting(3, low=-131072, high=22)
     buffer_memory: int = setting(33554432, low=0, high=INT64_MAX)
     max_block_ms: int = setting(60000, low=0, high=INT64_MAX)
-    # Not empty: transactions; a producer that starts with the same id fences its predecessor.
+    # If it is not empty, the producer has transactions. A producer that starts with the same id fences its predecessor.
     transactional_id: str = setting("")
     # The coordinator aborts a transaction that lasts longer.
     transaction_timeout_ms: int = setting(60000, low=1, high=INT32_MAX)
@@ -95,12 +95,12 @@ class ProducerConfig:
 
     @property
     def acks_code(self) -> int:
-        """The number on the wire: -1 is all in-sync replicas."""
+        """The number on the wire: -1 means all in-sync replicas."""
         return -1 if self.acks in ("all", "-1") else int(self.acks)
 
     @property
     def compression_level(self) -> int | None:
-        """The level of the chosen codec; None where it has none."""
+        """The level of the chosen codec. None if the codec has no level."""
         levels = {
             "gzip": self.compression_gzip_level,
             "lz4": self.compression_lz4_level,
@@ -114,8 +114,8 @@ class ConsumerConfig:
     """Limits of a fetch: a broker waits `fetch_max_wait_ms` for `fetch_min_bytes`. A response holds up to
     `fetch_max_bytes`, and for one partition up to `max_partition_fetch_bytes` (but always one batch).
 
-    A member is removed if it does not poll for `max_poll_interval_ms`, or if nothing is heard of it for
-    `session_timeout_ms`.
+    A member is removed if it does not poll for `max_poll_interval_ms`, or if the coordinator receives nothing from it
+    for `session_timeout_ms`.
     """
 
     bootstrap_servers: tuple[str, ...] = setting(())
@@ -159,7 +159,8 @@ class ConsumerConfig:
 
     @property
     def reset_duration_ms(self) -> int | None:
-        """Of by_duration (KIP-1106): start at what is not older than this. None with another policy."""
+        """The duration of by_duration (KIP-1106): reading starts at the first record that is not older than this. None
+        with another policy."""
         return parse_duration_ms(self.auto_offset_reset)
 
 
@@ -184,13 +185,13 @@ Config = TypeVar("Config", ProducerConfig, ConsumerConfig, AdminConfig)
 
 
 def names_of(kind: type[ProducerConfig | ConsumerConfig | AdminConfig]) -> frozenset[str]:
-    """All properties that this configuration has, those of security too."""
+    """The names of all properties of this configuration, including those of security."""
     return frozenset(property_name(each.name) for each in (*settings_of(kind), *settings_of(SecurityConfig)))
 
 
 def as_properties(config: ProducerConfig | ConsumerConfig | AdminConfig) -> dict[str, str]:
-    """The effective configuration as Kafka properties, for reports. Passwords are hidden. Of the settings of security,
-    only those that are in use: with PLAINTEXT the protocol alone."""
+    """The effective configuration as Kafka properties, for reports. Passwords are hidden. Of the security settings it
+    contains only those that are in use: with PLAINTEXT only the protocol."""
     security = _as_properties(config.security)
     if config.security.security_protocol == "PLAINTEXT":
         security = {"security.protocol": "PLAINTEXT"}
@@ -233,7 +234,8 @@ def parse_consumer(properties: Mapping[str, object]) -> ConsumerConfig:
 
 
 def _settle_group(config: ConsumerConfig, given: frozenset[str]) -> ConsumerConfig:
-    """Without a group nothing is committed; each protocol has settings of its own, as in Java's client."""
+    """Without a group nothing is committed. Each of the two group protocols has settings of its own, as in Java's
+    client."""
     if not config.has_group:
         if "enable_auto_commit" in given and config.enable_auto_commit:
             raise ConfigurationError("enable.auto.commit=true: needs a group.id to commit for")
@@ -285,8 +287,8 @@ def _require_bootstrap(servers: tuple[str, ...]) -> None:
 
 
 def _settle_idempotence(config: ProducerConfig, given: frozenset[str]) -> ProducerConfig:
-    """As Java's client: a conflict with an explicit `enable.idempotence=true` is an error. Without an explicit value,
-    idempotence is switched off."""
+    """As in Java's client, a conflict with an explicit `enable.idempotence=true` is an error. Without an explicit
+    value, idempotence is switched off."""
     if not config.enable_idempotence:
         return config
     conflicts = []
@@ -305,8 +307,8 @@ def _settle_idempotence(config: ProducerConfig, given: frozenset[str]) -> Produc
 
 
 def _settle_delivery_timeout(config: ProducerConfig, given: frozenset[str]) -> ProducerConfig:
-    """delivery.timeout.ms must be long enough for linger and one whole request. As in Java, a default is raised, and an
-    explicit value is refused."""
+    """delivery.timeout.ms must be long enough for linger and one whole request. As in Java, a default value that is too
+    short is raised, and an explicit one is refused."""
     least_ms = min(config.linger_ms + config.request_timeout_ms, INT32_MAX)
     if config.delivery_timeout_ms >= least_ms:
         return config

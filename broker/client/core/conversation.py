@@ -1,8 +1,8 @@
-"""What is said on one connection: versions, correlation ids, answers in the order of the requests, limits on answers.
+"""The protocol of one connection: versions, correlation ids, answers in the order of the requests, limits on answers.
 
-Pure: takes messages and frames, gives buffers and messages. `connection.py` moves the bytes of many pipelined requests
-without blocking, `direct.py` those of one at a time. A broker answers the requests of a connection in order, so an
-answer with an unexpected correlation id means that the peer is broken. Shown by
+It is pure: it takes messages and frames, and gives buffers and messages. `connection.py` moves the bytes of many
+pipelined requests without blocking. `direct.py` moves the bytes of one request at a time. A broker answers the requests
+of a connection in order, so an answer with an unexpected correlation id means that the peer is broken. Shown by
 tests/broker_client/test_client_conversation.py.
 """
 
@@ -29,7 +29,8 @@ _CORRELATION_MODULUS = 2**31
 
 
 class Pending:
-    """A request on its way: `end_bytes` is the position in the outgoing stream after its last byte."""
+    """A request that was sent or is being sent. `end_bytes` is the position in the outgoing stream after its last
+    byte."""
 
     __slots__ = (
         "api_key",
@@ -54,13 +55,13 @@ class Pending:
 
 
 class Conversation:
-    """Invariant: `pending` holds what waits for an answer, oldest first."""
+    """Invariant: `pending` holds the requests that wait for an answer, oldest first."""
 
     def __init__(
         self, client_id: str, correlation_ids: Iterator[int], *, elements_max: int = ANSWER_ELEMENTS_MAX
     ) -> None:
         self.pending: deque[Pending] = deque()
-        self.features: dict[str, int] = {}  # finalized level by name (KIP-584)
+        self.features: dict[str, int] = {}  # finalized feature levels by name (KIP-584)
         self._client_id = client_id or None
         self._correlation_ids = correlation_ids
         self._elements_max = elements_max
@@ -78,7 +79,8 @@ class Conversation:
         return self.ask(Pending(ApiKey.API_VERSIONS, version, context, True, deadline_ms), message)
 
     def on_greeted(self, message: ApiVersionsResponse) -> bool:
-        """True when requests may be sent; False if the broker has to be greeted in version 0 first."""
+        """Takes the broker's versions. Returns True if requests may be sent now, False if ApiVersions must be asked in
+        version 0 first."""
         if message.error_code == ErrorCode.unsupported_version and message.__version__ > 0:
             return False
         if message.error_code != ErrorCode.none:
@@ -89,18 +91,19 @@ class Conversation:
         return True
 
     def offered(self, api_key: int) -> tuple[int, int] | None:
-        """Lowest and highest version of any API, by the broker's word; None if it has none."""
+        """Lowest and highest version of an API that the broker told. None if the broker does not offer the API."""
         return self._offered.get(api_key)
 
     def version(self, api_key: ApiKey, highest: int) -> int | None:
-        """The highest one that both sides speak, not above `highest`; None if there is none."""
+        """The highest version that both sides speak and that is not above `highest`. None if there is no such
+        version."""
         key = (api_key, highest)
         if key not in self._versions:
             self._versions[key] = negotiate(api_key, self._offered, highest)
         return self._versions[key]
 
     def ask(self, pending: Pending, message: Message) -> list[Buffer]:
-        """What to write for this request. It is `pending` from now on if it expects an answer."""
+        """The buffers to write for this request. If it expects an answer, it is in `pending` from now on."""
         pending.correlation_id = next(self._correlation_ids) % _CORRELATION_MODULUS
         buffers: list[Buffer] = encode_request(
             pending.api_key, pending.version, pending.correlation_id, self._client_id, message
@@ -125,13 +128,13 @@ class Conversation:
 
     def _decode(self, pending: Pending, frame: memoryview) -> Message:
         if pending.api_key == ApiKey.API_VERSIONS and bytes(frame[4:6]) == b"\x00\x23":
-            # A broker that does not know our version answers in version 0 (KIP-511), with error 35.
+            # A broker that does not know the client's version answers in version 0 (KIP-511), with error 35.
             return decode_response(ApiKey.API_VERSIONS, 0, frame)[1] if pending.version == 0 else _Unsupported
         return decode_response(pending.api_key, pending.version, frame, elements_max=self._elements_max)[1]
 
 
 class _Unsupported:
-    """Stands for "ask again with version 0"."""
+    """The message that means "ask again with version 0"."""
 
     error_code = ErrorCode.unsupported_version
     __version__ = 1

@@ -1,6 +1,6 @@
-"""What the client's surface raises: one exception that carries Kafka's code and says how sure the failure is.
+"""The exceptions of the client's public calls. One exception has Kafka's code and says whether the failure is definite.
 
-Knows the names of error codes, not how a connection or a batch came to fail.
+It knows the names of error codes. It does not know why a connection or a batch failed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from broker.wire.errors import ErrorCode, error_name, is_retriable
 
 Entry = TypeVar("Entry")
 Entry_co = TypeVar("Entry_co", covariant=True)
-LOCAL_ERROR_CODE = -1  # the run log writes -1 for an error that no broker named
+LOCAL_ERROR_CODE = -1  # the run log writes -1 for an error that came from no broker
 
 
 class ConnectionClosedError(Exception):
@@ -20,9 +20,10 @@ class ConnectionClosedError(Exception):
 
 
 class KafkaError(Exception):
-    """A failed operation. `code` is Kafka's number, or -1 if the client itself gave up (`name` then says why).
+    """A failed operation. `code` is Kafka's number, or -1 if the client itself gave up. In that case `name` says why.
 
-    `definite` False: a record may have been appended all the same. Such a send is unknown, never lost.
+    If `definite` is False, a record may have been appended although the send failed. The outcome of such a send is
+    unknown; it never counts as lost.
     """
 
     def __init__(self, code: int, message: str, *, definite: bool = True, name: str | None = None) -> None:
@@ -34,30 +35,31 @@ class KafkaError(Exception):
 
 
 class IncompleteAnswerError(KafkaError):
-    """A broker's answer leaves out what was asked. Nobody knows whether the broker did what was asked."""
+    """A broker's answer lacks the entry that was asked for. Nobody knows whether the broker did what was asked."""
 
     def __init__(self) -> None:
         super().__init__(LOCAL_ERROR_CODE, "the answer leaves out what was asked", definite=False, name="LOCAL_ANSWER")
 
 
 class ConfigurationError(KafkaError, ValueError):
-    """A property that is unknown, out of range, or at odds with another one."""
+    """A property that is unknown, is out of range, or contradicts another one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(LOCAL_ERROR_CODE, message, name="INVALID_CONFIGURATION")
 
 
 class TimedOutError(KafkaError, TimeoutError):
-    """The client waited as long as it was allowed to."""
+    """The time limit of a call has passed."""
 
     def __init__(self, message: str, *, definite: bool = True) -> None:
         super().__init__(LOCAL_ERROR_CODE, message, definite=definite, name="LOCAL_TIMEOUT")
 
 
 class AuthenticationError(KafkaError):
-    """The broker does not accept our name, password, token or certificate, or we do not accept its certificate.
+    """The broker does not accept the client's name, password, token or certificate, or the client does not accept the
+    broker's certificate.
 
-    Asking again does not help by itself, so no call repeats it. `reason` is the text without a code.
+    A new attempt does not help by itself, so no call repeats it. `reason` is the text without a code.
     """
 
     def __init__(self, reason: str) -> None:
@@ -66,7 +68,7 @@ class AuthenticationError(KafkaError):
 
 
 class BufferExhaustedError(TimedOutError):
-    """`buffer.memory` stayed full for `max.block.ms`. Nothing of this record was queued."""
+    """`buffer.memory` stayed full for `max.block.ms`. The record was not queued."""
 
 
 class ClosedError(KafkaError):
@@ -84,8 +86,8 @@ class WakeupError(KafkaError):
 
 
 class CommitFailedError(KafkaError):
-    """The member does not count any more, or the group is rebalancing. The next reader gets again what this member
-    read."""
+    """The member is no longer in the group, or the group is rebalancing. The next reader of the partitions gets the
+    uncommitted records again."""
 
     def __init__(self, cause: KafkaError) -> None:
         super().__init__(cause.code, f"the offsets are not committed: {cause}")
@@ -94,7 +96,7 @@ class CommitFailedError(KafkaError):
 class LogTruncationError(KafkaError):
     """The log was cut back to before the consumer's position. What it read from `divergent_offset` on is gone.
 
-    None: the leader cannot tell the offset. Seek to go on.
+    It is None if the leader cannot tell the offset. The application must seek to go on.
     """
 
     def __init__(self, partition: tuple[str, int], offset: int, divergent_offset: int | None) -> None:
@@ -115,7 +117,7 @@ def record_too_large(message: str) -> KafkaError:
 
 
 def first_of(entries: Sequence[Entry] | None) -> Entry:
-    """The entry of an answer to a question about one thing. IncompleteAnswerError if there is none."""
+    """The only entry of an answer to a question about one thing. Raises IncompleteAnswerError if there is no entry."""
     if not entries:
         raise IncompleteAnswerError
     return entries[0]

@@ -1,4 +1,4 @@
-"""What the consumer knows of one partition, and the values that its fetcher takes and gives."""
+"""The state of one partition in the consumer, and the values that go into and out of its fetcher."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 from broker.client.core.metadata import UNKNOWN_EPOCH
 from broker.client.core.positions import EpochChain
 
-EARLIEST = -2  # timestamps of ListOffsets with a meaning of their own
+EARLIEST = -2  # special timestamps of ListOffsets
 LATEST = -1
-# Not part of the protocol: the shell replaces it by the time, because the shell has the wall clock.
+# It is not part of the protocol. The shell replaces it by a time, because only the shell has the wall clock.
 BY_DURATION = -(2**63)
 
 
 class ConsumerRecord(NamedTuple):
-    """A named tuple, as one is made per record."""
+    """It is a named tuple, because one is made for each record."""
 
     topic: str
     partition: int
@@ -29,7 +29,7 @@ class ConsumerRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResult:
-    """One partition of an answer. `records` must stay valid until `on_answer` returns."""
+    """The part of an answer for one partition. `records` must stay valid until `on_answer` returns."""
 
     error_code: int = 0
     high_watermark: int = -1
@@ -41,13 +41,13 @@ class FetchResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPosition:
     offset: int
-    leader_epoch: int  # the epoch that we believe the leader has; a leader with another epoch refuses the fetch
+    leader_epoch: int  # the leader epoch that the consumer knows; a leader with another epoch refuses the fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """A question to the leader of `leader_epoch`: where does `offset_epoch` end? That is the epoch of the record before
-    `offset`."""
+    """A question to the leader of `leader_epoch`: where does `offset_epoch` end? `offset_epoch` is the epoch of the
+    record before `offset`."""
 
     offset: int
     offset_epoch: int
@@ -55,7 +55,8 @@ class Validation:
 
 
 class PartitionState:
-    """Invariant: `position` is the offset of the next record to hand out; `fetch_offset` that of the next to fetch."""
+    """Invariant: `position` is the offset of the next record that `take` returns, and `fetch_offset` the offset of the
+    next record to fetch."""
 
     __slots__ = (
         "attempts",
@@ -84,7 +85,8 @@ class PartitionState:
         self.awaits_committed = False
         self.is_paused = False
         self.epochs = EpochChain()
-        self.validated_epoch = UNKNOWN_EPOCH  # of the leader that confirmed the position, or did not have to
+        # epoch of the leader that confirmed the position, or had no need to confirm it
+        self.validated_epoch = UNKNOWN_EPOCH
 
     def stand_at(self, offset: int) -> None:
         self.position = self.fetch_offset = offset

@@ -1,11 +1,13 @@
-"""The consumer's decisions: where each partition stands, and what to fetch from whom. unpacking.py reads the answers.
+"""The consumer's decisions: the position in each partition, and what to fetch from which broker. unpacking.py reads the
+answers.
 
-- At most one fetch per broker is under way. A partition with unread records is not fetched again. This is Java's rule:
-  it limits the memory to one fetch per broker.
-- If a partition has a leader of another epoch, it is asked first whether what was read is still there (KIP-320).
-  Otherwise, if a log was cut back and grew again past the position, the reader would go on in the middle of it.
+- At most one fetch per broker is under way. A partition with unread records is not fetched again. This is Java's rule.
+  It limits the memory to one fetch per broker.
+- If a partition has a leader of another epoch, that leader must first confirm that the records before the position
+  still exist (KIP-320). Otherwise, if a log was truncated and has grown beyond the position again, the reader would
+  miss the new records before its position.
 
-Left out: fetch sessions, follower fetching. Shown by tests/broker_client/test_client_fetcher.py.
+Fetch sessions and fetching from followers are left out. Shown by tests/broker_client/test_client_fetcher.py.
 """
 
 from __future__ import annotations
@@ -42,10 +44,10 @@ class FetcherCore:
         self._error: KafkaError | None = None
         self._turn = 0
 
-    # -- what the caller asks -------------------------------------------------------------------------------------
+    # -- calls of the consumer ------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Replace the assignment. Partitions that stay keep their position. New partitions of a group begin at its
+        """Replaces the assignment. Partitions that remain keep their position. New partitions of a group begin at its
         committed offset, or else by auto.offset.reset."""
         self._partitions = {each: self._partitions.get(each) or self._new_partition() for each in partitions}
 
@@ -54,7 +56,7 @@ class FetcherCore:
         return [partition for partition, state in self._partitions.items() if state.awaits_committed]
 
     def on_committed(self, partition: TopicPartition, committed: tuple[int, int] | None) -> None:
-        """(offset, leader epoch) of the group, None if it never committed."""
+        """`committed` is (offset, leader epoch) of the group, or None if the group never committed."""
         state = self._partitions.get(partition)
         if state is None or not state.awaits_committed:
             return  # the caller has called seek since then, or lost the partition
@@ -68,7 +70,7 @@ class FetcherCore:
             state.reset_to = self._reset_timestamp()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch nothing more of these and hand nothing out; what was fetched waits."""
+        """Fetch no more of these partitions and return no records of them. Records that were fetched already wait."""
         for state in [self._state(each) for each in partitions]:
             state.is_paused = True
 
@@ -83,13 +85,14 @@ class FetcherCore:
         return list(self._partitions)
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = UNKNOWN_EPOCH) -> None:
-        """`leader_epoch` is that of the record before; without it the position cannot be validated, and is not."""
+        """`leader_epoch` is the epoch of the record before. Without it the position cannot be validated, so no
+        validation takes place."""
         state = self._state(partition)
         state.stand_at(offset)
         state.epochs.restart(offset, leader_epoch)
 
     def seek_to(self, partition: TopicPartition, timestamp: int) -> None:
-        """To EARLIEST or LATEST: the offset is looked up at the next poll."""
+        """Seek to EARLIEST or LATEST. The offset is looked up at the next poll."""
         state = self._state(partition)
         state.position = None
         state.awaits_committed = False
@@ -100,16 +103,16 @@ class FetcherCore:
         return self._state(partition).position
 
     def position_epoch(self, partition: TopicPartition) -> int:
-        """Leader epoch of the record before the position, UNKNOWN_EPOCH if there is none that we know."""
+        """Leader epoch of the record before the position. UNKNOWN_EPOCH if it is not known."""
         state = self._state(partition)
         return UNKNOWN_EPOCH if state.position is None else state.epochs.epoch_before(state.position)
 
     def high_watermark(self, partition: TopicPartition) -> int:
-        """As the last fetch told it, -1 before."""
+        """The high watermark of the last fetch. -1 before the first fetch."""
         return self._state(partition).high_watermark
 
     def lags(self) -> dict[TopicPartition, int]:
-        """How many records lie between position and high watermark, of the partitions that were fetched."""
+        """For each partition that was fetched: the number of records between position and high watermark."""
         return {
             partition: max(0, state.high_watermark - state.position)
             for partition, state in self._partitions.items()
@@ -117,7 +120,8 @@ class FetcherCore:
         }
 
     def leads(self) -> dict[TopicPartition, int]:
-        """How far the position is from the beginning of the log. At 0, retention overtakes the reader."""
+        """The distance of the position from the log start offset. At 0, the next record that retention deletes is one
+        that the consumer has not read."""
         return {
             partition: max(0, state.position - state.log_start_offset)
             for partition, state in self._partitions.items()
@@ -125,7 +129,8 @@ class FetcherCore:
         }
 
     def take(self, limit: int) -> list[ConsumerRecord]:
-        """Up to `limit` fetched records; partitions take turns. Raises a waiting error of a partition, once."""
+        """Returns up to `limit` fetched records. Partitions take turns. If an error of a partition waits, raises it
+        once."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -148,7 +153,7 @@ class FetcherCore:
                 break
         return taken
 
-    # -- what the shell asks and tells ----------------------------------------------------------------------------
+    # -- calls of the shell ---------------------------------------------------------------------------------------
 
     def resets(self, now_ms: int) -> dict[TopicPartition, int]:
         """Partitions whose offset has to be looked up, with the timestamp to ask for."""
@@ -164,7 +169,7 @@ class FetcherCore:
             self.seek(partition, offset, leader_epoch)
 
     def validations(self, now_ms: int) -> dict[TopicPartition, Validation]:
-        """Positions that the present leader has to confirm before anything is fetched from it."""
+        """The positions that the present leader has to confirm before anything is fetched from it."""
         found = {}
         for partition, state in self._partitions.items():
             if state.position is None or state.records or now_ms < state.not_before_ms:
@@ -174,7 +179,7 @@ class FetcherCore:
                 continue
             offset_epoch = state.epochs.epoch_before(state.fetch_offset)
             if offset_epoch in (UNKNOWN_EPOCH, leader_epoch):
-                # Nothing to compare with, or everything was read from this very leader.
+                # Either there is no epoch to compare, or everything was read from this same leader.
                 state.validated_epoch = leader_epoch
                 continue
             found[partition] = Validation(
@@ -185,9 +190,9 @@ class FetcherCore:
     def on_validated(
         self, partition: TopicPartition, asked: Validation, end_epoch: int, end_offset: int, now_ms: int
     ) -> None:
-        """The leader's answer. After a truncation the position moves back to where the logs part. With
-        auto.offset.reset=none it is an error that `take` raises, and the position stays until the caller seeks. If the
-        leader knows no epoch as old as ours, only the reset policy is left."""
+        """Takes the leader's answer. After a truncation the position moves back to the offset where the logs diverge.
+        With auto.offset.reset=none a truncation is an error that `take` raises, and the position stays until the caller
+        seeks. If the leader knows no epoch as old as that of the position, the reset policy decides."""
         state = self._partitions.get(partition)
         if state is None or state.position is None or state.fetch_offset != asked.offset or state.records:
             return
@@ -199,7 +204,8 @@ class FetcherCore:
         divergent_offset = truncation.divergent_offset
         if self._config.auto_offset_reset == "none":
             self._error = self._error or LogTruncationError(partition, state.fetch_offset, divergent_offset)
-            self._back_off(state, now_ms)  # later the leader is asked again, and the caller is told again
+            # after this time the leader is asked again, and `take` raises the error again
+            self._back_off(state, now_ms)
         elif divergent_offset is None:
             self.seek_to(partition, self._reset_timestamp())
         else:
@@ -207,7 +213,7 @@ class FetcherCore:
             state.epochs.cut(divergent_offset, truncation.leader_epoch)
 
     def on_validation_unsupported(self, partition: TopicPartition, asked: Validation) -> None:
-        """The leader does not offer OffsetForLeaderEpoch: the position is taken as it is."""
+        """The leader does not offer OffsetForLeaderEpoch. The position counts as valid."""
         state = self._partitions.get(partition)
         if state is not None and state.fetch_offset == asked.offset:
             state.validated_epoch = asked.leader_epoch
@@ -218,7 +224,7 @@ class FetcherCore:
             self._back_off(state, now_ms)
 
     def plan(self, now_ms: int) -> dict[int, dict[TopicPartition, FetchPosition]]:
-        """What to fetch now, by leader. Leaders with a fetch under way are left out."""
+        """The partitions to fetch now, by leader. Leaders with a fetch under way are left out."""
         plans: dict[int, dict[TopicPartition, FetchPosition]] = {}
         unconfirmed = self.validations(now_ms)
         for partition, state in self._partitions.items():
@@ -237,7 +243,7 @@ class FetcherCore:
         self._in_flight[node] = {partition: position.offset for partition, position in plan.items()}
 
     def on_failed(self, node: int, now_ms: int) -> None:
-        """No answer: the connection is gone."""
+        """There will be no answer: the connection is gone."""
         for partition in self._in_flight.pop(node, {}):
             state = self._partitions.get(partition)
             if state is not None:
@@ -263,12 +269,12 @@ class FetcherCore:
                 self._on_error(partition, state, code, now_ms)
 
     def next_retry_ms(self, now_ms: int) -> int | None:
-        """When a backoff ends, None if none is running."""
+        """When the next backoff ends. None if no backoff is running."""
         return min(
             (state.not_before_ms for state in self._partitions.values() if state.not_before_ms > now_ms), default=None
         )
 
-    # -- inside ---------------------------------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------------------------------
 
     def _on_error(self, partition: TopicPartition, state: PartitionState, code: ErrorCode, now_ms: int) -> None:
         name = f"{partition.topic}-{partition.partition}"

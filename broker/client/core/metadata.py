@@ -1,8 +1,8 @@
-"""What the client knows of the cluster: brokers, leaders with their epochs, and when to ask again.
+"""What the client knows about the cluster: brokers, leaders with their epochs, and when to ask again.
 
-Topics are learnt by use. An error or the age (metadata.max.age.ms) asks for a refresh, but not before a backoff after
-the last one. Leader epochs only grow: an answer from a broker that lags behind does not bring back an old leader. Shown
-by tests/broker_client/test_client_metadata.py.
+The cache follows the topics that the client uses. An error makes a refresh necessary, and so does the age of the
+metadata (metadata.max.age.ms). A refresh waits for the backoff after the last one. Leader epochs only grow: an answer
+from a broker with old metadata does not bring back an old leader. Shown by tests/broker_client/test_client_metadata.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """Of one answer. `leader` is -1 when there is none."""
+    """A partition in one answer. `leader` is -1 if there is none."""
 
     partition: int
     leader: int
@@ -42,7 +42,7 @@ class TopicState:
     name: str
     error_code: int = 0
     partitions: tuple[PartitionState, ...] = ()
-    topic_id: str = ""  # empty below Metadata v10
+    topic_id: str = ""  # empty below version 10 of Metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,8 @@ def _index(state: PartitionState) -> int:
 
 
 class MetadataCache:
-    """Call `next_request_ms` to learn when to ask, `on_request` when asking, `on_answer` or `on_failure` after."""
+    """Call `next_request_ms` to learn when to ask, `on_request` when the request is sent, and `on_answer` or
+    `on_failure` afterwards."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class MetadataCache:
         self.brokers: dict[int, BrokerAddress] = {}
         self.controller_id = -1
         self.cluster_id = ""
-        self.version = 0  # grows with every answer taken in
+        self.version = 0  # grows with every answer
         self._used_ms: dict[str, int] = {}
         self._topics: dict[str, TopicState] = {}
         self._partitions: dict[TopicPartition, PartitionState] = {}
@@ -99,19 +100,19 @@ class MetadataCache:
         return list(self._used_ms)
 
     def topic_names(self) -> list[str]:
-        """Of all topics that an answer told of and that have partitions."""
+        """The names of all topics that occurred in an answer and have partitions."""
         return [name for name, state in self._topics.items() if state.partitions]
 
     def topic(self, name: str) -> TopicState | None:
         return self._topics.get(name)
 
     def partition_count(self, topic: str) -> int:
-        """0 while unknown."""
+        """It is 0 while the topic is unknown."""
         state = self._topics.get(topic)
         return 0 if state is None else len(state.partitions)
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:
-        """Those that have a leader."""
+        """The partitions that have a leader."""
         return self._available.get(topic, ())
 
     def leader(self, partition: TopicPartition) -> int:
@@ -126,7 +127,7 @@ class MetadataCache:
         self._is_wanted = True
 
     def next_request_ms(self) -> int | None:
-        """When to send the next Metadata request; None while one is under way or nothing is needed."""
+        """When to send the next Metadata request. None while a request is under way, or if none is needed."""
         if self._is_asking:
             return None
         if self._is_wanted:
@@ -136,7 +137,8 @@ class MetadataCache:
         return max(self._refreshed_ms + self._max_age_ms, self._not_before_ms)
 
     def on_request(self, now_ms: int) -> list[str]:
-        """A request goes out now, for these topics. Topics nobody used for metadata.max.idle.ms are left out."""
+        """A request is sent now. Returns the topics to ask for. Topics that nobody used for metadata.max.idle.ms are
+        left out."""
         if self._idle_ms is not None:
             for topic in [name for name, used in self._used_ms.items() if now_ms - used >= self._idle_ms]:
                 del self._used_ms[topic]
@@ -151,7 +153,7 @@ class MetadataCache:
         self._not_before_ms = now_ms + backoff_ms(self._attempts, *self._backoff, self._random)
 
     def on_answer(self, answer: MetadataAnswer, now_ms: int) -> None:
-        """Take in an answer. If topics or partitions have an error, a refresh is still wanted, after a growing
+        """Takes an answer. If topics or partitions have an error, another refresh is needed, after a growing
         backoff."""
         self._is_asking = False
         self._refreshed_ms = now_ms
@@ -180,7 +182,7 @@ class MetadataCache:
             return False
         before = self._topics.get(topic.name)
         if before is not None and before.topic_id != topic.topic_id:
-            for state in before.partitions:  # deleted and made anew: its epochs start again
+            for state in before.partitions:  # the topic was deleted and created again: its epochs start again
                 self._partitions.pop(TopicPartition(topic.name, state.partition), None)
         partitions = tuple(self._newer(topic.name, each) for each in sorted(topic.partitions, key=_index))
         for each in partitions:
@@ -196,7 +198,7 @@ class MetadataCache:
         return known
 
     def forget(self, topics: Iterable[str]) -> None:
-        """The topics were deleted: their epochs may start anew."""
+        """The topics were deleted. If they are created again, their epochs start again."""
         for topic in topics:
             self._used_ms.pop(topic, None)
             self._topics.pop(topic, None)

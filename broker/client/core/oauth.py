@@ -1,7 +1,8 @@
-"""Tokens for SASL OAUTHBEARER (RFC 7628): when one ends, and unsecured ones, which only tests and trials may use.
+"""Tokens for SASL OAUTHBEARER (RFC 7628): when a token expires, and how to make an unsecured token, which only tests
+and trials may use.
 
-Pure: the caller passes the time. A token is a JWT (RFC 7519). A client reads only when it ends, and does not check its
-signature, as the broker does. Shown by tests/broker_client/test_client_sasl.py.
+Pure: the caller passes the time. A token is a JWT (RFC 7519). A client only reads when the token expires. It does not
+check the signature; the broker does. Shown by tests/broker_client/test_client_sasl.py.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TOKEN_CHARACTERS_MAX: Final = 65_536
 
 
 def unsecured_token(options: Mapping[str, str], now_s: float) -> str | None:
-    """As Kafka's OAuthBearerUnsecuredLoginCallbackHandler makes it. None if the options name no `sub`."""
+    """A token like that of Kafka's OAuthBearerUnsecuredLoginCallbackHandler. None if the options contain no `sub`."""
     claims: dict[str, object] = {
         name.removeprefix(CLAIM_PREFIX): value for name, value in options.items() if name.startswith(CLAIM_PREFIX)
     }
@@ -32,7 +33,7 @@ def unsecured_token(options: Mapping[str, str], now_s: float) -> str | None:
 
 
 def expiry_s(token: str) -> float | None:
-    """When the token ends, in seconds since 1970. None if it does not tell."""
+    """When the token expires, in seconds since 1970. None if the token does not tell."""
     claims = _claims(token)
     expiry = claims.get("exp")
     return float(expiry) if isinstance(expiry, int | float) and not isinstance(expiry, bool) else None

@@ -1,6 +1,7 @@
-"""Which partition a record goes to: by key as Java's client hashes it, sticky without a key, in turn, or a callable.
+"""Partitioners choose the partition of a record: by the hash of the key as in Java's client, sticky without a key, in
+turn, or by a callable.
 
-Randomness is handed in. Shown by tests/broker_client/test_client_partitioners.py.
+The caller passes the source of randomness. Shown by tests/broker_client/test_client_partitioners.py.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Partitioner(Protocol):
 
 
 class StickyPartitioner:
-    """Java's built-in one (KIP-480, KIP-794): records with a key by murmur2. Records without a key stay with one
-    partition for `batch_size` bytes.
+    """The built-in partitioner of Java's client (KIP-480, KIP-794). The murmur2 hash of the key chooses the partition
+    of a record with a key. Records without a key stay with one partition for `batch_size` bytes.
 
     The switch counts bytes and not batches, so a slow broker does not attract more records than a fast one.
     """
@@ -54,7 +55,7 @@ class StickyPartitioner:
 
 
 class RoundRobinPartitioner:
-    """Each record to the next partition that has a leader, whatever its key."""
+    """Each record goes to the next partition that has a leader. The key does not matter."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
@@ -69,7 +70,8 @@ class RoundRobinPartitioner:
 
 
 class FunctionPartitioner:
-    """The caller's own function; an answer outside the topic is an error of the caller."""
+    """The caller's own function. If it returns a partition that the topic does not have, that is an error of the
+    caller."""
 
     def __init__(self, function: PartitionFunction) -> None:
         self._function = function

@@ -1,7 +1,7 @@
-"""Where a consumer stands in a partition, and in which leader epochs it read what lies before (KIP-320).
+"""The position of a consumer in a partition, and the leader epochs of the records that it read before (KIP-320).
 
-Owns: the chain of epochs behind a position, and the judgement of a leader's answer to OffsetForLeaderEpoch: is what was
-read still in the log? Knows neither requests nor the reset policy. Shown by
+Owns: the chain of epochs before a position, and the judgement of a leader's answer to OffsetForLeaderEpoch: does the
+log still contain the records that were read? It knows neither requests nor the reset policy. Shown by
 tests/broker_client/test_client_positions.py.
 """
 
@@ -10,20 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNKNOWN_EPOCH = -1
-_EPOCHS_MAX = 16  # older ones only help to find a rare double truncation sooner; an epoch usually lasts minutes
+_EPOCHS_MAX = 16  # older epochs only help to find a rare double truncation sooner; an epoch usually lasts minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """What was read is not in the leader's log any more, from `divergent_offset` on. None: the leader cannot tell the
-    offset."""
+    """From `divergent_offset` on, the records that were read are no longer in the leader's log. None: the leader cannot
+    tell the offset."""
 
     divergent_offset: int | None
-    leader_epoch: int  # of the record before the divergent offset, -1 if not known
+    leader_epoch: int  # leader epoch of the record before the divergent offset, -1 if not known
 
 
 class EpochChain:
-    """Invariant: epochs and first offsets grow strictly. An entry holds from its offset to that of the next entry."""
+    """Invariant: epochs and first offsets grow strictly. An entry applies from its offset up to the offset of the next
+    entry."""
 
     __slots__ = ("_entries",)
 
@@ -31,36 +32,39 @@ class EpochChain:
         self._entries: list[tuple[int, int]] = []  # (leader epoch, first offset that was read in it)
 
     def restart(self, offset: int, leader_epoch: int) -> None:
-        """The position is `offset` now, and the record before it, if it is known, is of `leader_epoch`."""
+        """The position is `offset` now. `leader_epoch` is the epoch of the record before it, or UNKNOWN_EPOCH."""
         self._entries = [] if leader_epoch == UNKNOWN_EPOCH else [(leader_epoch, offset - 1)]
 
     def read(self, first_offset: int, leader_epoch: int) -> None:
-        """A batch was taken in, from this offset on."""
+        """A batch was read that begins at this offset."""
         if leader_epoch == UNKNOWN_EPOCH or (self._entries and self._entries[-1][0] >= leader_epoch):
-            return  # within an epoch, or from a log whose epochs are not in order: nothing new
+            return  # the batch has the same epoch, or the epochs of the log are not in order: there is nothing to add
         self._entries.append((leader_epoch, first_offset))
         del self._entries[:-_EPOCHS_MAX]
 
     def cut(self, offset: int, leader_epoch: int) -> None:
-        """What was read from `offset` on is gone; the leader's record before it is of `leader_epoch`."""
+        """The records that were read from `offset` on are gone. In the leader's log, the record before `offset` has the
+        epoch `leader_epoch`."""
         self._entries = [entry for entry in self._entries if entry[1] < offset]
         if not self._entries:
             self.restart(offset, leader_epoch)
 
     def epoch_before(self, offset: int) -> int:
-        """Of the record before `offset`; UNKNOWN_EPOCH if it was not read by us and nobody said."""
+        """The leader epoch of the record before `offset`. UNKNOWN_EPOCH if this consumer did not read that record and
+        nobody told its epoch."""
         for leader_epoch, first_offset in reversed(self._entries):
             if first_offset < offset:
                 return leader_epoch
         return UNKNOWN_EPOCH
 
     def judge(self, position: int, end_epoch: int, end_offset: int) -> Truncation | None:
-        """None if what was read is still there.
+        """Returns None if the records that were read are still there.
 
         The leader was asked about the epoch before `position`. It answers with its largest epoch that is not above that
-        one, and with its end. If it does not have our epoch at all, everything that we read in epochs later than its
-        answer is gone too, even if an older epoch is longer there than our position. (Java's consumer looks at the
-        offset alone.) After a `cut` the question must be asked again, for the epoch that is then the last one.
+        one, and with the end offset of that epoch. If the leader does not have the consumer's epoch at all, every
+        record that the consumer read in later epochs than the answer is gone too. This is so even if the older epoch
+        ends after the consumer's position in the leader's log. (Java's consumer compares only the offset.) After a
+        `cut` the question must be asked again, for the epoch that is then the last one.
         """
         if end_epoch == UNKNOWN_EPOCH or end_offset < 0:
             return Truncation(divergent_offset=None, leader_epoch=UNKNOWN_EPOCH)

@@ -1,8 +1,8 @@
 """SASL PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628) as a client speaks them inside Kafka's
 SaslAuthenticate (KIP-152).
 
-Pure: tokens in, tokens out; the caller passes a nonce. The server's signature is checked, so a server that does not
-know the password is detected. Shown by tests/broker_client/test_client_sasl.py.
+It is pure: it takes tokens and gives tokens. The caller passes a nonce. The server's signature is checked, so a server
+that does not know the password is detected. Shown by tests/broker_client/test_client_sasl.py.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Final, Protocol
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 BEARER: Final = "OAUTHBEARER"
 MECHANISMS: Final = ("PLAIN", *HASHES, BEARER)
-ITERATIONS_MIN: Final = 4096  # as the RFC and Kafka demand: fewer would give the password away cheaply
-ITERATIONS_MAX: Final = 1_000_000  # more would keep us busy for minutes
+ITERATIONS_MIN: Final = 4096  # the RFC and Kafka require it; with fewer iterations it is cheap to guess the password
+ITERATIONS_MAX: Final = 1_000_000  # more would keep the client busy for minutes
 
 
 class SaslError(Exception):
-    """The server's part of the exchange is not what the mechanism demands."""
+    """The server's part of the exchange breaks the rules of the mechanism."""
 
 
 class SaslClient(Protocol):
     def first(self) -> bytes: ...
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """The next token. None if the exchange has ended well. SaslError if it has not."""
+        """The next token. None if the exchange has succeeded. Raises SaslError if it has failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Who we say we are. `bearer` gives the token of OAUTHBEARER and may take a bounded time; SaslError or OSError if
-    it has none."""
+    """The identity of the client and its proof. `bearer` returns the token for OAUTHBEARER and may take a bounded time.
+    It raises SaslError or OSError if it has no token."""
 
     mechanism: str
     username: str = ""
     password: str = field(default="", repr=False)
-    is_delegated: bool = False  # name and password are id and HMAC of a delegation token (KIP-48)
+    is_delegated: bool = False  # name and password are the id and HMAC of a delegation token (KIP-48)
     bearer: Callable[[], str] | None = field(default=None, repr=False)
 
 
@@ -83,8 +83,8 @@ class Bearer:
         return f"n,,\x01auth=Bearer {self.token}\x01\x01".encode()
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """A challenge says why the token is refused. One byte ends the exchange (RFC 7628, 3.2.3); the server then
-        fails it."""
+        """A challenge says why the server refuses the token. The client answers with one byte (RFC 7628, 3.2.3). The
+        server then ends the exchange with a failure."""
         if self._problem:
             raise SaslError(f"the server refused the token: {self._problem}")
         if not challenge:

@@ -1,7 +1,7 @@
 """Settings of a client's security: security.protocol, ssl.* and sasl.*, by Kafka's names, with Kafka's defaults.
 
-Pure: no file is read here (`tls.py`, `tokens.py` do). Stores are PEM, in a file or in the setting itself, or a file of
-PKCS12. Shown by tests/broker_client/test_client_security_config.py.
+It is pure: `tls.py` and `tokens.py` read the files. A key store or trust store is PEM, in a file or in the setting
+itself, or a PKCS12 file. Shown by tests/broker_client/test_client_security_config.py.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TokenProvider: TypeAlias = Callable[[], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
-    """Empty text: not set. `sasl_login_callback_handler_class` may be a Python function that returns a token, in the
-    place of Java's class."""
+    """An empty text means that the setting is not set. `sasl_login_callback_handler_class` may be a Python function
+    that returns a token. It replaces Java's class."""
 
     security_protocol: str = setting("PLAINTEXT", choices=PROTOCOLS)
     ssl_enabled_protocols: tuple[str, ...] = setting(TLS_VERSIONS, choices=TLS_VERSIONS)
@@ -52,7 +52,7 @@ class SecurityConfig:
     sasl_oauthbearer_scope: str = setting("")
     sasl_oauthbearer_token_endpoint_url: str = setting("")
     token_provider: TokenProvider | None = field(default=None, repr=False)  # no property: see parse_security
-    login: JaasEntry | None = field(default=None, repr=False)  # sasl.jaas.config, taken apart
+    login: JaasEntry | None = field(default=None, repr=False)  # sasl.jaas.config, parsed
 
     @property
     def is_tls(self) -> bool:
@@ -75,9 +75,10 @@ def is_security(name: str) -> bool:
 
 
 def parse_security(properties: Mapping[str, object]) -> SecurityConfig:
-    """Of the security properties among these. ConfigurationError names the setting and what it should be.
+    """The configuration from the security properties among these. A ConfigurationError names the setting and says which
+    values are allowed.
 
-    What is given for a protocol that is not spoken is not looked at, as in Kafka.
+    As in Kafka, settings of a protocol that is not in use are not checked.
     """
     given = {name: value for name, value in properties.items() if is_security(name)}
     if not given:

@@ -1,8 +1,8 @@
-"""The sender's decisions: which batches go to which broker now, and what an answer or a lost connection means.
+"""The sender's decisions: which batches are sent to which broker now, and what an answer or a lost connection means.
 
-`handle(event, now_ms) -> actions`. The shell performs the actions, tells what came of them, and holds the producer's
-lock around every call. Encoding, sockets and callbacks are the shell's. Left out: splitting a batch that a broker finds
-too large (it fails, definitely), the leader hints of Produce v10.
+`handle(event, now_ms) -> actions`. The shell performs the actions, reports their results as events, and holds the
+producer's lock around every call. Encoding, sockets and callbacks belong to the shell. Two things are left out: a batch
+that a broker finds too large is not split (it fails, and definitely), and the leader hints of Produce v10 are not used.
 Shown by tests/broker_client/test_client_sender.py and test_client_simulation.py.
 """
 
@@ -47,7 +47,7 @@ _ASK_FOR_LEADERS = frozenset(
         ErrorCode.not_leader_or_follower,
         ErrorCode.replica_not_available,
         ErrorCode.network_exception,
-        ErrorCode.request_timed_out,  # by a leader that cannot reach its followers any more
+        ErrorCode.request_timed_out,  # from a leader that cannot reach its followers any more
         ErrorCode.kafka_storage_error,
         ErrorCode.listener_not_found,
         ErrorCode.fenced_leader_epoch,
@@ -92,7 +92,7 @@ class SenderCore:
         self._is_transactional = bool(config.transactional_id)
         self.sequences = Sequences(is_transactional=self._is_transactional) if config.enable_idempotence else None
         self.transaction_error: KafkaError | None = None  # the first failure since the transaction began
-        self.hurry_count = 0  # flushes under way, threads waiting for memory, closing
+        self.hurry_count = 0  # the number of flushes under way, of threads that wait for memory, and of calls of close
         self.counters = SenderCounters()
 
     @property
@@ -123,7 +123,7 @@ class SenderCore:
         return self._actions
 
     def begin_transaction(self, producer_id: int, producer_epoch: int) -> None:
-        """The coordinator's word on id and epoch. All earlier batches have their outcome."""
+        """Takes the id and epoch that the coordinator gave. All earlier batches must have their outcome."""
         assert self.sequences is not None
         assert not self._accumulator.incomplete
         self.transaction_error = None
@@ -143,8 +143,8 @@ class SenderCore:
                 self._fail(batch, KafkaError(cause.code, text, definite=not batch.is_maybe_written, name=cause.name))
 
     def fail_all(self, reason: str) -> list[Action]:
-        """close() ran out of time. Records that were never sent have failed for certain, those in flight are
-        unknown."""
+        """The time of close() is over. Records that were never sent have definitely failed. The outcome of records in
+        flight is unknown."""
         self._actions = []
         for batch in list(self._accumulator.incomplete.values()):
             if batch.state is BatchState.IN_FLIGHT:
@@ -153,10 +153,10 @@ class SenderCore:
         return self._actions
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """When a Tick is due even if nothing happens; None if only an event can change anything.
+        """When a Tick is due even if nothing happens. None if only an event can change anything.
 
-        `now_ms` is that of the last `handle`. Something that was due then waits for an event. Something that became due
-        since then does not.
+        `now_ms` is the time of the last `handle`. What was due at that time and was not done waits for an event, so it
+        has no deadline. What becomes due later has one.
         """
         deadlines = [self._requests[node.requests[0]].deadline_ms for node in self._nodes.values() if node.requests]
         for queue in self._accumulator.waiting():
@@ -170,12 +170,12 @@ class SenderCore:
             deadlines.append(self._identity.not_before_ms)
         return min(deadlines, default=None)
 
-    # -- what came back -------------------------------------------------------------------------------------------
+    # -- answers --------------------------------------------------------------------------------------------------
 
     def _on_answer(self, request_id: int, results: Mapping[TopicPartition, PartitionResult], now_ms: int) -> None:
         request = self._requests.pop(request_id, None)
         if request is None:
-            return  # its node was given up before
+            return  # the connection to its node was given up before
         self._node(request.node).requests.remove(request_id)
         missing = PartitionResult(error_code=ErrorCode.unknown_server_error, message="no word on this partition")
         for batch in request.batches:
@@ -185,7 +185,7 @@ class SenderCore:
     def _on_result(self, batch: Batch, result: PartitionResult, now_ms: int) -> None:
         self._accumulator.queues[batch.partition].is_muted = False
         if batch.outcome is not None:
-            return  # delivery.timeout.ms ended it first
+            return  # delivery.timeout.ms has already ended this batch
         code = error_code(result.error_code)
         if code is ErrorCode.none or code is ErrorCode.duplicate_sequence_number:
             self._acknowledge(batch, result if code is ErrorCode.none else PartitionResult())
@@ -230,7 +230,7 @@ class SenderCore:
         node.is_connected = node.is_closing = False
         lost, node.requests = node.requests, deque()
         self._metadata.request_update()
-        # Newest first: each goes to the front of its queue, so the oldest ends up there.
+        # The newest comes first: each batch goes to the front of its queue, so at the end the oldest is there.
         for request_id in reversed(lost):
             request = self._requests.pop(request_id)
             for batch in request.batches:
@@ -260,7 +260,7 @@ class SenderCore:
             for batch in list(self._accumulator.incomplete.values()):
                 self._fail(batch, KafkaError(code, "no producer id", definite=not batch.is_maybe_written))
 
-    # -- the end or the next try of a batch -----------------------------------------------------------------------
+    # -- the end or the retry of a batch --------------------------------------------------------------------------
 
     def _acknowledge(self, batch: Batch, result: PartitionResult) -> None:
         if self.sequences is not None:
@@ -303,7 +303,7 @@ class SenderCore:
                     reason = f"no answer within request.timeout.ms={self._config.request_timeout_ms}"
                     self._actions.append(CloseNode(node=node_id, reason=reason))
 
-    # -- what goes out --------------------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------------------------
 
     def _send_due(self, now_ms: int) -> None:
         due: dict[int, list[PartitionQueue]] = {}
@@ -324,7 +324,7 @@ class SenderCore:
                 self._fill(node_id, node, queues, now_ms)
 
     def _fill(self, node_id: int, node: _Node, queues: list[PartitionQueue], now_ms: int) -> None:
-        """Requests until nothing is due or the in-flight limit is reached. Partitions take turns to be first."""
+        """Makes requests until nothing is due or the in-flight limit is reached. Partitions take turns to be first."""
         while len(node.requests) < self._config.max_in_flight_requests_per_connection:
             self._turn += 1
             start = self._turn % len(queues)
@@ -340,7 +340,7 @@ class SenderCore:
             self._actions.append(SendProduce(request_id=request_id, node=node_id, batches=batches))
 
     def _take(self, queues: list[PartitionQueue], now_ms: int) -> tuple[Batch, ...]:
-        """At most one batch of each partition, together within max.request.size (but always one)."""
+        """Takes at most one batch of each partition, together within max.request.size (but always one batch)."""
         taken: list[Batch] = []
         size_bytes = 0
         for queue in queues:

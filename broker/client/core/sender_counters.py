@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, kw_only=True)
 class SenderCounters:
-    """What metrics() reports, summed since the start."""
+    """The counts that metrics() reports, summed since the start."""
 
     record_send_total: int = 0
     record_error_total: int = 0

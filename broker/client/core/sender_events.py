@@ -1,4 +1,4 @@
-"""What the producer's sender is told, and what it wants done: the events and actions of core/sender.py."""
+"""The events and actions of core/sender.py, the core of the producer's sender."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.client.core.batch import UNKNOWN_OFFSET, UNKNOWN_TIMESTAMP, Batch, T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionResult:
-    """A broker's word on one batch."""
+    """A broker's answer for one batch."""
 
     error_code: int = 0
     base_offset: int = UNKNOWN_OFFSET
@@ -31,7 +31,7 @@ class NodeConnected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLost:
-    """The connection is gone. Requests in `unsent` were not completely handed to the kernel, so no broker can act on
+    """The connection is gone. Requests in `unsent` were not handed to the kernel completely, so no broker can act on
     them."""
 
     node: int
@@ -41,7 +41,7 @@ class NodeLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceSent:
-    """The request's last byte was handed to the kernel. With acks=0 nothing more will ever be known."""
+    """The request's last byte was handed to the kernel. With acks=0 the client never learns more than this."""
 
     request_id: int
 
@@ -66,7 +66,8 @@ Event: TypeAlias = Tick | NodeConnected | NodeLost | ProduceSent | ProduceAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connect:
-    """A connection is wanted. The shell knows whether one is under way, and when the next attempt is allowed."""
+    """The core needs a connection. The shell knows whether one is being opened, and when the next attempt is
+    allowed."""
 
     node: int
 
@@ -85,7 +86,7 @@ class AskIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseNode:
-    """A request got no answer within request.timeout.ms. Other requests in flight to this node are given up too."""
+    """A request got no answer within request.timeout.ms. All requests in flight to this node are given up."""
 
     node: int
     reason: str
@@ -93,7 +94,7 @@ class CloseNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete:
-    """The batch has its outcome: wake those who wait, run the callbacks."""
+    """The batch has its outcome. The shell must wake waiting callers and run the callbacks."""
 
     batch: Batch
 

@@ -1,17 +1,20 @@
 """Idempotence: the producer's id and epoch, and the sequence numbers of every partition (KIP-98, KIP-360).
 
-Owns: which batch may be sent without making the broker see a gap, and when a new epoch is needed. Not the retries.
-Rules:
-- A retried batch goes only when it is the lowest one without an outcome.
-- After a failure that left a gap of unknown fate ("hole") nothing new is numbered until a later batch was accepted or
-  the epoch was bumped. After a bump a partition is renumbered from 0, and only while nothing of it is on the wire.
+Owns: which batch may be sent so that the broker sees no gap, and when a new epoch is needed. It does not own the
+retries. The rules are:
+
+- A retried batch is sent only when it is the lowest batch without an outcome.
+- A batch may fail while nobody knows whether the broker appended it. This leaves a "hole" in the sequence. No new batch
+  is numbered until a later batch is accepted or the epoch is bumped. After a bump a partition is renumbered from 0, and
+  only while none of its batches is on the wire.
 - At most four batches are numbered beyond the lowest one without an outcome, since a broker recognises only the last
-  five. A batch could otherwise hang on a paused leader while many more pass through the next one; its retry would look
-  like a gap and be appended again.
-- A gap below the lowest batch is a reason for a new epoch only if every answer to that batch has come. An earlier
-  sending without one may still lie in a connection that the client has given up, behind the batches that fill the gap:
-  under a new epoch its records would be written twice. It ends with an unknown outcome instead (Kafka's producer sends
-  it again).
+  five. Otherwise one batch could wait at a paused leader while many later ones are appended by the next leader. The
+  retry of that batch would then look like a gap, and it would be appended again.
+- A gap below the lowest batch is a reason for a new epoch only if every attempt of that batch has got its answer. An
+  attempt without an answer may still wait in a connection that the client has given up, behind the batches that fill
+  the gap. With a new epoch the records of this batch would then be written twice. So the batch ends with an unknown
+  outcome instead (Kafka's producer sends it again).
+
 Invariant: `unfinished` is sorted by base sequence and holds exactly the numbered batches without an outcome.
 """
 
@@ -55,7 +58,8 @@ class PartitionSequences:
         self.is_reset_wanted = False
 
     def is_window_open(self) -> bool:
-        """Whether, after one more batch, the lowest unfinished one is still among the five that a broker remembers."""
+        """Whether the broker would still remember the lowest unfinished batch after one more batch. It remembers the
+        last five."""
         return not self.ordinals or self.numbered_total - self.ordinals[0] < IDEMPOTENT_IN_FLIGHT_MAX
 
     def add(self, batch: Batch) -> None:
@@ -85,7 +89,7 @@ class Sequences:
         self.producer_epoch = producer_epoch
 
     def may_send(self, batch: Batch, on_wire_count: int) -> bool:
-        """Whether this batch, the first of its queue, may go now. Renumbers the partition first if that is due."""
+        """Whether this batch, the first of its queue, may be sent now. Renumbers the partition first if that is due."""
         if self.state is not IdentityState.READY:
             return False
         sequences = self.partitions.get(batch.partition)
@@ -100,12 +104,12 @@ class Sequences:
             return sequences.unfinished[0] is batch
         if not self._is_current(sequences):
             if sequences.unfinished:
-                return False  # they end under the epoch in which they were numbered
+                return False  # the unfinished batches end under the epoch in which they were numbered
             self._renumber(sequences)
         return not sequences.has_hole and sequences.is_window_open()
 
     def number(self, batch: Batch) -> None:
-        """Give a batch its sequence; one that is sent again keeps the one it has."""
+        """Gives a batch its sequence. A batch that is sent again keeps its sequence."""
         if batch.has_sequence:
             return
         sequences = self.partitions[batch.partition]
@@ -117,18 +121,19 @@ class Sequences:
             return
         sequences = self.partitions[batch.partition]
         sequences.remove(batch)
-        # The broker accepts batches only in order. If it accepted one after the hole, the hole was appended.
+        # The broker accepts batches only in order. If it accepted a batch after the hole, it had appended the batch of
+        # the hole.
         sequences.has_hole = False
 
     def on_failed(self, batch: Batch) -> None:
-        """The batch ends without an acknowledgement. Later ones may depend on its place in the sequence."""
+        """The batch ends without an acknowledgement. Later batches may depend on its place in the sequence."""
         if not batch.has_sequence:
             return
         sequences = self.partitions[batch.partition]
         is_last = sequences.unfinished[-1] is batch
         sequences.remove(batch)
         if is_last and not batch.is_maybe_written and not sequences.has_hole:
-            sequences.next_sequence = batch.base_sequence  # nobody saw these numbers
+            sequences.next_sequence = batch.base_sequence  # no broker has seen these numbers
             return
         sequences.has_hole = True
         if not sequences.unfinished:
@@ -138,12 +143,14 @@ class Sequences:
         return batch.has_sequence and self.partitions[batch.partition].unfinished[0] is batch
 
     def on_out_of_order(self, batch: Batch) -> None:
-        """OUT_OF_ORDER_SEQUENCE_NUMBER: for the lowest batch a real gap, for a later one a reason to wait."""
+        """The answer is OUT_OF_ORDER_SEQUENCE_NUMBER. For the lowest batch this means a real gap. A later batch only
+        has to wait."""
         if self.is_lowest(batch):
             self._want_reset(self.partitions[batch.partition])
 
     def on_identity_refused(self, batch: Batch) -> None:
-        """UNKNOWN_PRODUCER_ID or INVALID_PRODUCER_EPOCH: the broker does not go on with this id and epoch."""
+        """The answer is UNKNOWN_PRODUCER_ID or INVALID_PRODUCER_EPOCH: the broker does not accept this id and epoch any
+        more."""
         self._want_reset(self.partitions[batch.partition])
 
     def _want_reset(self, sequences: PartitionSequences) -> None:
@@ -177,7 +184,7 @@ class Sequences:
         batch.producer_id, batch.producer_epoch = sequences.producer_id, sequences.producer_epoch
         batch.base_sequence = sequences.next_sequence
         batch.is_transactional = self.is_transactional
-        batch.encoded = None  # the numbers are in the header, under the CRC
+        batch.encoded = None  # the header contains the numbers, and the CRC covers them
         sequences.next_sequence = (sequences.next_sequence + batch.record_count) % SEQUENCE_MODULUS
 
     def check_invariants(self) -> None:

@@ -1,6 +1,7 @@
-"""How a mapping of Kafka properties becomes a typed configuration: names, kinds, ranges, nearest right key.
+"""How a mapping of Kafka properties becomes a typed configuration: names, types, ranges, and the suggestion of the
+nearest name.
 
-Knows no particular property; config.py lists them. A value may be text, as in a properties file, or already typed.
+It knows no particular property; config.py lists them. A value may be text, as in a properties file, or already typed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _TRUE_FALSE = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Range of a number (both ends allowed), or the choices of a text (of each, if there are several). The value of a
-    secret is shown nowhere."""
+    """The range of a number (both ends are allowed), or the choices of a text. If the text is a list, the choices hold
+    for each element. The value of a secret is never shown."""
 
     low: int | None = None
     high: int | None = None
@@ -30,7 +31,7 @@ class Limits:
     is_secret: bool = False
 
 
-HIDDEN: Final = "[hidden]"  # as Kafka shows a value of its type password
+HIDDEN: Final = "[hidden]"  # Kafka shows a value of the type password like this
 
 
 def setting(
@@ -41,13 +42,13 @@ def setting(
     choices: tuple[str, ...] = (),
     is_secret: bool = False,
 ) -> Any:
-    """A dataclass field with its limits. Any: dataclasses.field has no better type either."""
+    """A dataclass field with its limits. It returns Any, because dataclasses.field has no better type either."""
     limits = Limits(low=low, high=high, choices=choices, is_secret=is_secret)
     return dataclasses.field(default=default, metadata={"limits": limits}, repr=not is_secret)
 
 
 def settings_of(kind: type[Any]) -> list[dataclasses.Field[Any]]:
-    """The fields that are properties. A configuration may have others, e.g. one inside it."""
+    """The fields that are properties. A configuration may have other fields, for example a configuration inside it."""
     return [each for each in dataclasses.fields(kind) if "limits" in each.metadata]
 
 
@@ -65,8 +66,8 @@ def parse_properties(
     *,
     nearest_of: Iterable[str] = (),
 ) -> tuple[Config, frozenset[str]]:
-    """The configuration and the names that the caller set. `refused` explains names we know and do not serve. The
-    nearest right name is one of this configuration, or one of `nearest_of`."""
+    """Returns the configuration and the names that the caller set. `refused` explains names that are known but not
+    supported. The suggestion for an unknown name is a name of this configuration, or one of `nearest_of`."""
     fields = {property_name(each.name): each for each in settings_of(kind)}
     values: dict[str, Any] = {}
     for name, value in properties.items():
@@ -80,7 +81,8 @@ def parse_properties(
 
 
 def check_value(kind: type[Any], name: str, value: object) -> None:
-    """ConfigurationError if the property `name` of this configuration cannot have the value; silent about others."""
+    """Raises ConfigurationError if the property `name` of this configuration cannot have the value. Ignores unknown
+    properties."""
     for field in settings_of(kind):
         if property_name(field.name) == name:
             _convert(name, value, str(field.type), field.metadata["limits"])
@@ -147,7 +149,8 @@ _DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\
 
 
 def parse_duration_ms(text: str) -> int | None:
-    """Of `by_duration:P3DT4H5M6.7S`, as java.time.Duration reads it; None if it is not one, or negative."""
+    """The duration of `by_duration:P3DT4H5M6.7S`, as java.time.Duration reads it. None if it is no duration, or if it
+    is negative."""
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.groups()) or text.endswith("T"):
         return None

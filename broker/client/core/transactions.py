@@ -1,7 +1,8 @@
-"""The state of a transactional producer (KIP-98, KIP-890): what may be called when, and what an error leaves possible.
+"""The state of a transactional producer (KIP-98, KIP-890): which call is allowed in which state, and what is still
+possible after an error.
 
-Owns: the table of states, the partitions of the ongoing transaction, the meaning of a coordinator's error. No I/O: the
-calls are made by ../transactions.py, batches are the sender core's.
+Owns: the table of states, the partitions of the ongoing transaction, the meaning of a coordinator's error. It does no
+I/O: ../transactions.py makes the calls, and the sender core owns the batches.
 Shown by tests/broker_client/test_client_transactions.py.
 """
 
@@ -15,14 +16,14 @@ from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError
 from broker.wire.errors import ErrorCode, error_code
 
-EPOCH_BUMP_VERSION = 2  # of the feature transaction.version
+EPOCH_BUMP_VERSION = 2  # the level of the feature transaction.version
 
 
 class TransactionState(Enum):
     UNINITIALISED = "uninitialised"
     READY = "ready"
     IN_TRANSACTION = "in a transaction"
-    COMMITTING = "committing"  # perhaps decided: only the same call again can tell
+    COMMITTING = "committing"  # the outcome may be decided already: only the same call again can tell
     ABORTING = "aborting"
     ABORTABLE = "in a failed transaction, which must be aborted"
     FATAL = "fenced, or failed for good"
@@ -62,7 +63,7 @@ _ASK_AGAIN = frozenset(
 
 
 class Reaction(Enum):
-    """What follows from a coordinator's error."""
+    """What the client does after a coordinator's error."""
 
     FIND_AGAIN = "find the coordinator again, then repeat"
     ASK_AGAIN = "repeat"
@@ -81,7 +82,8 @@ def reaction_to(code: int) -> Reaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadata:
-    """The member whose offsets a transaction commits. An old member is fenced by it. The defaults fence nobody."""
+    """The member whose offsets a transaction commits. The coordinator uses it to fence an old member. The defaults
+    fence nobody."""
 
     group_id: str
     generation_id: int = -1
@@ -105,9 +107,10 @@ class TransactionCore:
         self.producer_id = -1
         self.producer_epoch = -1
         self.version = 1  # transaction.version of the cluster
-        self.partitions: set[TopicPartition] = set()  # added to the ongoing transaction; with version 2 by sending
+        # partitions of the ongoing transaction; with version 2 the first send adds a partition
+        self.partitions: set[TopicPartition] = set()
         self.has_offsets = False
-        self.error: KafkaError | None = None  # why the state is ABORTABLE or FATAL
+        self.error: KafkaError | None = None  # the reason for the state ABORTABLE or FATAL
 
     @property
     def is_bumping(self) -> bool:
@@ -115,11 +118,11 @@ class TransactionCore:
 
     @property
     def has_anything(self) -> bool:
-        """Whether the coordinator may know of a transaction. If not, there is nothing to end."""
+        """Whether the coordinator may know a transaction. If not, there is no transaction to end."""
         return bool(self.partitions) or self.has_offsets
 
     def move(self, state: TransactionState, *, call: str) -> None:
-        """Raises KafkaError when the call does not fit the state."""
+        """Changes the state. Raises KafkaError if the call is not allowed in the present state."""
         if self.state is TransactionState.FATAL and self.error is not None:
             raise self.error
         if state not in _TRANSITIONS[self.state]:
@@ -142,15 +145,15 @@ class TransactionCore:
         self.error = None
 
     def fail(self, error: KafkaError) -> None:
-        """After an error that cannot be repaired by repeating. A fatal state stays fatal."""
+        """Takes an error that a retry cannot repair. A fatal state stays fatal."""
         is_fatal = reaction_to(error.code) is Reaction.FAIL or self.state is TransactionState.FATAL
         can_abort = TransactionState.ABORTABLE in _TRANSITIONS[self.state]
         self.state = TransactionState.ABORTABLE if can_abort and not is_fatal else TransactionState.FATAL
         self.error = self.error or error
 
     def fail_by_record(self, error: KafkaError) -> None:
-        """A record failed. If an old epoch is the reason, the transaction may have timed out. An abort then puts it
-        right. If there is a successor, the abort will say so."""
+        """A record failed. If the reason is an old epoch, the transaction may have timed out. Then an abort repairs the
+        state. If another producer has taken over the transactional id, the abort will fail and say so."""
         if error.code == ErrorCode.invalid_producer_epoch:
             error = KafkaError(ErrorCode.transaction_abortable, str(error), definite=error.definite)
         self.fail(error)

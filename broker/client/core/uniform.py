@@ -1,9 +1,9 @@
-"""The fast encoder for what a load generator sends: plain records of one size (no key, no headers).
+"""The fast encoder for the records of a load generator: they have one size, no key and no headers.
 
 All bytes around a value then depend only on its index, the value size and the timestamp delta. So they are made once
-and kept. A batch is one join of kept heads and values: 20 to 50 million records of 100 bytes a second, measured in the
-field, instead of 8 million with the general encoder of broker.wire. Anything else goes to the general encoder. Shown by
-tests/broker_client/test_client_encoding.py: the same bytes as broker.wire's encoder.
+and kept as "heads". A batch is one join of kept heads and values. This encodes 20 to 50 million records of 100 bytes a
+second, measured in runs; the general encoder of broker.wire encodes 8 million. The general encoder takes all other
+records. Shown by tests/broker_client/test_client_encoding.py: the same bytes as broker.wire's encoder.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from broker.wire.varints import varint
 
 TRANSACTIONAL_FLAG = 0x10
 
-_KEPT_LISTS_MAX = 64  # of heads, one per (value size, timestamp delta)
-_HEADS_MAX = 16384  # records a batch; longer ones go the general way
+_KEPT_LISTS_MAX = 64  # lists of heads, one for each (value size, timestamp delta)
+_HEADS_MAX = 16384  # records in a batch; the general encoder takes longer batches
 _DELTA_MS_MAX = 8191  # two bytes of varint
 _NULL_KEY = varint(-1)
 _NO_HEADERS = b"\x00"
@@ -29,7 +29,8 @@ _heads: dict[tuple[int, int], list[bytes]] = {}
 
 
 def uniform_body(values: Sequence[bytes | None], stamps: Sequence[tuple[int, int]]) -> bytes | None:
-    """The records section, or None if the values are not alike. `stamps` is (first index, ms) per run of one ms."""
+    """The records section, or None if the values differ in size or one is null. `stamps` has (first index, ms) for each
+    group of consecutive records with the same ms."""
     count = len(values)
     first = values[0]
     if first is None or count > _HEADS_MAX:
@@ -39,7 +40,7 @@ def uniform_body(values: Sequence[bytes | None], stamps: Sequence[tuple[int, int
         if sum(map(len, values)) != size * count or max(map(len, values)) != size:  # type: ignore[arg-type]  # None below
             return None
     except TypeError:
-        return None  # a null value among them
+        return None  # one of the values is null
     base_ms = stamps[0][1]
     pieces: list[bytes | None] = [None] * (2 * count)
     pieces[1::2] = values
@@ -49,18 +50,20 @@ def uniform_body(values: Sequence[bytes | None], stamps: Sequence[tuple[int, int
             return None
         end = stamps[position + 1][0] if position + 1 < len(stamps) else count
         pieces[2 * start : 2 * end : 2] = _heads_of(size, delta_ms, end)[start:end]
-    # Each head begins with the previous record's empty header list: cut the first one's, add the last one's.
+    # Each head begins with the empty header list of the previous record. So it is cut from the first head, and one is
+    # added after the last value.
     pieces[0] = pieces[0][1:]  # type: ignore[index]  # heads are never None
     pieces.append(_NO_HEADERS)
     return b"".join(pieces)  # type: ignore[arg-type]  # all filled
 
 
 def _heads_of(size: int, delta_ms: int, count: int) -> list[bytes]:
-    """At least `count` heads: end of the record before, length, attributes, deltas, null key, value length.
+    """At least `count` heads. A head is the end of the record before, then length, attributes, deltas, null key and
+    value length.
 
-    Sender threads of several producers share the kept lists. So a list never changes once it is there; a longer one
-    replaces it. (When two threads extended one list, they wrote wrong offset deltas, and records were out of order in a
-    batch.)
+    Sender threads of several producers share the kept lists. So a list that is in use never changes; a longer list
+    replaces it. (Once, two threads extended the same list. They wrote wrong offset deltas, and records were out of
+    order in a batch.)
     """
     key = (size, delta_ms)
     heads = _heads.get(key, [])
@@ -77,7 +80,7 @@ def _heads_of(size: int, delta_ms: int, count: int) -> list[bytes]:
 
 
 def with_header(batch: Batch, body: bytes, codec: CodecId, level: int | None) -> list[bytes]:
-    """Header and (compressed) body."""
+    """The buffers of the batch: the header and the (compressed) body."""
     if codec is not CodecId.NONE:
         body = compress(codec, body, level=level)
     count = batch.record_count

@@ -1,7 +1,7 @@
-"""The records of one partition's part of an answer to Fetch.
+"""Reads the records from one partition's part of an answer to Fetch.
 
-With isolation.level=read_committed, the records of aborted transactions are dropped here, by the list in each answer
-(KIP-98). Shown by tests/broker_client/test_client_fetcher.py.
+With isolation.level=read_committed, the records of aborted transactions are dropped here. Each answer contains the list
+of aborted transactions (KIP-98). Shown by tests/broker_client/test_client_fetcher.py.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from broker.wire.records import (
 
 
 class Room:
-    """How many bytes one answer may unpack to before the rest of it is left. One batch always fits. Without this limit,
-    small batches that unpack to much more than their size on the wire would fill the memory."""
+    """How much one answer may unpack to; the rest of the answer is not read. One batch always fits. Without this limit,
+    small batches that are much larger after decompression would fill the memory."""
 
     __slots__ = ("_bytes", "_records")
 
@@ -37,16 +37,16 @@ class Room:
 
     def take(self, batch: RawBatch, records: list[DecodedRecord]) -> None:
         self._records += len(records)
-        if batch.header.codec:  # the answer's size limits what is not compressed
+        if batch.header.codec:  # batches without compression are limited by the size of the answer
             self._bytes += sum(len(record[2] or b"") + len(record[3] or b"") for record in records)
 
 
 def unpack(
     partition: TopicPartition, state: PartitionState, result: FetchResult, room: Room, *, checks_crc: bool
 ) -> KafkaError | None:
-    """Put as many records into `state` as there is room for. What is left is fetched again.
+    """Puts as many records into `state` as there is room for. The rest is fetched again.
 
-    Returns what is wrong with a damaged batch. The records before it are kept.
+    Returns the error of a damaged batch. The records before it are kept.
     """
     topic, number = partition
     make = ConsumerRecord._make

@@ -1,7 +1,7 @@
 """Server-side assignors of KIP-848: `uniform` (balanced, sticky) and `range` (contiguous, co-partitioned).
 
-Pure functions of subscriptions, topics and the assignment before. Deterministic: members and topics are taken in sorted
-order, so a coordinator that fails over computes what its predecessor would have.
+They are pure functions of subscriptions, topics and the previous assignment. They are deterministic: members and topics
+are taken in sorted order. So after a fail-over the new coordinator computes the same assignment as its predecessor.
 Shown by tests/broker_coordinator/test_coordinator_assignors.py.
 """
 
@@ -20,8 +20,8 @@ from broker.coordinator.groups.records import Assignment
 class MemberSpec:
     member_id: str
     instance_id: str | None
-    topic_ids: frozenset[UUID]  # what it subscribes to and what exists
-    owned: Assignment  # its target before
+    topic_ids: frozenset[UUID]  # topics that it subscribes to and that exist
+    owned: Assignment  # its previous target assignment
 
 
 Result: TypeAlias = dict[str, dict[UUID, frozenset[int]]]
@@ -30,8 +30,8 @@ _Partition: TypeAlias = tuple[UUID, int]
 
 
 def assign_range(members: tuple[MemberSpec, ...], topics: Mapping[UUID, int]) -> Result:
-    """Each topic is cut into runs, one for each subscriber. The first runs are longer by one. Static members keep their
-    rank."""
+    """The partitions of each topic are cut into contiguous ranges, one for each subscriber. If they do not divide
+    evenly, the first ranges have one more. Static members keep their place in the order."""
     result: dict[str, dict[UUID, frozenset[int]]] = {member.member_id: {} for member in members}
     ranked = sorted(members, key=lambda each: (each.instance_id is None, each.instance_id or each.member_id))
     for topic_id, partitions in sorted(topics.items()):
@@ -49,11 +49,12 @@ def assign_range(members: tuple[MemberSpec, ...], topics: Mapping[UUID, int]) ->
 
 
 def assign_uniform(members: tuple[MemberSpec, ...], topics: Mapping[UUID, int]) -> Result:
-    """As even as the subscriptions allow. Among even assignments, it takes one that moves few partitions.
+    """The assignment is as even as the subscriptions allow. Among equally even assignments, it takes one that moves few
+    partitions.
 
     A member keeps its partitions unless it has more than its share. Then each free partition goes to the subscriber
-    with the fewest. At last partitions move from fuller to emptier members as long as that makes the assignment more
-    even.
+    with the fewest. Finally partitions move from members with more to members with fewer, as long as that makes the
+    assignment more even.
     """
     work = _Work(members, topics)
     work.keep_owned()
@@ -96,7 +97,7 @@ class _Work:
             free = [partition for partition in owned if partition not in self._owner]
             limit = len(free)
             if is_same_for_all:
-                # With equal subscriptions the shares are known. Nobody keeps more than the share, and only `longer`
+                # With equal subscriptions the shares are known. No member keeps more than the share, and only `longer`
                 # members keep one more.
                 limit = share
                 if longer and len(free) > share:
@@ -105,7 +106,7 @@ class _Work:
                 self._give(partition, member.member_id)
 
     def hand_out(self) -> None:
-        """Topics with few subscribers come first, because their partitions have the least choice."""
+        """Topics with few subscribers come first, because their partitions have the fewest possible owners."""
         for topic_id in sorted(self._subscribers, key=lambda each: (len(self._subscribers[each]), each)):
             load = [(len(self._held[member_id]), member_id) for member_id in self._subscribers[topic_id]]
             if not load:

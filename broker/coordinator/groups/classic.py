@@ -1,8 +1,9 @@
-"""The classic group protocol: what it means for a group that a member joins, syncs, heartbeats, leaves or falls silent.
+"""The classic group protocol: how a group changes when a member joins, syncs, sends a heartbeat, leaves, or stays
+silent for too long.
 
-How long a JoinGroup waits is in classic_rebalance.py; a SyncGroup waits until the leader has sent the assignments.
-Kafka's rules, with KIP-345 (static members), KIP-394 (an id before the first join) and KIP-814 (a returning static
-leader skips assigning).
+classic_rebalance.py decides how long a JoinGroup waits. A SyncGroup waits until the leader has sent the assignments.
+The rules are those of Kafka, with KIP-345 (static members), KIP-394 (an id before the first join) and KIP-814 (a static
+leader that comes back makes no new assignment).
 Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_model.py.
 """
 
@@ -31,7 +32,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
 
 class ClassicProtocol:
-    """Changes groups; keeps nothing itself. `wall_ms(now_ms)` is the wall clock."""
+    """It changes groups and has no state of its own. `wall_ms(now_ms)` is the wall clock."""
 
     def __init__(
         self, *, config: GroupConfig, outbox: Outbox, new_id: Callable[[], str], wall_ms: Callable[[int], int]
@@ -112,7 +113,7 @@ class ClassicProtocol:
         self._rebalances.begin(group, now_ms)
 
     def _update(self, group: ClassicGroup, member: ClassicMember, event: JoinGroup) -> None:
-        # An earlier request of it, whose answer was lost.
+        # The member may have an earlier request that still waits, because the client sent a second one.
         self._rebalances.release(group, member, ErrorCode.rebalance_in_progress)
         member.protocols = event.protocols
         member.session_timeout_ms, member.rebalance_timeout_ms = event.session_timeout_ms, event.rebalance_timeout_ms
@@ -126,7 +127,7 @@ class ClassicProtocol:
         was_leader = group.is_leader(old.member_id)
         self._rebalances.release(group, old, ErrorCode.fenced_instance_id)
         was_unsynced = old.member_id in group.unsynced
-        # In the same place, because assignors see the members in this order.
+        # It gets the same place in the dict, because assignors see the members in this order.
         old_id, old.member_id = old.member_id, member_id
         group.members = {member.member_id: member for member in group.members.values()}
         group.static_members[str(old.instance_id)] = member_id
@@ -152,7 +153,8 @@ class ClassicProtocol:
 
     def _static_back(self, group: ClassicGroup, member: ClassicMember, old_id: str, event: JoinGroup) -> JoinResult:
         is_leader = group.is_leader(member.member_id)
-        # A client that does not know "skip assignment" must not think that it is the leader, or it would assign again.
+        # A client that does not know "skip assignment" must not learn that it is the leader. Otherwise it would assign
+        # again.
         leader = old_id if is_leader and not event.can_skip_assignment else group.leader
         is_skipping = is_leader and event.can_skip_assignment
         return JoinResult(
@@ -227,7 +229,7 @@ class ClassicProtocol:
         self._rebalances.reply(group, event.token, error)
 
     def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
-        """A commit shows that a member is alive."""
+        """Restarts the member's session, because a commit shows that the member is alive."""
         member = group.members.get(member_id)
         if member is not None:
             self._rebalances.restart_session(member, now_ms)
@@ -263,7 +265,7 @@ class ClassicProtocol:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def tick(self, group: ClassicGroup, now_ms: int) -> None:
-        """Serve every deadline of the group that has come."""
+        """Handles every deadline of the group that has passed."""
         has_left = False
         for member_id, deadline_ms in list(group.pending.items()):
             if deadline_ms <= now_ms:
@@ -284,28 +286,29 @@ class ClassicProtocol:
             self._rebalances.join_due(group, now_ms)
 
     def loaded(self, group: ClassicGroup, now_ms: int) -> None:
-        """A new coordinator gives every member a whole session to find it."""
+        """A new coordinator gives every member a whole session timeout to find it."""
         for member in group.members.values():
             self._rebalances.restart_session(member, now_ms)
         if group.members and group.leader is None:
-            # It came from the new protocol (conversion.py), and no rebalance has ended since.
+            # The group was converted from the new protocol (conversion.py), and no rebalance has ended since.
             self._rebalances.begin(group, now_ms)
 
     def adopt(self, group: ClassicGroup, now_ms: int, *, is_settled: bool) -> None:
-        """A group that came from the new protocol. Unless it is settled, all members join again."""
+        """Takes a group that was converted from the new protocol. Unless it is settled, all members must join again."""
         for member in group.members.values():
             self._rebalances.restart_session(member, now_ms)
         if not is_settled:
             self._rebalances.begin(group, now_ms)
 
     def give_up(self, group: ClassicGroup) -> None:
-        """The group goes to the new protocol. Who waits is told to join again."""
+        """The group is converted to the new protocol. Members whose requests wait are told to join again."""
         for member in group.members.values():
             self._rebalances.release(group, member, ErrorCode.rebalance_in_progress)
 
 
 def _identity_problem(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
-    """Whether this is a member. A static member is known by its instance id, and only its latest member id counts."""
+    """The error if the sender is not a member of the group. For a static member, only the latest member id of its
+    instance id is valid."""
     if instance_id is not None:
         known = group.static_members.get(instance_id)
         if known is None:

@@ -1,8 +1,8 @@
 """One group of the classic protocol: its members, state and generation. The rules for joining are in classic.py.
 
 States: Empty -> PreparingRebalance (members join) -> CompletingRebalance (the leader assigns) -> Stable. Every change
-leads back to PreparingRebalance. The record survives a fail-over: it has the members and assignments of the last
-generation that became stable.
+leads back to PreparingRebalance. After a fail-over the group is read from its record. It contains the members and
+assignments of the last generation that became stable.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class ClassicMember:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def is_waiting(self) -> bool:
-        """A member that waits for us is alive. A new one does not count as alive for ever."""
+        """Whether the member waits for an answer of the coordinator. Such a member counts as alive. A new member does
+        not, so that its first JoinGroup cannot keep it alive for ever."""
         return (self.join_token is not None and not self.is_new) or self.sync_token is not None
 
 
@@ -52,22 +53,24 @@ class ClassicGroup:
     def __init__(self, group_id: str, *, state_timestamp_ms: int) -> None:
         self.group_id = group_id
         self.state = State.EMPTY
-        self.state_timestamp_ms = state_timestamp_ms  # wall clock, of the last change between Empty and not
+        # wall clock, when the group last became Empty or ceased to be Empty
+        self.state_timestamp_ms = state_timestamp_ms
         self.generation = 0
-        self.protocol_type: str | None = None  # None: never had members, only offsets
+        self.protocol_type: str | None = None  # None: the group has never had members, only offsets
         self.protocol: str | None = None
-        self.leader: str | None = None  # invariant: a member, unless the group has none or prepares
+        self.leader: str | None = None  # invariant: it is a member, unless the group has none or prepares a rebalance
         self.members: dict[str, ClassicMember] = {}  # in the order of joining
         self.static_members: dict[str, str] = {}  # instance id -> member id
-        self.pending: dict[str, int] = {}  # ids given out, not yet joined (KIP-394) -> deadline
-        self.unsynced: set[str] = set()  # who still has to sync this generation
+        # member ids that were given out and have not joined yet (KIP-394) -> deadline
+        self.pending: dict[str, int] = {}
+        self.unsynced: set[str] = set()  # ids of the members that have not yet synced in this generation
         self.join_deadline_ms: int | None = None
         self.sync_deadline_ms: int | None = None
-        # not None: the first rebalance, which waits for members that come late
+        # not None during the first rebalance, which waits for late members: how long its delay may still be prolonged
         self.initial_delay_left_ms: int | None = None
-        self.has_newcomer = False  # somebody joined during the initial delay
-        self.last_append = 0  # answers about this group wait for it
-        self.recorded: ClassicGroupValue | None = None  # what the log holds
+        self.has_newcomer = False  # a member joined during the initial delay
+        self.last_append = 0  # answers about this group wait until this append is durable
+        self.recorded: ClassicGroupValue | None = None  # the last record of the group in the log
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -87,7 +90,7 @@ class ClassicGroup:
         return min(deadlines, default=None)
 
     def common_protocols(self) -> set[str]:
-        """Names that every member supports. A member may name a protocol twice, and still counts once."""
+        """The protocols that every member supports. A member may name a protocol twice, but is counted once."""
         votes = Counter(name for member in self.members.values() for name in {name for name, _ in member.protocols})
         return {name for name, count in votes.items() if count == len(self.members)}
 
@@ -98,7 +101,8 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """Each member votes for the first of its protocols that all support; ties go to the earliest voted for."""
+        """Each member votes for the first of its protocols that all members support. If two have equally many votes,
+        the one that got a vote first wins."""
         common = self.common_protocols()
         votes = Counter(
             next(name for name, _ in member.protocols if name in common) for member in self.members.values()
@@ -109,13 +113,14 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def joined_metadata(self) -> tuple[tuple[str, str | None, bytes], ...]:
-        """What the leader needs to assign."""
+        """The members' metadata, which the leader needs for the assignment."""
         return tuple(
             (member.member_id, member.instance_id, member.metadata(self.protocol)) for member in self.members.values()
         )
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics of a consumer group. None if that cannot be known: another protocol type, or no generation yet."""
+        """The topics of a consumer group. None if they cannot be known: the protocol type is another one, or there is
+        no generation yet."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or self.protocol is None:
             return None
         topics: set[str] = set()
@@ -170,7 +175,7 @@ class ClassicGroup:
     # -- the record --------------------------------------------------------------------------------------------------
 
     def value(self) -> ClassicGroupValue:
-        """The group as a record holds it."""
+        """The group as the value of its record."""
         members = tuple(
             ClassicMemberValue(
                 member_id=member.member_id,
@@ -194,7 +199,7 @@ class ClassicGroup:
         )
 
     def record(self) -> Record:
-        """To be written now."""
+        """The record of the group's present state. The caller writes it at once."""
         self.recorded = self.value()
         return ClassicGroupKey(group_id=self.group_id), self.recorded
 

@@ -1,8 +1,9 @@
 """Members of the classic protocol in a group of the new one (KIP-848, online upgrade): JoinGroup, SyncGroup, Heartbeat.
 
 Such a member uses the consumer's embedded protocol. The coordinator assigns for it: a join is answered at once with the
-member's epoch as generation, and nobody is the leader. A heartbeat tells it to join again when the group has moved on.
-What it holds, it says in its subscription. Shown by tests/broker_coordinator/test_coordinator_conversion.py.
+member's epoch as generation, and no member is the leader. When the group has a new epoch, the answer to a heartbeat
+tells the member to join again. The member lists the partitions that it owns in its subscription. Shown by
+tests/broker_coordinator/test_coordinator_conversion.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from broker.wire.errors import ErrorCode
 
 
 class ClassicMembers:
-    """Changes groups through drafts, and keeps nothing itself."""
+    """It changes groups through drafts and has no state of its own."""
 
     def __init__(self, *, config: GroupConfig, consumer: ConsumerProtocol, new_id: Callable[[], str]) -> None:
         self._config, self._consumer, self._new_id = config, consumer, new_id
@@ -44,8 +45,8 @@ class ClassicMembers:
     # -- JoinGroup ---------------------------------------------------------------------------------------------------
 
     def join(self, draft: Draft, event: JoinGroup, now_ms: int, *, is_last_replaced: bool) -> JoinResult:
-        """Raises Refused, before any record was added. `is_last_replaced`: the group becomes a classic one with this
-        static member, so a changed subscription is for the rebalance of the classic group."""
+        """Raises Refused before any record is added. `is_last_replaced` says that this static member turns the group
+        into a classic one. A changed subscription is then left to the rebalance of the classic group."""
         group = draft.group
         member_id = event.member_id or self._new_id()
         self._check_join(group, member_id, event)
@@ -53,8 +54,8 @@ class ClassicMembers:
             return JoinResult(error_code=ErrorCode.member_id_required, member_id=member_id)
         subscription = _subscription(event)
         if event.instance_id is None and member_id not in group.members and subscription.owned:
-            # It was removed, and others may have its partitions. Apache Kafka takes it for a new member here, which
-            # then goes on with all that it had until it has synced.
+            # The member was removed, and others may have its partitions. Apache Kafka treats it as a new member here.
+            # Such a member continues to read all its old partitions until it has synced.
             raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is no longer in the group")
         value = _value(group, member_id, event, subscription)
         self._consumer.admit(draft, member_id, value, event.instance_id)
@@ -98,7 +99,8 @@ class ClassicMembers:
         member = _checked(group, event.member_id, event.instance_id, event.generation)
         if event.protocol_type not in (None, PROTOCOL_TYPE) or event.protocol not in (None, _protocol_of(member)):
             raise Refused(ErrorCode.inconsistent_group_protocol, "not the protocol of this member")
-        # One that gives up partitions has joined already. It learns what it keeps, and joins again without the rest.
+        # A member that gives up partitions has already joined. This answer tells it which partitions it keeps. It joins
+        # again without the rest.
         is_revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
         if member.current.member_epoch < group.epoch and not is_revoking:
             _expect_join(member, now_ms)
@@ -131,7 +133,8 @@ def _must_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
     if current.state is not MemberState.UNRELEASED_PARTITIONS:
         return False
     wanted = subtract(group.targets.get(member.member_id, {}), current.assigned)
-    return all(group.is_free(*place) for place in places(wanted))  # one join for all of them
+    # all of them must be free, so that one join is enough
+    return all(group.is_free(*place) for place in places(wanted))
 
 
 def _expect_join(member: ConsumerMember, now_ms: int) -> None:
@@ -147,7 +150,8 @@ def _subscription(event: JoinGroup) -> Subscription:
 
 
 def _value(group: ConsumerGroup, member_id: str, event: JoinGroup, subscription: Subscription) -> MemberValue:
-    """The member's data after this join. It keeps the rack and the server's assignor of its earlier life."""
+    """The member's data after this join. If it was a member of the new protocol before, it keeps its rack and server
+    assignor."""
     known = group.members.get(member_id)
     if known is None and event.instance_id is not None:
         known = group.members.get(group.static_members.get(event.instance_id, ""))
@@ -166,7 +170,7 @@ def _value(group: ConsumerGroup, member_id: str, event: JoinGroup, subscription:
 
 
 def _checked(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
-    """The classic member that sent this. Raises Refused if it is none."""
+    """The classic member that sent the request. Raises Refused if the sender is no classic member."""
     if instance_id is not None:
         _checked_static(group, member_id, instance_id)
     member = group.members.get(member_id)

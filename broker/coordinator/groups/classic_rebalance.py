@@ -1,7 +1,8 @@
-"""A rebalance of a classic group: who is waited for, when it ends, and what those who wait are told.
+"""A rebalance of a classic group: which members it waits for, when it ends, and the answers to the waiting members.
 
-It begins with a change of members. A JoinGroup waits until all members have joined or the rebalance timeout passes
-(KIP-62), at the first one also for the initial delay (KIP-134). Which request begins one is decided in classic.py.
+It begins with a change of members. A JoinGroup waits until all members have joined or the rebalance timeout has passed
+(KIP-62). In the first rebalance it also waits for the initial delay (KIP-134). classic.py decides which request begins
+a rebalance.
 Shown by tests/broker_coordinator/test_coordinator_classic.py and test_coordinator_model.py.
 """
 
@@ -18,7 +19,7 @@ from broker.wire.errors import ErrorCode
 
 
 class Rebalances:
-    """Changes groups; keeps nothing itself. `wall_ms(now_ms)` is the wall clock."""
+    """It changes groups and has no state of its own. `wall_ms(now_ms)` is the wall clock."""
 
     def __init__(self, *, config: GroupConfig, outbox: Outbox, wall_ms: Callable[[int], int]) -> None:
         self._config, self._outbox, self._wall_ms = config, outbox, wall_ms
@@ -41,7 +42,7 @@ class Rebalances:
         )
 
     def begin(self, group: ClassicGroup, now_ms: int) -> None:
-        """Begin one unless it is under way; end it if all are there."""
+        """Begins a rebalance, unless one is under way. Ends it if all members have joined."""
         if not group.is_in(State.PREPARING):
             if group.is_in(State.COMPLETING):
                 for member in group.members.values():
@@ -67,7 +68,7 @@ class Rebalances:
 
     def join_due(self, group: ClassicGroup, now_ms: int) -> None:
         left_ms = group.initial_delay_left_ms
-        if left_ms and group.has_newcomer:  # the group still grows, so give the others time too (KIP-134)
+        if left_ms and group.has_newcomer:  # the group is still growing, so further members get time to join (KIP-134)
             delay_ms = min(self._config.group_initial_rebalance_delay_ms, left_ms)
             group.initial_delay_left_ms, group.has_newcomer = left_ms - delay_ms, False
             group.join_deadline_ms = now_ms + delay_ms
@@ -77,11 +78,12 @@ class Rebalances:
     def _complete_join(self, group: ClassicGroup, now_ms: int) -> None:
         for member in list(group.members.values()):
             if member.join_token is None and member.instance_id is None:
-                group.remove(member)  # it did not come back in time; a static member is kept until its session ends
+                # it did not join again in time; a static member is kept until its session times out
+                group.remove(member)
         group.initial_delay_left_ms = None
         joined = [member for member in group.members.values() if member.join_token is not None]
         if group.members and not joined:
-            # Only absent static members are left. Wait until one comes or their sessions end.
+            # Only absent static members are left. Wait until one joins or their sessions time out.
             group.join_deadline_ms = now_ms + max(1, group.rebalance_timeout_ms())
             return
         group.join_deadline_ms = None
@@ -120,7 +122,7 @@ class Rebalances:
             member.session_deadline_ms = now_ms + member.session_timeout_ms
 
     def release(self, group: ClassicGroup, member: ClassicMember, error: ErrorCode) -> None:
-        """Answer the requests of this member that wait."""
+        """Answers the waiting requests of this member with an error."""
         token, member.join_token = member.join_token, None
         if token is not None:
             self.reply(group, token, JoinResult(error_code=error, member_id=member.member_id))

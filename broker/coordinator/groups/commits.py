@@ -1,8 +1,8 @@
 """OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete, and the removal of offsets that nobody uses any more.
 
 A commit is accepted from a member of the current generation (classic) or epoch (KIP-848), and from anybody while the
-group has no members. Retention follows KIP-211: offsets live as long as their group, and offsets.retention.minutes
-longer.
+group has no members. Retention follows KIP-211: offsets are kept as long as their group has members, and
+offsets.retention.minutes longer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from broker.wire.errors import ErrorCode
 
 
 class CommittingShard(Protocol):
-    """The shard, as far as its committed offsets go."""
+    """The part of the shard that concerns committed offsets."""
 
     groups: dict[str, ClassicGroup | ConsumerGroup]
     offsets: Offsets
@@ -45,11 +45,11 @@ class CommittingShard(Protocol):
 
 
 class OffsetRequests:
-    """Part of a shard: reads and changes its groups and offsets."""
+    """A part of the shard that reads and changes its groups and offsets."""
 
     def __init__(self, shard: CommittingShard, *, config: GroupConfig, outbox: Outbox) -> None:
         self._shard, self._config, self._outbox = shard, config, outbox
-        self._last_append: dict[str, int] = {}  # of groups that have only offsets
+        self._last_append: dict[str, int] = {}  # by group id, for groups that have only offsets
 
     def _after(self, group_id: str) -> int:
         group = self._shard.groups.get(group_id)
@@ -100,7 +100,7 @@ class OffsetRequests:
             if event.generation < 0:
                 return ErrorCode.none
             if self._shard.offsets.has_any(event.group_id):
-                return ErrorCode.unknown_member_id  # the group exists because it has offsets, but it has no members
+                return ErrorCode.unknown_member_id  # the group exists because it has offsets, but no member is there
             is_new = event.knows_member_epochs and not event.is_transactional
             return ErrorCode.group_id_not_found if is_new else ErrorCode.illegal_generation
         if isinstance(group, ConsumerGroup):
@@ -154,7 +154,7 @@ class OffsetRequests:
         self._outbox.reply(event.token, result, after=self._after(event.group_id))
 
     def _subscribed(self, group_id: str) -> frozenset[str] | None:
-        """Topics that the group's members subscribe to; None if that is not known."""
+        """The topics that the group's members subscribe to. None if they are not known."""
         group = self._shard.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             return self._shard.subscribed_topics(group)
@@ -163,7 +163,7 @@ class OffsetRequests:
         return group.subscribed_topics()
 
     def _remove(self, group_id: str, places: Iterable[Place]) -> None:
-        """Tombstones for those of the places that have an offset."""
+        """Writes tombstones for those places that have an offset."""
         there = self._shard.offsets.of_group(group_id)
         records: list[Record] = [
             (OffsetKey(group_id=group_id, topic=topic, partition=partition), None)
@@ -229,10 +229,10 @@ def _record(event: CommitOffsets, each: OffsetToCommit) -> Record:
 
 def _classic_commit_problem(group: ClassicGroup, event: CommitOffsets) -> ErrorCode:
     if event.generation < 0 and group.is_in(State.EMPTY):
-        return ErrorCode.none  # an admin, or a consumer that assigns itself
+        return ErrorCode.none  # the sender is an admin, or a consumer with manual assignment
     names_member = event.generation >= 0 or event.member_id != "" or event.instance_id is not None
     if not names_member:
-        # A transactional producer older than KIP-447 does not say which member it is.
+        # A transactional producer older than KIP-447 does not send the id of the member.
         return ErrorCode.none if event.is_transactional else ErrorCode.unknown_member_id
     if event.instance_id is not None:
         holder = group.static_members.get(event.instance_id)
@@ -265,7 +265,8 @@ def _consumer_commit_problem(group: ConsumerGroup, event: CommitOffsets) -> Erro
 
 
 def _may_commit(current: Current, event: CommitOffsets) -> bool:
-    """In the member's epoch. In an earlier epoch only for partitions that it has had ever since (KIP-1251)."""
+    """A commit in the member's epoch is allowed. A commit in an earlier epoch is allowed only for partitions that the
+    member has had since that epoch (KIP-1251)."""
     if event.generation >= current.member_epoch:
         return event.generation == current.member_epoch
     epochs = [current.epochs.get((each.topic_id, each.partition)) for each in event.offsets]
@@ -273,7 +274,8 @@ def _may_commit(current: Current, event: CommitOffsets) -> bool:
 
 
 def _fetch_problem(group: ClassicGroup | ConsumerGroup | None, event: FetchOffsets) -> ErrorCode:
-    """Only members of KIP-848 groups say who they are (version 9 and above)."""
+    """The error if a member of a KIP-848 group fetches in another epoch. Only such members send their id and epoch
+    (version 9 and above)."""
     if event.member_id is None or event.member_epoch < 0 or not isinstance(group, ConsumerGroup):
         return ErrorCode.none
     member = group.members.get(event.member_id)

@@ -1,10 +1,10 @@
-"""The new group protocol (KIP-848): what one ConsumerGroupHeartbeat changes, and what happens when a member falls
-silent.
+"""The new group protocol (KIP-848): what one ConsumerGroupHeartbeat changes, and what happens when a member stays
+silent for too long.
 
 Each change is written as records and applied from them. A change of members, subscriptions or topics raises the group
-epoch. Then a server-side assignor computes the target assignment of that epoch. The heartbeats lead each member to its
-own target (reconcile.py). What members of the classic protocol do in such a group is in classic_members.py, and how a
-group changes its protocol in conversion.py. Shown by tests/broker_coordinator/test_coordinator_consumer.py.
+epoch. Then a server-side assignor computes the target assignment of that epoch. The heartbeats bring each member to its
+own target, step by step (reconcile.py). classic_members.py handles members of the classic protocol in such a group, and
+conversion.py the change of a group's protocol. Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ _NOBODY = MemberValue(
 
 
 class ConsumerProtocol:
-    """Changes groups through drafts, and keeps what it was told of topics and session timeouts."""
+    """It changes groups through drafts. Its own state is what it was told about topics and session timeouts."""
 
     def __init__(self, *, config: GroupConfig, new_id: Callable[[], str]) -> None:
         self._config, self._new_id = config, new_id
         self.subscriptions = Subscriptions(config)
-        self.session_timeouts_ms: Mapping[str, int] = {}  # of groups that have their own, by group id
+        self.session_timeouts_ms: Mapping[str, int] = {}  # by group id, for groups that have their own
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, draft: Draft, event: ConsumerHeartbeat, now_ms: int) -> ConsumerHeartbeatResult:
-        """Of a member that stays. Raises Refused, before any record was added."""
+        """Handles the heartbeat of a member that joins or stays. Raises Refused before any record is added."""
         group = draft.group
         is_join = event.member_epoch == JOIN_EPOCH
         member_id = event.member_id or self._new_id()
@@ -83,7 +83,7 @@ class ConsumerProtocol:
         subscribes = event.subscribed_topic_names is not None or event.subscribed_topic_regex is not None
         is_full = event.rebalance_timeout_ms >= 0 and subscribes and event.owned is not None
         has_changed = dict(member.current.assigned) != dict(before.assigned)
-        tells_all = is_join or is_full or has_changed  # is_full: a client that missed an answer sends all that it has
+        tells_all = is_join or is_full or has_changed  # is_full: a client that missed an answer sends all its fields
         return ConsumerHeartbeatResult(
             error_code=ErrorCode.none,
             member_id=member_id,
@@ -156,8 +156,8 @@ class ConsumerProtocol:
         return member
 
     def admit(self, draft: Draft, member_id: str, value: MemberValue, instance_id: str | None) -> None:
-        """A new member, one that begins again, or a static member that is back and takes over the partitions of its old
-        id."""
+        """Admits a member. It is new, it begins again, or it is a static member that has come back and takes over the
+        partitions of its old id."""
         group = draft.group
         old_id = None if instance_id is None else group.static_members.get(instance_id)
         if old_id is not None and old_id != member_id:
@@ -176,7 +176,7 @@ class ConsumerProtocol:
             self.raise_epoch(draft, is_needed=True)
 
     def subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
-        """Keep the member's data. Returns whether the group must be assigned again."""
+        """Writes the member's data. Returns whether the group needs a new assignment."""
         group, old = draft.group, draft.group.members[member_id].value
         if value == old:
             return False
@@ -202,7 +202,8 @@ class ConsumerProtocol:
             raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is not in the group")
 
     def leave_for_a_while(self, draft: Draft, member_id: str) -> None:
-        """The partitions that it had to give up are free. The rest is kept for it until its session ends."""
+        """A static member leaves for a while. The partitions that it had to give up become free. The rest is kept for
+        it until its session times out."""
         group = draft.group
         member = group.members[member_id]
         kept = set(places(member.current.assigned))
@@ -218,12 +219,12 @@ class ConsumerProtocol:
     # -- the group ---------------------------------------------------------------------------------------------------
 
     def members_left(self, draft: Draft) -> None:
-        """One new epoch for all that were forgotten."""
+        """Raises the group epoch once, for all members that were removed."""
         draft.group.is_metadata_stale = True
         self.raise_epoch(draft, is_needed=True)
 
     def forget(self, draft: Draft, member_id: str) -> None:
-        """Remove what was written of this member."""
+        """Writes tombstones for all records of this member."""
         group_id = draft.group.group_id
         draft.add((CurrentMemberKey(group_id=group_id, member_id=member_id), None))
         draft.add((TargetMemberKey(group_id=group_id, member_id=member_id), None))
@@ -234,21 +235,21 @@ class ConsumerProtocol:
         if not is_needed and not group.is_metadata_stale:
             return
         if not is_needed and self.subscriptions.is_unresolved(group):
-            return  # after a fail-over: the members tell soon, and what is assigned stays until then
+            return  # after a fail-over: the members will soon send their patterns; until then the assignment stays
         topics: dict[str, Topic] = {}
         for each in self.subscriptions.of_members(group).values():
             topics.update(each)
         hashed = metadata_hash(topics)
         if is_needed and group.epoch > group.target_epoch and hashed == group.metadata_hash:
             group.is_metadata_stale = False
-            return  # the epoch was raised already, and the assignment is still to come
+            return  # the epoch has been raised already, and its assignment is not computed yet
         if is_needed or hashed != group.metadata_hash:
             value = GroupEpochValue(epoch=group.epoch + 1, metadata_hash=hashed)
             draft.add((GroupEpochKey(group_id=group.group_id), value))
         group.is_metadata_stale = False
 
     def assign(self, draft: Draft) -> None:
-        """Compute the target assignment of the group's epoch, unless it is there."""
+        """Computes the target assignment of the group's epoch, unless it exists."""
         group = draft.group
         if group.target_epoch >= group.epoch:
             return
@@ -274,7 +275,7 @@ class ConsumerProtocol:
         draft.add((TargetEpochKey(group_id=group.group_id), TargetEpochValue(assignment_epoch=group.epoch)))
 
     def reconcile(self, draft: Draft, member_id: str, owned: Assignment | None) -> None:
-        """`owned`: what the member says that it holds; None if it did not say."""
+        """`owned` are the partitions that the member says it owns; None if it did not tell."""
         group = draft.group
         member = group.members[member_id]
         after = reconcile(
@@ -297,7 +298,7 @@ class ConsumerProtocol:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def late_members(self, group: ConsumerGroup, now_ms: int) -> list[str]:
-        """Those that fell silent, or that did not in time what they were asked to do."""
+        """The members that were silent for too long, or that did not do in time what they had to do."""
         return [member_id for member_id, member in group.members.items() if member.next_deadline_ms() <= now_ms]
 
     def loaded(self, group: ConsumerGroup, now_ms: int) -> None:

@@ -1,7 +1,7 @@
-"""One group of the new protocol (KIP-848): members, epochs and assignments. All of it but the timers is in records.
+"""One group of the new protocol (KIP-848): members, epochs and assignments. Everything except the timers is in records.
 
-It changes by `apply` alone, whether a record was just written or comes from the log. What to write is decided in
-consumer.py.
+Only `apply` changes it, with a record that was just written or that is read from the log. consumer.py decides what to
+write.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from broker.coordinator.groups.records import (
     Value,
 )
 
-JOIN_EPOCH, LEAVE_EPOCH = 0, -1  # with which a member says that it joins or leaves
-LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will be back
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1  # a member sends these epochs to join or to leave
+LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will come back
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,25 +41,25 @@ class ConsumerMember:
     value: MemberValue
     current: Current = field(default_factory=Current)
     session_deadline_ms: int = 0  # not durable
-    revoke_deadline_ms: int | None = None  # not durable; set while it has to give up partitions
-    # Of a classic member, not durable: it was told to join again, or it has joined and must sync.
+    revoke_deadline_ms: int | None = None  # not durable; set while the member has to give up partitions
+    # For a classic member, not durable: it was told to join again, or it has joined and must sync.
     join_deadline_ms: int | None = None
     sync_deadline_ms: int | None = None
 
     def next_deadline_ms(self) -> int:
-        """When it is removed, unless it does what it must do until then."""
+        """When the member is removed, unless it does what it has to do before that."""
         times = (self.session_deadline_ms, self.revoke_deadline_ms, self.join_deadline_ms, self.sync_deadline_ms)
         return min(each for each in times if each is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The topics that a member's pattern found, under an authorizer. Not durable."""
+    """The topics that a member's pattern matched when there is an authorizer. It is not durable."""
 
     regex: str
     topics: frozenset[str]
     topics_version: int
-    refresh_at_ms: int  # rights may have changed by then
+    refresh_at_ms: int  # permissions may have changed by then
 
 
 class ConsumerGroup:
@@ -71,8 +71,8 @@ class ConsumerGroup:
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
         self.static_members: dict[str, str] = {}  # instance id -> member id
-        self.found: dict[str, Found] = {}  # by member id; only under an authorizer, of those with a pattern
-        # who has a partition: it is assigned to this member, or not yet revoked from it
+        self.found: dict[str, Found] = {}  # by member id; only with an authorizer, for members with a pattern
+        # the holder of each partition: the partition is assigned to this member, or not yet revoked from it
         self._holders: dict[tuple[UUID, int], str] = {}
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
         self.last_append = 0
@@ -121,7 +121,7 @@ class ConsumerGroup:
     def _set_current(self, member_id: str, current: Current) -> None:
         member = self.members.get(member_id)
         if member is None:
-            return  # a tombstone after the one of the member itself
+            return  # this tombstone comes after the tombstone of the member itself
         for partition in _places(member.current):
             if self._holders.get(partition) == member_id:
                 del self._holders[partition]
@@ -157,7 +157,7 @@ class ConsumerGroup:
         return min((member.next_deadline_ms() for member in self.members.values()), default=None)
 
     def has_common_protocol(self, names: Collection[str]) -> bool:
-        """Whether one of these is supported by every classic member that the group has already."""
+        """Whether every classic member that the group has already supports one of these protocols."""
         supported = [
             {name for name, _ in member.value.classic.protocols}
             for member in self.members.values()
@@ -166,7 +166,7 @@ class ConsumerGroup:
         return any(all(name in each for each in supported) for name in names)
 
     def is_settled(self) -> bool:
-        """Whether every member has its target, and nothing else."""
+        """Whether every member has exactly its target."""
         return self.state == "Stable" and all(
             dict(member.current.assigned) == dict(self.targets.get(member_id, {}))
             for member_id, member in self.members.items()
@@ -183,7 +183,7 @@ class ConsumerGroup:
                 client_host=member.value.client_host,
                 subscribed_topic_names=member.value.subscribed_topic_names,
                 subscribed_topic_regex=member.value.subscribed_topic_regex,
-                # The partitions that it has to give up are still with it.
+                # The member still has the partitions that it has to give up.
                 assignment=unite(member.current.assigned, member.current.pending_revocation),
                 target=self.targets.get(member.member_id, {}),
                 is_classic=member.value.classic is not None,
@@ -241,8 +241,8 @@ class ConsumerGroup:
 
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:
-    """Changes when a topic of the group appears, disappears, is made anew or grows. Never 0, because 0
-    means unknown."""
+    """The hash changes when a topic of the group appears, disappears, is created again or gets more partitions. It is
+    never 0, because 0 means unknown."""
     text = ";".join(f"{name}={topic.topic_id}:{topic.partitions}" for name, topic in sorted(topics.items()))
     data = text.encode()
     return zlib.crc32(data) << 31 | zlib.adler32(data) & 0x7FFFFFFF | 1

@@ -1,9 +1,11 @@
-"""A group with members changes its protocol (KIP-848, online upgrade and downgrade): who may, and what is written.
+"""A group with members changes its protocol (KIP-848, online upgrade and downgrade): which groups may change, and what
+is written.
 
 A classic group of consumers becomes a group of the new protocol when a member of that protocol joins. It becomes a
-classic one again when the last such member is gone and classic ones are left. `group.consumer.migration.policy` allows
-either. Each change is one batch: tombstones of what the group was, then the records of what it is. The members keep
-their ids and what they were assigned; the generation goes on as the epoch, and back. Pure.
+classic one again when the last such member is gone and classic members are left. `group.consumer.migration.policy`
+allows each direction. Each change is one batch: tombstones of the old group, then the records of the new one. The
+members keep their ids and their assignments. The generation becomes the epoch, and the epoch the generation. The module
+is pure.
 Shown by tests/broker_coordinator/test_coordinator_conversion.py.
 """
 
@@ -47,10 +49,11 @@ from broker.wire.errors import ErrorCode
 
 
 def upgrade_records(group: ClassicGroup, topics: Mapping[str, Topic], config: GroupConfig) -> list[Record]:
-    """The records of a new-protocol group that is what this classic one was. Raises Refused if it must stay as it is.
+    """The records that turn this classic group into a group of the new protocol. Raises Refused if the group must stay
+    classic.
 
-    Whatever the group waited for is void: its members are told to join again. A member that has never synced has
-    nothing yet.
+    Whatever the group waited for is cancelled: its members are told to join again. A member that has never synced has
+    no partitions yet.
     """
     _check_upgrade(group, config)
     try:
@@ -100,7 +103,7 @@ def _as_consumer(
 ) -> tuple[MemberValue, Assignment]:
     subscription = decode_subscription(member.protocols[0][1])
     by_name, extra = decode_assignment(member.assignment)
-    if extra:  # it would be lost, and its assignor may need it
+    if extra:  # the user data would be lost, and the member's assignor may need it
         raise _not_upgraded(group, "an unsupported custom assignor is in use")
     value = MemberValue(
         instance_id=member.instance_id,
@@ -119,7 +122,8 @@ def _as_consumer(
 def _with_one_owner(
     by_name: Mapping[str, frozenset[int]], topics: Mapping[str, Topic], taken: set[Partition]
 ) -> Assignment:
-    """Partitions that exist and that nobody has. A client's assignor may have given one partition to two members."""
+    """Keeps only partitions that exist and that no other member has. A client's assignor may have given one partition
+    to two members."""
     assigned: dict[UUID, frozenset[int]] = {}
     for name, partitions in by_name.items():
         topic = topics.get(name)
@@ -138,7 +142,7 @@ def _with_one_owner(
 
 
 def is_downgrade_due(group: ConsumerGroup, leaving: Collection[str], config: GroupConfig) -> bool:
-    """Whether without `leaving` only classic members are left, and the group may become a classic one."""
+    """Whether only classic members are left after `leaving` have left, and the group may become a classic one."""
     left = [member for member_id, member in group.members.items() if member_id not in leaving]
     if not config.is_downgrade_on or not left or len(left) > config.group_max_size:
         return False
@@ -146,7 +150,7 @@ def is_downgrade_due(group: ConsumerGroup, leaving: Collection[str], config: Gro
 
 
 def is_last_replaced(group: ConsumerGroup, instance_id: str | None, config: GroupConfig) -> bool:
-    """Whether a classic member with this instance id takes the place of the last one of the new protocol."""
+    """Whether a classic member with this instance id replaces the last member of the new protocol."""
     holder = None if instance_id is None else group.static_members.get(instance_id)
     if holder is None or not config.is_downgrade_on or len(group.members) > config.group_max_size:
         return False
@@ -155,10 +159,10 @@ def is_last_replaced(group: ConsumerGroup, instance_id: str | None, config: Grou
 
 
 def as_classic_group(group: ConsumerGroup, names: Mapping[UUID, str], *, state_timestamp_ms: int) -> ClassicGroup:
-    """The classic group of the members, all of them classic: stable, with their targets as assignments.
+    """The classic group with these members, who are all classic. It is stable, and their targets are its assignments.
 
-    What they hold may differ from that, and nobody of them has led an assignment. So the caller begins a rebalance,
-    unless everybody has what is its own.
+    The members may still have other partitions, and none of them has been the leader. So the caller begins a rebalance,
+    unless every member has exactly its target.
     """
     classic = ClassicGroup(group.group_id, state_timestamp_ms=state_timestamp_ms)
     for member in group.members.values():
@@ -191,7 +195,7 @@ def _as_classic(member: ConsumerMember) -> ClassicMember:
 
 
 def tombstones(group: ConsumerGroup) -> Iterator[Record]:
-    """For all that a group of the new protocol has written."""
+    """Tombstones for all records of a group of the new protocol."""
     group_id = group.group_id
     for member_id in sorted(group.members.keys() | group.targets.keys()):
         yield CurrentMemberKey(group_id=group_id, member_id=member_id), None

@@ -1,4 +1,5 @@
-"""What one event changes in a group of the new protocol (KIP-848): records, applied as they are added, or a refusal."""
+"""The changes that one event makes in a group of the new protocol (KIP-848): records, which are applied as they are
+added, or a refusal."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ class Refused(Exception):
 
 
 class Draft:
-    """Records of one event, applied to the group as they are added, so that the next step sees them."""
+    """The records of one event. They are applied to the group as they are added, so that the next step sees them."""
 
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group

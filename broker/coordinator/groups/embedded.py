@@ -1,8 +1,8 @@
 """The consumer's own messages inside the classic protocol ("consumer" as protocol type): subscription and assignment.
 
 A group of KIP-848 reads the subscriptions of its classic members and writes their assignments, because it assigns for
-them. A classic group passes both on without a look. Both open with a version (int16). Read: any version, the fields of
-0 to 3, as Kafka does. Topics have names here and ids in the group. Shown by
+them. A classic group passes both on without reading them. Both begin with a version (int16). As in Kafka, any version
+is read, but only the fields of versions 0 to 3. The messages contain names of topics, the group contains ids. Shown by
 tests/broker_coordinator/test_coordinator_embedded.py.
 """
 
@@ -23,17 +23,17 @@ _NO_BYTES = (-1).to_bytes(4, "big", signed=True)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
     topics: tuple[str, ...]
-    owned: Mapping[str, frozenset[int]]  # what the member holds as it joins; nothing before version 1
+    owned: Mapping[str, frozenset[int]]  # the partitions that the member owns when it joins; empty before version 1
     rack_id: str | None = None
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Raises SchemaError for what no consumer of Kafka sends."""
+    """Raises SchemaError for bytes that no consumer of Kafka sends."""
     reader = Reader(data)
     if reader.version < 0:
         raise SchemaError(f"version {reader.version} of a subscription")
     topics = reader.array(reader.string)
-    _nullable_bytes(reader)  # the assignor's own; ours needs none
+    _nullable_bytes(reader)  # user data of the client's assignor; the server's assignor needs none
     owned: dict[str, frozenset[int]] = {}
     rack_id = None
     if reader.version >= 1:
@@ -46,9 +46,9 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def decode_assignment(data: bytes) -> tuple[dict[str, frozenset[int]], bytes]:
-    """(partitions by topic name, what the assignor told this member besides). Raises SchemaError."""
+    """Returns (partitions by topic name, user data of the assignor for this member). Raises SchemaError."""
     if not data:
-        return {}, b""  # a member that has never been assigned anything
+        return {}, b""  # the member has never got an assignment
     reader = Reader(data)
     if reader.version < 0:
         raise SchemaError(f"version {reader.version} of an assignment")
@@ -56,7 +56,7 @@ def decode_assignment(data: bytes) -> tuple[dict[str, frozenset[int]], bytes]:
 
 
 def encode_assignment(assignment: Assignment, names: Mapping[UUID, str], *, version: int) -> bytes:
-    """A topic that was just deleted has no name, so no member can be told of it."""
+    """A topic that was just deleted has no name any more, so it is left out."""
     known = sorted(
         (names[topic_id], sorted(partitions)) for topic_id, partitions in assignment.items() if topic_id in names
     )
@@ -66,7 +66,7 @@ def encode_assignment(assignment: Assignment, names: Mapping[UUID, str], *, vers
 
 
 def version_of(data: bytes) -> int:
-    """The version in which a member with these bytes wants its assignment. 0 if they do not tell."""
+    """The version in which the member with this metadata wants its assignment. 0 if the metadata does not tell."""
     try:
         return Reader(data).version
     except SchemaError:

@@ -1,7 +1,7 @@
-"""What the group coordinator is asked, and what it answers. Values only; error codes are Kafka's.
+"""The requests to the group coordinator and its answers, as values. Error codes are those of Kafka.
 
-Durations and `now_ms` are monotonic; what goes into records (commit timestamps) is wall-clock time. A `token` comes
-back in the Reply.
+Durations and `now_ms` are monotonic. Times in records (commit timestamps) are wall-clock times. The Reply contains the
+`token` of its request.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SyncGroup:
     member_id: str
     instance_id: str | None
     generation: int
-    protocol_type: str | None  # None: not told
+    protocol_type: str | None  # None: the sender did not tell
     protocol: str | None
     assignments: Mapping[str, bytes]  # by member id
 
@@ -101,7 +101,7 @@ class OffsetToCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOffsets:
-    """OffsetCommit, or with a producer id TxnOffsetCommit: the offsets then wait for the marker of that producer."""
+    """OffsetCommit. With a producer id it is TxnOffsetCommit: the offsets then wait for the marker of that producer."""
 
     token: int
     group_id: str
@@ -112,7 +112,7 @@ class CommitOffsets:
     wall_ms: int
     producer_id: int = -1
     producer_epoch: int = -1
-    knows_member_epochs: bool = True  # version 9 of OffsetCommit and above, which members of KIP-848 groups must use
+    knows_member_epochs: bool = True  # version 9 of OffsetCommit or above; members of KIP-848 groups must use it
 
     @property
     def is_transactional(self) -> bool:
@@ -177,7 +177,7 @@ class DeleteOffsetsResult:
 class DeleteGroup:
     token: int
     group_id: str
-    are_states_deleted: bool = False  # of a share group: see share_events.StatesToDelete
+    are_states_deleted: bool = False  # for a share group: see share_events.StatesToDelete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +211,7 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedGroup:
-    """`state` is Dead for a group that is not there, or that is not a classic one."""
+    """`state` is Dead for a group that does not exist or is not a classic one."""
 
     state: str
     protocol_type: str = ""
@@ -221,7 +221,8 @@ class DescribedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeat:
-    """ConsumerGroupHeartbeat (KIP-848). None, or -1 for the timeout, means: the same as in the previous heartbeat."""
+    """ConsumerGroupHeartbeat (KIP-848). A field that is None (for the timeout: -1) has the same value as in the
+    previous heartbeat."""
 
     token: int
     group_id: str
@@ -236,7 +237,8 @@ class ConsumerHeartbeat:
     owned: Assignment | None
     client_id: str
     client_host: str
-    # Whether the sender may know of a topic, as of now. None: of all. Asked only when its pattern is resolved.
+    # Tells whether the sender may describe a topic now. None: it may describe all. It is called only when the pattern
+    # is resolved.
     may_describe: Callable[[str], bool] | None = None
 
 
@@ -295,7 +297,8 @@ class TopicsChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTimeoutsChanged:
-    """Groups whose members have a session timeout of their own, by group id. It counts from their next heartbeat."""
+    """The session timeouts of groups that have their own, by group id. They take effect with the next heartbeat of a
+    member."""
 
     timeouts_ms: Mapping[str, int]
 
@@ -323,8 +326,8 @@ Request: TypeAlias = (
 )
 Event: TypeAlias = Request | CompleteTransaction | TopicsChanged | ExpireOffsets | Loaded | Tick
 
-# Events that never need the log. A heartbeat of a classic member only moves timers. The marker of a CompleteTransaction
-# is in the log already.
+# Events that never write to the log. A heartbeat of a classic member only moves timers. The marker of a
+# CompleteTransaction is in the log already.
 READ_ONLY = (
     Heartbeat,
     FetchOffsets,

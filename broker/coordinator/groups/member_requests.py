@@ -1,9 +1,9 @@
-"""What members ask of a group, of whichever protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup,
+"""The requests of members to a group of either protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup,
 ConsumerGroupHeartbeat.
 
-Here is decided which protocol a group belongs to, and when it changes it. The rules of the two protocols are in
-classic.py and consumer.py, those of classic members in a group of the new one in classic_members.py, and how a group
-changes its protocol in conversion.py. Shown by tests/broker_coordinator.
+This module decides which protocol a group uses, and when the protocol changes. The rules of the two protocols are in
+classic.py and consumer.py. The rules for classic members in a group of the new protocol are in classic_members.py.
+conversion.py makes the records of a change of protocol. Shown by tests/broker_coordinator.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 
 
 class MemberedShard(Protocol):
-    """The shard, as far as its members go."""
+    """The part of the shard that concerns members."""
 
     groups: dict[str, AnyGroup]
 
@@ -56,7 +56,7 @@ class MemberedShard(Protocol):
 
 
 class MemberRequests:
-    """Part of a shard: reads and changes its groups."""
+    """A part of the shard that reads and changes its groups."""
 
     def __init__(
         self,
@@ -112,20 +112,21 @@ class MemberRequests:
         self._outbox.reply(event.token, result, after=after.last_append)
 
     def _downgrade(self, draft: Draft, now_ms: int, *, is_settled: bool) -> ClassicGroup:
-        """Write what the draft did, and that the group is a classic one from now on. Unless everybody has all that is
-        its own, and nobody has left, it begins with a rebalance."""
+        """Writes the draft's records, and that the group is a classic one from now on. Unless every member has exactly
+        its target and nobody has left, the classic group begins with a rebalance."""
         group = draft.group
         names, wall_ms = self._consumer.subscriptions.names, self._wall_ms(now_ms)
         classic = as_classic_group(group, names, state_timestamp_ms=wall_ms)
         if not is_settled:
-            classic.leader = None  # in the record too: another coordinator also begins with a rebalance
+            # the record has no leader either, so another coordinator also begins with a rebalance
+            classic.leader = None
         self._shard.write([*draft.records, *tombstones(group), classic.record()], group=classic)
         self._shard.groups[group.group_id] = classic
         self._classic.adopt(classic, now_ms, is_settled=is_settled)
         return classic
 
     def fence(self, group: ConsumerGroup, member_ids: Collection[str], now_ms: int) -> AnyGroup:
-        """Remove these members, of which there is one at least. Returns the group, which may be a classic one now."""
+        """Removes these members (at least one). Returns the group, which may be a classic one now."""
         draft = Draft(group)
         is_downgrade = is_downgrade_due(group, member_ids, self._config)
         for member_id in member_ids:
@@ -137,7 +138,8 @@ class MemberRequests:
         return group
 
     def _classic_group(self, group_id: str, wall_ms: int) -> ClassicGroup:
-        """The classic group, made if there is none; a group of the new protocol without members is turned into one."""
+        """The classic group of this name. It is created if there is none. A group of the new protocol without members
+        is turned into a classic one."""
         group = self._shard.groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return group
@@ -168,7 +170,7 @@ class MemberRequests:
     def heartbeat(self, event: Heartbeat, now_ms: int) -> None:
         group = self._shard.groups.get(event.group_id)
         if isinstance(group, ClassicGroup):
-            # this only moves its deadline to a later time, so no new timer is needed
+            # a heartbeat only moves a deadline to a later time, so no new timer is needed
             self._classic.heartbeat(group, event, now_ms)
             return
         error = ErrorCode.unknown_member_id
@@ -236,7 +238,8 @@ class MemberRequests:
         self._outbox.reply(event.token, result, after=0 if after is None else after.last_append)
 
     def _draft(self, group: AnyGroup | None, event: ConsumerHeartbeat, now_ms: int) -> Draft:
-        """For a member that joins or lives. Of a classic group: the draft makes it one of the new protocol."""
+        """The draft for a member that joins or stays. If the group is a classic one, the draft converts it to the new
+        protocol."""
         if isinstance(group, ConsumerGroup):
             return Draft(group)
         if event.member_epoch != JOIN_EPOCH:

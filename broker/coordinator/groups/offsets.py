@@ -1,7 +1,8 @@
-"""Committed offsets of all groups of a shard, and those of open transactions (KIP-447).
+"""The committed offsets of all groups of a shard, and the pending offsets of open transactions (KIP-447).
 
-A transactional offset is pending until the marker of its producer: commit makes it the group's offset unless a later
-plain commit was written in between, abort drops it. Changes only by records and markers, so replay and life agree.
+A transactional offset is pending until the marker of its producer. A commit marker makes it the group's offset, unless
+a later plain commit was written in between. An abort marker drops it. Only records and markers change the state, so a
+replay of the log gives the same state.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ _Entry: TypeAlias = tuple[int, OffsetValue]  # (order of writing, value)
 class Offsets:
     def __init__(self) -> None:
         self._written = 0
-        self._committed: dict[str, dict[Place, _Entry]] = {}  # by group id; no empty maps
-        self._pending: dict[int, dict[str, dict[Place, _Entry]]] = {}  # by producer id, group id; no empty maps
+        self._committed: dict[str, dict[Place, _Entry]] = {}  # by group id; there are no empty maps
+        # by producer id, group id; there are no empty maps
+        self._pending: dict[int, dict[str, dict[Place, _Entry]]] = {}
 
     def apply(self, key: OffsetKey, value: OffsetValue | None, *, producer_id: int = -1) -> None:
-        """`producer_id` >= 0: the record is part of that producer's transaction."""
+        """If `producer_id` >= 0, the record is part of that producer's transaction."""
         self._written += 1
         place = (key.topic, key.partition)
         if value is None:
@@ -37,7 +39,7 @@ class Offsets:
             self._committed.setdefault(key.group_id, {})[place] = (self._written, value)
 
     def complete(self, producer_id: int, *, is_commit: bool) -> frozenset[str]:
-        """The marker of a producer. Returns the groups that it touched."""
+        """Applies the marker of a producer. Returns the groups that had pending offsets of this producer."""
         groups = self._pending.pop(producer_id, {})
         if is_commit:
             for group_id, places in groups.items():
@@ -68,7 +70,7 @@ class Offsets:
         return group_id in self._committed
 
     def durable(self) -> object:
-        """For comparing a live shard with a replayed one: everything but the absolute order of writing."""
+        """The state without the absolute order of writing. It serves to compare a live shard with a replayed one."""
         pending = {
             producer_id: {
                 group: {place: value for place, (_, value) in places.items()} for group, places in each.items()

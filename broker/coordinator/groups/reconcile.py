@@ -1,8 +1,8 @@
-"""One step of a KIP-848 member from its present state towards its target assignment. Pure.
+"""One step of a KIP-848 member from its present state towards its target assignment. It is pure.
 
 - First a member gives up the partitions that it must give up (UNREVOKED_PARTITIONS). It stays in its epoch until it no
   longer reports them.
-- Then it enters the target's epoch, with the partitions that nobody else holds.
+- Then it enters the target's epoch, with the partitions that no other member has.
 - It takes the rest when others release it (UNRELEASED_PARTITIONS).
 
 So no partition has two owners at any time. Shown by tests/broker_coordinator/test_coordinator_model.py.
@@ -19,7 +19,7 @@ from broker.coordinator.groups.records import Assignment, Partition
 
 
 class MemberState(IntEnum):
-    """Numbers as in the record."""
+    """The numbers are those of the record."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -28,14 +28,14 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """What a member has. Empty sets are never kept."""
+    """The present assignment of a member. It contains no empty sets."""
 
     member_epoch: int = 0
     previous_member_epoch: int = 0
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=dict)
     pending_revocation: Assignment = field(default_factory=dict)
-    epochs: Mapping[Partition, int] = field(default_factory=dict)  # the epoch in which it got each of both
+    epochs: Mapping[Partition, int] = field(default_factory=dict)  # the epoch in which it got each partition of both
 
 
 def intersect(left: Assignment, right: Assignment) -> dict[UUID, frozenset[int]]:
@@ -69,8 +69,8 @@ def reconcile(
     owned: Assignment | None,
     is_free: Callable[[UUID, int], bool],
 ) -> Current:
-    """`owned` is what the member says that it holds; None if this heartbeat did not say. `is_free`: nobody else holds
-    the partition."""
+    """`owned` are the partitions that the member says it owns; None if this heartbeat did not tell. `is_free` says
+    whether no other member has the partition."""
     if current.state is MemberState.STABLE and current.member_epoch == target_epoch:
         return current
     if current.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(owned, current.pending_revocation):
@@ -84,7 +84,7 @@ def reconcile(
             state=MemberState.UNREVOKED_PARTITIONS,
             assigned=kept,
             pending_revocation=to_revoke,
-            # without what it has just given up: its target may have changed while it did that
+            # partitions that it has just given up are left out: its target may have changed meanwhile
             epochs={place: current.epochs[place] for place in places(current.assigned)},
         )
     wanted = subtract(target, kept)

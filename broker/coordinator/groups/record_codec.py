@@ -1,9 +1,9 @@
-"""The records of `__consumer_offsets` to bytes and back, in Kafka's own formats.
+"""Encodes and decodes the records of `__consumer_offsets`, in Kafka's own formats.
 
-A key opens with the record's type (int16), a value with its version. Written: type 1 (offset, value version 4, which
-holds the topic id), 2 (classic group, 3), 3 to 8 (KIP-848, 0). Read: those and the older versions 0 to 3 of offsets.
-Types that other software may have written (4 and 16 and beyond 8) are skipped. Shown by
-tests/broker_coordinator/test_coordinator_group_records.py, and with Kafka's own dump tool.
+A key begins with the record's type (int16), a value with its version. Written are type 1 (offset, value version 4,
+which contains the topic id), type 2 (classic group, version 3) and types 3 to 8 (KIP-848, version 0). Read are these
+and the older versions 0 to 3 of offsets. Types that other software may have written (4 and 16 and beyond 8) are
+skipped. Shown by tests/broker_coordinator/test_coordinator_group_records.py, and with Kafka's own dump tool.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpo
 _MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
 
 
-# -- to bytes ----------------------------------------------------------------------------------------------------------
+# -- encoding ----------------------------------------------------------------------------------------------------------
 
 
 def encode(record: Record) -> StateRecord:
@@ -116,7 +116,7 @@ def _encode_member(value: MemberValue) -> bytes:
 
 
 def _encode_classic_metadata(value: ClassicMetadata) -> bytes:
-    writer = Writer.part().int8(1).int32(value.session_timeout_ms)  # 1: not null
+    writer = Writer.part().int8(1).int32(value.session_timeout_ms)  # 1 means not null
 
     def write(protocol: tuple[str, bytes]) -> None:
         writer.compact_string(protocol[0]).compact_bytes(protocol[1]).tags()
@@ -128,7 +128,7 @@ def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Pa
     def write(item: tuple[UUID, frozenset[int]]) -> None:
         topic_id, partitions = item[0], sorted(item[1])
         tags = {}
-        if epochs:  # parallel to the partitions
+        if epochs:  # they stand in the order of the partitions
             tagged = Writer.part()
             tagged.compact_array([epochs[topic_id, partition] for partition in partitions], tagged.int32)
             tags[ASSIGNMENT_EPOCHS_TAG] = bytes(tagged)
@@ -137,11 +137,11 @@ def _write_assignment(writer: Writer, assignment: Assignment, epochs: Mapping[Pa
     writer.compact_array(sorted(assignment.items()), write)
 
 
-# -- and back ----------------------------------------------------------------------------------------------------------
+# -- decoding ----------------------------------------------------------------------------------------------------------
 
 
 def decode(key: bytes, value: bytes | None) -> Record | None:
-    """None for a type that we do not keep. Raises SchemaError for damage or a version that we cannot read."""
+    """None for a type that this broker does not keep. Raises SchemaError for a damaged record or an unknown version."""
     typed_key = _decode_key(Reader(key))
     if typed_key is None:
         return None
@@ -176,7 +176,7 @@ def _decode_value(key: Key, reader: Reader) -> Value:
         raise SchemaError(f"version {reader.version} of a {type(key).__name__} value; 0 is known")
     value = _decode_flexible(key, reader)
     if not isinstance(key, GroupEpochKey | MemberKey):
-        reader.tags()  # none that we keep; a value that ends before them is torn
+        reader.tags()  # no tagged field is kept; a value that ends before the tagged fields is truncated
     return value
 
 
@@ -288,7 +288,7 @@ def _decode_classic_metadata(reader: Reader) -> ClassicMetadata | None:
 
 
 def _read_assignment(reader: Reader, epochs: dict[Partition, int] | None = None) -> dict[UUID, frozenset[int]]:
-    """`epochs` is filled with those that are told."""
+    """The epochs in the record are added to `epochs`."""
 
     def read() -> tuple[UUID, frozenset[int]]:
         topic_id, partitions = reader.uuid(), reader.compact_array(reader.int32)

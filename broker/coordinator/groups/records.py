@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`, as values. What they are in bytes is in record_codec.py."""
+"""The records of `__consumer_offsets`, as values. record_codec.py encodes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OffsetValue:
     metadata: str
     commit_timestamp_ms: int  # wall clock
     topic_id: UUID = ZERO_ID
-    expire_timestamp_ms: int = -1  # version 1 only, KIP-211 replaced it
+    expire_timestamp_ms: int = -1  # only in version 1; KIP-211 replaced it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class MemberKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMetadata:
-    """Of a member that still speaks the classic protocol in a group of the new one."""
+    """The data of a member that still uses the classic protocol in a group of the new protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]  # (name, subscription) in order of preference, never empty
@@ -130,7 +130,8 @@ class CurrentMemberValue:
     state: int
     assigned: Assignment
     pending_revocation: Assignment
-    epochs: Mapping[Partition, int] = field(default_factory=dict)  # of both: the epoch each was assigned in (KIP-1251)
+    # for both: the epoch in which each partition was assigned (KIP-1251)
+    epochs: Mapping[Partition, int] = field(default_factory=dict)
 
 
 Key: TypeAlias = (

@@ -1,6 +1,6 @@
 """The groups of one partition of `__consumer_offsets`: dispatch of events, records in and out, timers, retention.
 
-What members ask is in member_requests.py, commits are in commits.py and offsets in offsets.py.
+Requests of members are in member_requests.py, commits in commits.py, and offsets in offsets.py.
 Shown by tests/broker_coordinator.
 """
 
@@ -69,7 +69,8 @@ class GroupShard:
         config: GroupConfig,
         rng: random.Random,
         wall_offset_ms: int,
-        session_timeouts_ms: Mapping[str, int] | None = None,  # as in SessionTimeoutsChanged: needed while it loads
+        # as in SessionTimeoutsChanged; needed while the shard loads
+        session_timeouts_ms: Mapping[str, int] | None = None,
     ) -> None:
         self._config, self._rng, self._wall_offset_ms = config, rng, wall_offset_ms
         self._outbox = Outbox()
@@ -90,7 +91,7 @@ class GroupShard:
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
         self.shares = ShareGroups(config=config, outbox=self._outbox, is_other=self._is_used)
         self._deleted_topics: set[str] = set()
-        # heap of (deadline, group id); an entry may be too early, but never too late
+        # heap of (deadline, group id); an entry may be earlier than the real deadline, but never later
         self._timers: list[tuple[int, str]] = []
         self._timer_of: dict[str, int] = {}  # the earliest entry of each group
 
@@ -142,7 +143,7 @@ class GroupShard:
         group.apply(key, value)
 
     def write(self, records: list[Record], *, group: AnyGroup | None) -> int:
-        """Append records that are applied already. Answers about `group` wait for them."""
+        """Appends records that are already applied. Answers about `group` wait until they are durable."""
         number = self._outbox.append(encode(record) for record in records)
         if group is not None:
             group.last_append = number
@@ -198,7 +199,7 @@ class GroupShard:
     # -- groups ------------------------------------------------------------------------------------------------------
 
     def _is_used(self, group_id: str) -> bool:
-        """By a group that is not a share group, if only for its offsets."""
+        """Whether a group that is not a share group uses this name. Committed offsets are enough for that."""
         return group_id in self.groups or self.offsets.has_any(group_id)
 
     def _describe(self, event: DescribeClassicGroup | DescribeConsumerGroup) -> None:
@@ -240,7 +241,7 @@ class GroupShard:
         return isinstance(group, ClassicGroup) and (not group.is_in(State.EMPTY) or bool(group.pending))
 
     def forget(self, group_id: str) -> int:
-        """Tombstones for all that a group without members left."""
+        """Writes tombstones for all records of a group without members."""
         records: list[Record] = [
             (OffsetKey(group_id=group_id, topic=topic, partition=partition), None)
             for topic, partition in sorted(self.offsets.of_group(group_id))
@@ -297,7 +298,7 @@ class GroupShard:
         while self._timers and self._timers[0][0] <= now_ms:
             deadline_ms, group_id = heapq.heappop(self._timers)
             if self._timer_of.get(group_id) != deadline_ms:
-                continue  # an earlier entry of the group came first
+                continue  # another entry of this group has replaced this one
             del self._timer_of[group_id]
             group = self.groups.get(group_id)
             if isinstance(group, ClassicGroup):
@@ -309,7 +310,7 @@ class GroupShard:
                 self.schedule(group)
 
     def dropped(self, group: AnyGroup) -> bool:
-        """Forget a classic group that nobody joined. It left no record."""
+        """Forgets a classic group that nobody has joined, and returns True. Such a group has no record."""
         is_unused = isinstance(group, ClassicGroup) and not (group.recorded or group.members or group.pending)
         if is_unused:
             self.groups.pop(group.group_id, None)
@@ -337,7 +338,7 @@ class GroupShard:
                 assert self._timer_of[group_id] <= deadline_ms, "a deadline would be missed"
 
     def durable(self) -> object:
-        """The part of the state that a shard must have in common with one that replays the log."""
+        """The part of the state that must be equal in a shard that replays the log."""
         groups = self.shares.durable()
         for group_id, group in self.groups.items():
             if isinstance(group, ConsumerGroup):

@@ -1,8 +1,8 @@
-"""Who reads which partition in a share group (KIP-932), by the rules of Kafka's `simple` assignor. Pure.
+"""Assigns the partitions of a share group (KIP-932), by the rules of Kafka's `simple` assignor. It is pure.
 
-Every partition has a member and every member a partition, as far as its topics have some. If there are more members
-than partitions, several read the same one. Loads differ by at most one, and as much as possible stays where it was.
-Members with different topics are spread topic by topic.
+Every partition has a member, and every member has a partition if its topics have some. If there are more members than
+partitions, several members read the same partition. Loads differ by at most one, and as many partitions as possible
+stay with their members. If members subscribe to different topics, each topic is assigned separately.
 Shown by tests/broker_coordinator/test_coordinator_share_assignor.py.
 """
 
@@ -25,8 +25,8 @@ def assign(
     partitions: Mapping[UUID, frozenset[int]],
     present: Mapping[str, Assignment],
 ) -> dict[str, dict[UUID, frozenset[int]]]:
-    """`subscriptions`: the topics of each member. `partitions`: those that may be assigned, by topic. `present`: what
-    each member has had until now."""
+    """`subscriptions` are the topics of each member, `partitions` the partitions of each topic that may be assigned,
+    and `present` is the assignment until now."""
     found: dict[str, set[Partition]] = {member: set() for member in subscriptions}
     if len(set(subscriptions.values())) <= 1:
         topics = next(iter(subscriptions.values()), frozenset())
@@ -65,7 +65,7 @@ def _spread(
 
 
 def _balanced(items: Sequence[Item], bins: Sequence[Bin], before: Mapping[Item, Bin]) -> dict[Item, Bin]:
-    """Each item into one bin, and the bins equally full, within one."""
+    """Puts each item into one bin. The sizes of the bins differ by at most one."""
     least, more = divmod(len(items), len(bins))
     loads = dict.fromkeys(bins, 0)
     found: dict[Item, Bin] = {}

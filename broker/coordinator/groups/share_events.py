@@ -1,4 +1,4 @@
-"""What the group coordinator is asked about share groups (KIP-932), and what it answers. Values only."""
+"""The requests to the group coordinator about share groups (KIP-932) and its answers, as values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Offsets: TypeAlias = Mapping[UUID, Mapping[int, int]]  # topic id -> partition -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareHeartbeat:
-    """None means: the same as in the previous heartbeat."""
+    """A field that is None has the same value as in the previous heartbeat."""
 
     token: int
     group_id: str
@@ -29,7 +29,7 @@ class ShareHeartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareHeartbeatResult:
-    """`to_initialize`: partitions whose state the asker must now initialize, with `state_epoch`, and then tell so by
+    """`to_initialize` are partitions whose state the caller must now initialize, with `state_epoch`. Then it must send
     SharesInitialized."""
 
     error_code: ErrorCode
@@ -43,7 +43,8 @@ class ShareHeartbeatResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesInitialized:
-    """The share coordinators have these states, or could not make them: then the next heartbeat tries again."""
+    """The share coordinators have initialized these states, or could not. If they could not, the next heartbeat tries
+    again."""
 
     token: int
     group_id: str
@@ -78,7 +79,7 @@ class DescribedShareGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesOf:
-    """Which partitions of a share group have begun."""
+    """Asks which partitions of a share group have a state."""
 
     token: int
     group_id: str
@@ -86,14 +87,14 @@ class SharesOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunShares:
-    """Of a group that does not exist: none."""
+    """The partitions of the group that have a state. There are none if the group does not exist."""
 
     partitions: Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterShares:
-    """New start offsets by topic name and partition; the group must be without members."""
+    """New start offsets by topic name and partition. The group must have no members."""
 
     token: int
     group_id: str
@@ -102,7 +103,7 @@ class AlterShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredShares:
-    """What is to be initialized, as in ShareHeartbeatResult; the rest of what was asked is not there."""
+    """The partitions to initialize, as in ShareHeartbeatResult. All other partitions of the request do not exist."""
 
     error_code: ErrorCode
     error_message: str | None = None
@@ -112,7 +113,7 @@ class AlteredShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteShares:
-    """The group forgets these topics, by name; it must be without members."""
+    """The group forgets these topics, which are given by name. It must have no members."""
 
     token: int
     group_id: str
@@ -121,7 +122,8 @@ class DeleteShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedShares:
-    """`to_delete`: the states that the asker must now delete, and then tell so by SharesDeleted. `errors`: by topic."""
+    """`to_delete` are the states that the caller must now delete. Then it must send SharesDeleted. `errors` are by
+    topic."""
 
     error_code: ErrorCode
     error_message: str | None = None
@@ -131,7 +133,7 @@ class DeletedShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesDeleted:
-    """The share coordinators have no states of these topics any more."""
+    """The share coordinators have deleted the states of these topics."""
 
     token: int
     group_id: str
@@ -140,15 +142,16 @@ class SharesDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatesToDelete:
-    """The answer to DeleteGroup about a share group that has states. Once they are deleted: DeleteGroup again."""
+    """The answer to DeleteGroup for a share group that has states. The caller must delete them and then send
+    DeleteGroup again."""
 
     partitions: Assignment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareTimeoutsChanged:
-    """Share groups whose members have a session timeout of their own, by group id. It counts from their next
-    heartbeat."""
+    """The session timeouts of share groups that have their own, by group id. They take effect with the next heartbeat
+    of a member."""
 
     timeouts_ms: Mapping[str, int]
 

@@ -1,7 +1,7 @@
-"""One share group (KIP-932): members, epochs, assignments, and of which partitions there are states.
+"""One share group (KIP-932): members, epochs, assignments, and which partitions have a state.
 
-It changes by `apply` alone, whether a record was just written or comes from the log. What to write is decided in
-share_protocol.py.
+Only `apply` changes it, with a record that was just written or that is read from the log. share_protocol.py decides
+what to write.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class ShareGroup:
         self.targets: dict[str, Assignment] = {}  # by member id
         self.states = States()
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
-        # When the states of these topics were last begun. Not durable: after a fail-over it is tried again.
+        # When the initialization of the states of these topics last began. It is not durable: after a fail-over the
+        # initialization is tried again.
         self.begun_ms: dict[UUID, int] = {}
         self.last_append = 0
 

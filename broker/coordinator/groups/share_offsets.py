@@ -1,7 +1,8 @@
-"""Where a share group stands in its partitions, changed by an admin: new start offsets, and topics to be forgotten.
+"""Changes that an admin makes to the offsets of a share group: new start offsets, and topics that the group forgets.
 
-The share coordinators have the offsets. The group notes what is begun, its asker has the states made or deleted, and
-then tells the group. Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
+The share coordinators own the offsets. The group notes what has begun. The caller lets the share coordinators
+initialize or delete the states, and then tells the group. Shown by
+tests/broker_coordinator/test_coordinator_share_groups.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ UNKNOWN_TOPIC = (ErrorCode.unknown_topic_or_partition, "This server does not hos
 
 
 def alter(draft: ShareDraft, event: AlterShares, protocol: ShareProtocol, now_ms: int) -> AlteredShares:
-    """A group that does not exist is made, as in Kafka. Partitions that do not exist are left out."""
+    """Begins to set new start offsets. As in Kafka, a group that does not exist is created. Partitions that do not
+    exist are left out."""
     group = draft.group
     if group.members:
         return AlteredShares(error_code=ErrorCode.non_empty_group, error_message=_NOT_EMPTY)
@@ -38,13 +40,14 @@ def alter(draft: ShareDraft, event: AlterShares, protocol: ShareProtocol, now_ms
     if topics:
         if group.epoch == 0:
             draft.add(Kind.GROUP_EPOCH, GroupEpoch(epoch=1, metadata_hash=0))
-        # What has a state keeps it, should the new one not be made.
+        # Partitions that have a state stay in `initialized`. So they keep it if the new state cannot be made.
         protocol.note_initializing(draft, without_partitions(topics, group.initialized()))
     return AlteredShares(error_code=ErrorCode.none, to_initialize=offsets, state_epoch=group.epoch)
 
 
 def begin_deletion(draft: ShareDraft, event: DeleteShares, protocol: ShareProtocol) -> DeletedShares:
-    """Topics that are being deleted already are deleted once more: the last attempt may have failed."""
+    """Begins to delete the states of topics. A topic whose deletion has already begun is deleted again, because the
+    last attempt may have failed."""
     group = draft.group
     if group.members:
         return DeletedShares(error_code=ErrorCode.non_empty_group, error_message=_NOT_EMPTY)

@@ -1,8 +1,9 @@
-"""Share groups (KIP-932): what one ShareGroupHeartbeat changes, and what happens when a member falls silent.
+"""Share groups (KIP-932): what one ShareGroupHeartbeat changes, and what happens when a member stays silent for too
+long.
 
-Members subscribe by topic names. Before a partition is assigned, the share coordinators must have a state of it: the
-answer to a heartbeat says for which ones that is to be made. A member enters the target's epoch at once, because
-several members may read a partition and none must give it up first.
+Members subscribe by topic names. Before a partition is assigned, the share coordinators must have a state for it. The
+answer to a heartbeat names the partitions whose state must be initialized. A member enters the target's epoch at once:
+several members may read a partition, so no member has to give it up first.
 Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
 """
 
@@ -38,7 +39,7 @@ from broker.wire.errors import ErrorCode
 
 
 class ShareDraft:
-    """Records of one event, applied to the group as they are added, so that the next step sees them."""
+    """The records of one event. They are applied to the group as they are added, so that the next step sees them."""
 
     def __init__(self, group: ShareGroup) -> None:
         self.group = group
@@ -51,17 +52,17 @@ class ShareDraft:
 
 
 class ShareProtocol:
-    """Changes groups through drafts, and keeps what it was told of topics and session timeouts."""
+    """It changes groups through drafts. Its own state is what it was told about topics and session timeouts."""
 
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
         self.topics: Mapping[str, Topic] = {}
-        self.timeouts_ms: Mapping[str, int] = {}  # of groups that have their own, by group id
+        self.timeouts_ms: Mapping[str, int] = {}  # by group id, for groups that have their own
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, draft: ShareDraft, event: ShareHeartbeat, now_ms: int) -> ShareHeartbeatResult:
-        """Of a member that stays. Raises Refused, before any record was added."""
+        """Handles the heartbeat of a member that joins or stays. Raises Refused before any record is added."""
         group = draft.group
         value = self._checked_value(group, event)
         before = group.members.get(event.member_id)
@@ -110,7 +111,7 @@ class ShareProtocol:
     # -- the group ---------------------------------------------------------------------------------------------------
 
     def subscribed(self, group: ShareGroup) -> dict[str, Topic]:
-        """The topics of all members that exist."""
+        """The existing topics that the members subscribe to."""
         names = {name for member in group.members.values() for name in member.value.subscribed_topic_names}
         return {name: self.topics[name] for name in sorted(names) if name in self.topics}
 
@@ -124,8 +125,8 @@ class ShareProtocol:
         group.is_metadata_stale = False
 
     def _to_initialize(self, draft: ShareDraft, now_ms: int) -> Offsets:
-        """Partitions without a state, which are noted as being initialized. Those that were begun a moment ago are
-        left out."""
+        """Returns the partitions without a state, and notes that their initialization has begun. If it began recently
+        (group_share_initialize_retry_ms), a partition is left out."""
         group, found = draft.group, dict[UUID, TopicPartitions]()
         for name, topic in self.subscribed(group).items():
             known = group.states.initialized.get(topic.topic_id)
@@ -148,7 +149,7 @@ class ShareProtocol:
             draft.add(Kind.STATES, replace(states, initializing=after))
 
     def initialized(self, draft: ShareDraft, partitions: Assignment, *, is_done: bool) -> None:
-        """The states are there, or could not be made."""
+        """The states are initialized (`is_done`), or could not be."""
         group, states = draft.group, draft.group.states
         done: dict[UUID, TopicPartitions] = {}
         for topic_id, topic in states.initializing.items():
@@ -165,10 +166,10 @@ class ShareProtocol:
         if after != states:
             draft.add(Kind.STATES, after)
         if is_done and group.members:
-            self.raise_epoch(draft, is_needed=True)  # there is more to assign
+            self.raise_epoch(draft, is_needed=True)  # there are more partitions to assign
 
     def _assign(self, draft: ShareDraft) -> None:
-        """Compute the target assignment of the group's epoch, unless it is there."""
+        """Computes the target assignment of the group's epoch, unless it exists."""
         group = draft.group
         if group.target_epoch >= group.epoch:
             return
@@ -195,7 +196,7 @@ class ShareProtocol:
         draft.add(Kind.CURRENT_MEMBER, value, member.member_id)
 
     def remove(self, draft: ShareDraft, member_ids: Iterable[str]) -> None:
-        """They left, or fell silent: one new epoch for all of them."""
+        """Removes members that left or were silent for too long. The group epoch is raised once for all of them."""
         for member_id in member_ids:
             draft.add(Kind.CURRENT_MEMBER, None, member_id)
             draft.add(Kind.TARGET_MEMBER, None, member_id)
@@ -204,7 +205,8 @@ class ShareProtocol:
         self.raise_epoch(draft, is_needed=True)
 
     def drop_deleted_topics(self, draft: ShareDraft) -> None:
-        """States of topics that are gone; the share coordinators have forgotten them by themselves."""
+        """Removes the states of topics that do not exist any more. The share coordinators forget such states by
+        themselves."""
         states, known = draft.group.states, {topic.topic_id for topic in self.topics.values()}
         after = States(
             initializing={key: each for key, each in states.initializing.items() if key in known},
@@ -227,7 +229,8 @@ def checked_leaver(group: ShareGroup, member_id: str) -> ShareMember:
 
 
 def _checked_member(group: ShareGroup, event: ShareHeartbeat) -> ShareMember:
-    """In Kafka's words."""
+    """Raises Refused, with the messages of Kafka, if the sender is no member, or if its epoch is neither the present
+    nor the previous one."""
     member, epoch = checked_leaver(group, event.member_id), event.member_epoch
     known = f"the one known by the group coordinator ({member.epoch})"
     rejoin = "The member must abandon all its partitions and rejoin."
@@ -244,6 +247,6 @@ def _checked_member(group: ShareGroup, event: ShareHeartbeat) -> ShareMember:
 
 
 def tombstones(group: ShareGroup) -> list[ShareRecord]:
-    """Of a group without members."""
+    """Tombstones for all records of a group without members."""
     kinds = (Kind.STATES, Kind.TARGET_EPOCH, Kind.GROUP_EPOCH)
     return [(ShareKey(kind=kind, group_id=group.group_id), None) for kind in kinds]

@@ -33,7 +33,7 @@ class Kind(IntEnum):
 class ShareKey:
     kind: Kind
     group_id: str
-    member_id: str = ""  # of those kinds that have one
+    member_id: str = ""  # for the kinds of record that have one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class TopicPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class States:
-    """Of which partitions the share coordinators make a state, have one, or delete it; by topic id."""
+    """The partitions whose state the share coordinators initialize, have, or delete, by topic id."""
 
     initializing: Mapping[UUID, TopicPartitions] = field(default_factory=dict)
     initialized: Mapping[UUID, TopicPartitions] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class States:
 
 Value: TypeAlias = ShareMemberValue | GroupEpoch | TargetEpoch | TargetMember | CurrentMember | States
 ShareRecord: TypeAlias = tuple[ShareKey, Value | None]
-_STABLE = 0  # the state of a member, the only one that there is
+_STABLE = 0  # the only state that a member can have
 
 
 def encode(record: ShareRecord) -> StateRecord:
@@ -137,7 +137,7 @@ def _write_topics(writer: Writer, topics: Mapping[UUID, TopicPartitions]) -> Non
 
 
 def decode(key: bytes, value: bytes | None) -> ShareRecord | None:
-    """None for a record of another kind of group. Raises SchemaError for damage or a version that we cannot read."""
+    """None for a record of another kind of group. Raises SchemaError for a damaged record or an unknown version."""
     reader = Reader(key)
     if reader.version not in tuple(Kind):
         return None
@@ -149,7 +149,7 @@ def decode(key: bytes, value: bytes | None) -> ShareRecord | None:
     if fields.version != 0:
         raise SchemaError(f"version {fields.version} of a share group's {kind.name.lower()}; 0 is known")
     found = _decode(kind, fields)
-    fields.tags()  # none that we keep; a value that ends before them is torn
+    fields.tags()  # no tagged field is kept; a value that ends before the tagged fields is truncated
     return typed_key, found
 
 

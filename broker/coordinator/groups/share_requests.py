@@ -1,7 +1,7 @@
 """The share groups of one partition of `__consumer_offsets`: dispatch of their events, records in and out, timers.
 
-Part of the group shard (shard.py). A group of another kind with the same name is not a share group, and what members of
-other kinds ask of a share group is answered here.
+It is a part of the group shard (shard.py). A group of another kind with the same name is not a share group. If members
+of other kinds send requests to a share group, this module answers them.
 Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
 """
 
@@ -70,14 +70,14 @@ class ShareGroups:
         self.groups: dict[str, ShareGroup] = {}
         self._protocol = ShareProtocol(config)
         self._is_cleanup_due = False
-        # heap of (deadline, group id); an entry may be too early, but never too late
+        # heap of (deadline, group id); an entry may be earlier than the real deadline, but never later
         self._timers: list[tuple[int, str]] = []
         self._timer_of: dict[str, int] = {}  # the earliest entry of each group
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None) -> bool:
-        """Whether it was a record of a share group."""
+        """Applies a record. Returns whether it was a record of a share group."""
         record = decode(key, value)
         if record is None:
             return False
@@ -100,7 +100,8 @@ class ShareGroups:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def handle(self, event: object, now_ms: int) -> bool:
-        """Whether it was about a share group. If not, somebody else must handle it."""
+        """Handles an event. Returns whether it was about a share group. If not, another part of the shard must handle
+        it."""
         match event:
             case ShareHeartbeat():
                 self._heartbeat(event, now_ms)
@@ -215,7 +216,7 @@ class ShareGroups:
     # -- members of other kinds ----------------------------------------------------------------------------------------
 
     def _foreign(self, group: ShareGroup, event: _Foreign) -> bool:
-        """As Kafka answers them."""
+        """Answers a request of a member of another kind, as Kafka does."""
         not_found, unknown = ErrorCode.group_id_not_found, ErrorCode.unknown_member_id
         result: object = unknown
         match event:
@@ -283,7 +284,7 @@ class ShareGroups:
         while self._timers and self._timers[0][0] <= now_ms:
             deadline_ms, group_id = heapq.heappop(self._timers)
             if self._timer_of.get(group_id) != deadline_ms:
-                continue  # an earlier entry of the group came first
+                continue  # another entry of this group has replaced this one
             del self._timer_of[group_id]
             silent = self.groups.get(group_id)
             if silent is None:

@@ -1,7 +1,7 @@
 """Which topics the members of a group subscribe to (KIP-848): by name, or by a pattern in RE2.
 
-Keeps the topics that exist, as it was told of them. Under an authorizer a pattern finds what its own member may know
-of.
+It stores the existing topics, which it is told by events. If there is an authorizer, a pattern matches only topics that
+its member may describe.
 Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 """
 
@@ -24,7 +24,7 @@ class Subscriptions:
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
         self.topics: Mapping[str, Topic] = {}
-        self.names: Mapping[UUID, str] = {}  # by id, of the same topics
+        self.names: Mapping[UUID, str] = {}  # names of the same topics, by id
         self._version = 0
 
     def topics_changed(self, topics: Mapping[str, Topic]) -> None:
@@ -32,7 +32,7 @@ class Subscriptions:
         self.topics, self.names = topics, {topic.topic_id: name for name, topic in topics.items()}
 
     def of_members(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
-        """By member id: the topics that it subscribes to and that exist."""
+        """By member id, the existing topics that the member subscribes to."""
         by_regex: dict[str, dict[str, Topic]] = {}
         found: dict[str, dict[str, Topic]] = {}
         for member_id, member in group.members.items():
@@ -50,8 +50,8 @@ class Subscriptions:
         return found
 
     def _seen(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
-        """What its pattern found when the member was last heard of. After a fail-over, until it is heard of: what it
-        was given."""
+        """The topics that the member's pattern matched at its last heartbeat. After a fail-over and before its first
+        heartbeat, these are the topics of its target."""
         found = group.found.get(member_id)
         return self._given(group, member_id) if found is None else found.topics
 
@@ -62,8 +62,9 @@ class Subscriptions:
     def resolve(
         self, group: ConsumerGroup, member_id: str, value: MemberValue, event: ConsumerHeartbeat, now_ms: int
     ) -> bool:
-        """Under an authorizer a pattern finds what its own member may know of. Returns whether that is something else
-        than before. Apache Kafka keeps one answer for a pattern, with the rights of the member that asked last."""
+        """If there is an authorizer, a pattern matches only topics that its member may describe. Returns whether the
+        result has changed. Apache Kafka keeps one result for each pattern, with the permissions of the member that
+        asked last."""
         regex, old = value.subscribed_topic_regex, group.found.get(member_id)
         if not (regex and self._config.is_guarded):
             group.found.pop(member_id, None)
@@ -89,11 +90,11 @@ class Subscriptions:
         try:
             pattern = compiled(regex)
         except Refused:
-            return {}  # another coordinator took the group, so it has no topics here
+            return {}  # another broker became the group's coordinator, so the group has no topics here
         return {name: topic for name, topic in self.topics.items() if pattern.fullmatch(name)}
 
     def is_unresolved(self, group: ConsumerGroup) -> bool:
-        """Whether a pattern waits for its member to be heard of, after a fail-over."""
+        """Whether, after a fail-over, a pattern still waits for the first heartbeat of its member."""
         return self._config.is_guarded and any(
             member.value.subscribed_topic_regex and member_id not in group.found
             for member_id, member in group.members.items()
@@ -101,9 +102,10 @@ class Subscriptions:
 
 
 def compiled(regex: str) -> re2.Pattern:
-    """RE2, as in Kafka: its time is linear in the input, so no client's pattern can stall the broker."""
+    """The pattern as an RE2 expression, as in Kafka. The time of RE2 is linear in the input, so no client's pattern can
+    stall the broker."""
     options = re2.Options()
-    options.log_errors = False  # the client is told; RE2 would write to our stderr
+    options.log_errors = False  # the client is told the error; otherwise RE2 writes it to stderr
     try:
         return re2.compile(regex, options)
     except re2.error as error:

@@ -1,1 +1,2 @@
-"""The share coordinator: what each share group has done of each partition, kept in `__share_group_state` (KIP-932)."""
+"""The share coordinator. It keeps, in `__share_group_state`, which records of a partition each share group has
+processed (KIP-932)."""

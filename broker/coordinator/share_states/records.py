@@ -1,7 +1,7 @@
 """The records of `__share_group_state`, as values and in Kafka's own bytes.
 
-Type 0 is a snapshot, type 1 an update that follows one; both have version 0 alone. A snapshot without a value is a
-tombstone of the partition. Types that we do not know are skipped. Shown by
+Type 0 is a snapshot, type 1 an update that follows a snapshot. Both have only version 0. A snapshot without a value is
+a tombstone of the partition. Unknown types are skipped. Shown by
 tests/broker_coordinator/test_coordinator_share_states.py, and with Kafka's own classes in tests/broker_node.
 """
 
@@ -17,7 +17,7 @@ from broker.coordinator.schema import Reader, SchemaError, Writer
 from broker.sharing.state_batches import StateBatch
 
 SNAPSHOT_TYPE, UPDATE_TYPE = 0, 1
-NO_COUNT = -1  # of deliveries that are complete: not told
+NO_COUNT = -1  # the number of completed deliveries was not told
 _COUNT_TAG = 0
 
 
@@ -28,13 +28,13 @@ class StateKey:
     partition: int
 
     def __str__(self) -> str:
-        """As FindCoordinator names it, and as the partition of the topic is found."""
+        """The key as text. FindCoordinator uses this text, and its hash chooses the partition of the topic."""
         topic = base64.urlsafe_b64encode(self.topic_id.bytes).decode().rstrip("=")
         return f"{self.group_id}:{topic}:{self.partition}"
 
 
 def is_key(text: str) -> bool:
-    """Whether FindCoordinator may ask for it: GROUP:TOPIC-ID:PARTITION, as Kafka checks it."""
+    """Whether FindCoordinator may ask for this text. It must be GROUP:TOPIC-ID:PARTITION, as in Kafka."""
     group_id, _, rest = text.partition(":")
     topic, separator, partition = rest.partition(":")
     if not (group_id.strip() and topic.strip() and separator):
@@ -48,7 +48,7 @@ def is_key(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything of a partition."""
+    """The whole state of a partition."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -62,7 +62,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What changed since. -1: as it was."""
+    """What has changed since the last record. A field that is -1 has not changed."""
 
     snapshot_epoch: int
     leader_epoch: int
@@ -99,7 +99,7 @@ def _encode(value: Snapshot | Update) -> bytes:
 
 
 def decode(key: bytes, value: bytes | None) -> Record | None:
-    """None for a type that we do not keep. Raises SchemaError for damage or a version that we cannot read."""
+    """None for a type that this broker does not keep. Raises SchemaError for a damaged record or an unknown version."""
     reader = Reader(key)
     kind = reader.version
     if kind not in (SNAPSHOT_TYPE, UPDATE_TYPE):

@@ -1,9 +1,10 @@
 """The share states of one partition of `__share_group_state` (KIP-932).
 
-A state is written as a snapshot, followed by updates; every so often the next one is a snapshot again. The state epoch
-fences leaders that knew an earlier life of the group's offsets, the leader epoch fences earlier leaders.
+A state is written as a snapshot, followed by updates. After a number of updates the next record is a snapshot again.
+The leader epoch fences earlier leaders. The state epoch fences leaders that know the group's offsets from before they
+were initialized again.
 
-What comes before the last snapshot of every partition is of no use: `redundant_offset` says how far that goes.
+Records before the last snapshots of all partitions are not needed: `redundant_offset` tells where these records end.
 Shown by tests/broker_coordinator/test_coordinator_share_states.py.
 """
 
@@ -20,8 +21,8 @@ from broker.coordinator.share_states.records import NO_COUNT, Record, Snapshot, 
 from broker.sharing.state_batches import NO_START_OFFSET, StateBatch, combine
 from broker.wire.errors import ErrorCode
 
-NO_EPOCH = -1  # of a leader or a state: not told
-FIRST_EPOCH = 0  # of both, where nobody has told one
+NO_EPOCH = -1  # the leader epoch or state epoch was not told
+FIRST_EPOCH = 0  # both epochs begin here if nobody has told one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +31,12 @@ class InitializeState:
     key: StateKey
     state_epoch: int
     start_offset: int
-    exists: bool  # the partition, as its coordinator knows
+    exists: bool  # whether the partition exists, according to its coordinator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadState:
-    """A new leader reads it with its leader epoch, which is kept."""
+    """A new leader reads the state with its leader epoch. The shard keeps that epoch."""
 
     token: int
     key: StateKey
@@ -76,7 +77,8 @@ class TopicsDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotStale:
-    """Snapshots of what was not written since `before_ms` (wall clock), so that the log before them can go."""
+    """Write new snapshots of states that were not written since `before_ms` (wall clock), so that older parts of the
+    log can be deleted."""
 
     before_ms: int
 
@@ -106,7 +108,7 @@ _TEXTS: Mapping[ErrorCode, str] = {
 @dataclass(slots=True, kw_only=True)
 class _Kept:
     state: Snapshot
-    updates: int = 0  # since the last snapshot
+    updates: int = 0  # number of updates since the last snapshot
 
 
 class ShareStateShard:
@@ -116,7 +118,7 @@ class ShareStateShard:
         self._updates_per_snapshot, self._wall_offset_ms = updates_per_snapshot, wall_offset_ms
         self._outbox = Outbox()
         self._kept: dict[StateKey, _Kept] = {}
-        self._snapshot_offsets: dict[StateKey, int] = {}  # where the last snapshot lies, ascending
+        self._snapshot_offsets: dict[StateKey, int] = {}  # the offset of the last snapshot, in ascending order
         self._last_append: dict[StateKey, int] = {}
 
     # -- the log -----------------------------------------------------------------------------------------------------
@@ -137,12 +139,12 @@ class ShareStateShard:
             self._last_append.pop(key, None)
         elif isinstance(value, Snapshot):
             self._kept[key] = _Kept(state=value)
-        elif kept is not None:  # an update whose snapshot is gone says nothing
+        elif kept is not None:  # an update without its snapshot has no meaning
             kept.state = _updated(kept.state, value)
             kept.updates += 1
 
     def stored(self, record: Record, offset: int) -> None:
-        """Where a record lies in the log. The host tells it of those that this shard wrote."""
+        """Notes the offset of a record in the log. For records that this shard wrote, the host calls it."""
         key, value = record
         if not isinstance(value, Update):
             self._snapshot_offsets.pop(key, None)
@@ -150,7 +152,7 @@ class ShareStateShard:
             self._snapshot_offsets[key] = offset
 
     def redundant_offset(self, end_offset: int) -> int:
-        """Nothing before this offset is needed. `end_offset`: of the log."""
+        """No record before this offset is needed. `end_offset` is the end of the log."""
         return min(self._snapshot_offsets.values(), default=end_offset)
 
     # -- events ------------------------------------------------------------------------------------------------------
@@ -203,7 +205,7 @@ class ShareStateShard:
         snapshot = Snapshot(
             snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
             state_epoch=event.state_epoch,
-            leader_epoch=FIRST_EPOCH if known is None else known.leader_epoch,  # earlier leaders stay fenced
+            leader_epoch=FIRST_EPOCH if known is None else known.leader_epoch,  # so earlier leaders stay fenced
             start_offset=event.start_offset,
             delivery_complete_count=NO_COUNT if event.start_offset == NO_START_OFFSET else 0,
             batches=(),
@@ -262,7 +264,8 @@ class ShareStateShard:
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
     ) -> None:
-        """The first of a partition is a snapshot, and then each after so many updates."""
+        """Writes a change. The first record of a partition is a snapshot. The next ones are updates. After the
+        configured number of updates, or for a new state epoch, the next record is a snapshot again."""
         kept = self._kept.get(key)
         if kept is None:
             snapshot = Snapshot(
@@ -284,7 +287,7 @@ class ShareStateShard:
             delivery_complete_count=delivery_complete_count,
             batches=combine((), batches, start_offset=start_offset),
         )
-        # An update has no state epoch of its own: a new one needs a snapshot.
+        # An update has no state epoch. So a new state epoch needs a snapshot.
         is_new_epoch = state_epoch > kept.state.state_epoch
         if kept.updates < self._updates_per_snapshot and not is_new_epoch:
             self._append((key, update))
@@ -296,7 +299,7 @@ class ShareStateShard:
         )
 
     def _delete(self, event: DeleteState) -> StateResult:
-        """A partition without a state is deleted already, whether its topic is there or not."""
+        """Deletes the state. If there is none, this succeeds as long as the partition exists."""
         if event.key in self._kept:
             self._append((event.key, None))
         elif not event.exists:
@@ -330,7 +333,7 @@ class ShareStateShard:
                 position = batch.last_offset + 1
 
     def durable(self) -> object:
-        """The part of the state that a shard must have in common with one that replays the log."""
+        """The part of the state that must be equal in a shard that replays the log."""
         return {key: (kept.state, kept.updates) for key, kept in self._kept.items()}
 
 

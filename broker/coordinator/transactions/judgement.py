@@ -1,4 +1,5 @@
-"""Which producer may do what with a transactional id: the coordinator's rules, as functions of the transaction's state.
+"""The coordinator's rules: which producer may do what with a transactional id. They are functions of the transaction's
+state.
 
 Shown by tests/broker_coordinator/test_coordinator_transactions.py.
 """
@@ -19,8 +20,8 @@ from broker.wire.errors import ErrorCode
 
 
 def may_initialise(transaction: Transaction, event: InitProducer) -> bool:
-    """A client that names its id and epoch must have the latest ones, or must have asked before (KIP-360). A client
-    that names none fences the others."""
+    """A client that sends its id and epoch must have the latest ones, or repeat an earlier request (KIP-360). A client
+    that sends none fences the others."""
     if event.producer_id == NO_PRODUCER_ID:
         return True
     is_previous = event.producer_id == transaction.previous_producer_id and event.producer_epoch >= PRODUCER_EPOCH_MAX
@@ -29,8 +30,8 @@ def may_initialise(transaction: Transaction, event: InitProducer) -> bool:
     if event.producer_epoch == transaction.last_producer_epoch != NO_PRODUCER_EPOCH:
         return transaction.is_idle
     if transaction.state is TransactionState.ONGOING and event.producer_epoch > transaction.producer_epoch:
-        # as in Kafka: judged when it asks again. An older epoch belongs to a zombie, which must not abort its
-        # successor's transaction
+        # As in Kafka, this request only fences the transaction, and the client is checked when it asks again. A client
+        # with an older epoch is a zombie, and must not abort the transaction of its successor.
         return True
     return not is_previous and event.producer_epoch == transaction.producer_epoch
 
@@ -44,7 +45,8 @@ def check_producer(transaction: Transaction | None, producer_id: int, producer_e
 
 
 def _is_repeated_bump(transaction: Transaction, event: EndTransaction) -> bool:
-    """The end (version 2) was done before: the epoch is one above the client's, or begins at 0 with a new id."""
+    """Whether this transaction was already ended (version 2): then the epoch is one above the client's, or 0 with a new
+    id."""
     has_overflown = (
         transaction.previous_producer_id == event.producer_id
         and event.producer_epoch == PRODUCER_EPOCH_MAX
@@ -55,10 +57,11 @@ def _is_repeated_bump(transaction: Transaction, event: EndTransaction) -> bool:
 
 
 def check_end(transaction: Transaction, event: EndTransaction) -> ErrorCode:
-    """`none`: end it, or give the same answer again if `is_ended`.
+    """Whether the producer may end the transaction. `none` means: end it, or, if `is_ended`, give the same answer
+    again.
 
-    While markers are written, nobody is judged. The producer already has its next epoch. It may have begun and given up
-    the next transaction, and must not be fenced for this (KIP-890 part 2).
+    While markers are written, no producer is checked. The producer already has its next epoch. It may have begun and
+    aborted the next transaction, and must not be fenced for this (KIP-890 part 2).
     """
     if transaction.state.is_prepared:
         return ErrorCode.concurrent_transactions
@@ -73,7 +76,7 @@ def check_end(transaction: Transaction, event: EndTransaction) -> ErrorCode:
         return ErrorCode.none if ended[state] == event.is_commit else ErrorCode.invalid_txn_state
     if not is_current:
         return ErrorCode.producer_fenced
-    # Nothing was added. An abort still raises the epoch. A commit of nothing is a mistake of the client.
+    # No partition was added. An abort still raises the epoch. To commit an empty transaction is an error of the client.
     return ErrorCode.invalid_txn_state if event.is_commit else ErrorCode.none
 
 
@@ -90,7 +93,8 @@ def check_legacy_end(transaction: Transaction, event: EndTransaction) -> ErrorCo
 
 
 def is_ended(transaction: Transaction, event: EndTransaction) -> bool:
-    """It ended before in the same way: the answer was lost."""
+    """Whether the transaction has already ended in the same way, so that the client asks again because the answer was
+    lost."""
     wanted = TransactionState.COMPLETE_COMMIT if event.is_commit else TransactionState.COMPLETE_ABORT
     if transaction.state is not wanted:
         return False

@@ -1,7 +1,7 @@
-"""What the coordinator keeps of one transactional id, and how it changes.
+"""The state of one transactional id, and how it changes.
 
-Owns: epochs. Every transition is a method that returns the next value. The shard refuses a wrong transition before. A
-Transaction is immutable, so the log and the memory hold the same value. Shown by
+Owns: epochs. Every transition is a method that returns the next value. The shard refuses wrong transitions before it
+calls a method. A Transaction is immutable, so the log and the memory contain the same value. Shown by
 tests/broker_coordinator/test_coordinator_transactions.py.
 """
 
@@ -28,7 +28,7 @@ _IDLE = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionSt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """Times are wall-clock milliseconds: they outlive the broker.
+    """Times are wall-clock milliseconds, because they are used after a restart too.
 
     Invariants: partitions are empty unless ongoing or prepared; `next_*` are set only while prepared.
     """
@@ -41,12 +41,12 @@ class Transaction:
     last_update_ms: int
     start_ms: int = NO_TIME
     partitions: frozenset[TopicPartition] = frozenset()
-    previous_producer_id: int = NO_PRODUCER_ID  # the id before, if all epochs of one id were used up
-    next_producer_id: int = NO_PRODUCER_ID  # the id after the completion
+    previous_producer_id: int = NO_PRODUCER_ID  # the previous id, if all its epochs were used up
+    next_producer_id: int = NO_PRODUCER_ID  # the id after the transaction is complete
     next_producer_epoch: int = NO_PRODUCER_EPOCH
     client_transaction_version: int = 0
-    # The epoch before a bump that the client asked for with its own epoch. A repeated request is then answered and not
-    # fenced (KIP-360). Kafka's format has no place for it, so after a fail-over such a client is fenced.
+    # The epoch before a bump that the client requested with its own epoch. With it, a repeated request is answered and
+    # not fenced (KIP-360). Kafka's format has no field for it, so after a fail-over such a client is fenced.
     last_producer_epoch: int = field(default=NO_PRODUCER_EPOCH, compare=False)
 
     @property
@@ -59,22 +59,22 @@ class Transaction:
 
     @property
     def deadline_ms(self) -> int | None:
-        """When an ongoing transaction is aborted."""
+        """When an ongoing transaction is aborted because of its timeout."""
         return self.start_ms + self.timeout_ms if self.state is TransactionState.ONGOING else None
 
     def begun_by(self, now_ms: int) -> Transaction:
-        """Its new coordinator takes it up. If the clock of the predecessor was ahead, this must not delay the
-        timeout."""
+        """A new coordinator takes over the transaction. If the clock of the old coordinator was ahead, this must not
+        delay the timeout."""
         return replace(self, start_ms=now_ms) if self.start_ms > now_ms else self
 
     def with_same_epoch(self, *, timeout_ms: int, now_ms: int) -> Transaction:
-        """Initialised by the producer that has this epoch already, or for which a fence made it."""
+        """A producer was initialised that already has this epoch, or for which a fence has raised it."""
         return replace(
             self, timeout_ms=timeout_ms, state=TransactionState.EMPTY, start_ms=NO_TIME, last_update_ms=now_ms
         )
 
     def with_next_epoch(self, *, timeout_ms: int, last_producer_epoch: int, now_ms: int) -> Transaction:
-        """A producer was initialised: its predecessor is fenced from now on."""
+        """A producer was initialised. From now on its predecessor is fenced."""
         return replace(
             self,
             producer_epoch=self.producer_epoch + 1,
@@ -89,7 +89,7 @@ class Transaction:
     def with_next_producer_id(
         self, producer_id: int, *, timeout_ms: int, last_producer_epoch: int, now_ms: int
     ) -> Transaction:
-        """The epochs of the old id are used up."""
+        """A producer was initialised, and the epochs of the old id are used up."""
         return replace(
             self,
             producer_id=producer_id,
@@ -119,7 +119,7 @@ class Transaction:
     def prepared(
         self, *, is_commit: bool, transaction_version: int, next_producer_id: int | None, now_ms: int
     ) -> Transaction:
-        """The client asked for the end. Since version 2 this raises the epoch. The last possible epoch is only for
+        """The client ends the transaction. From version 2 on this raises the epoch. The last possible epoch is only for
         markers."""
         is_bumped = transaction_version >= EPOCH_BUMP_VERSION
         return replace(
@@ -135,8 +135,9 @@ class Transaction:
         )
 
     def fenced(self, *, now_ms: int) -> Transaction:
-        """We end a transaction ourselves, because it timed out or its producer has a successor: an abort that fences
-        the producer. A client that names the epoch before may initialise again and gets the new one (KIP-588)."""
+        """The coordinator itself ends the transaction, because it timed out or its producer has a successor. It is
+        aborted, and the producer is fenced. A client that sends the previous epoch may initialise again and gets the
+        new one (KIP-588)."""
         return replace(
             self,
             producer_epoch=self.producer_epoch + 1,
@@ -164,6 +165,6 @@ class Transaction:
         assert has_partitions or not self.partitions
         assert self.state.is_prepared or self.next_producer_id == NO_PRODUCER_ID
         assert 0 <= self.producer_epoch <= PRODUCER_EPOCH_MAX + 1
-        # The epoch above the last one is only for the marker, and for the time after a fence until it is replaced.
+        # The epoch above the last one is only for the marker. After a fence it stays until it is replaced.
         assert self.state is not TransactionState.ONGOING or self.producer_epoch <= PRODUCER_EPOCH_MAX
         assert self.state is not TransactionState.ONGOING or self.start_ms != NO_TIME

@@ -1,9 +1,10 @@
 """Transactions as records of `__transaction_state`, in Kafka's format (TransactionLogKey 0, TransactionLogValue 0-1).
 
-As Kafka does, we write version 1 from level 1 of transaction.version on, and version 0 at level 0. Both are read. At
-level 0 Kafka drops what version 0 has no field for. We write version 1 instead while a transaction has such fields: it
-began before the level fell, and another coordinator would end it wrongly without them. Shown by
-tests/broker_coordinator/test_coordinator_transaction_records.py, which compares with Kafka's own decoder.
+As in Kafka, version 1 is written from level 1 of transaction.version on, and version 0 at level 0. Both are read. At
+level 0 Kafka drops the values for which version 0 has no field. This coordinator writes version 1 while a transaction
+has such values. The transaction began before the level was lowered, and without these values another coordinator would
+end it wrongly. Shown by tests/broker_coordinator/test_coordinator_transaction_records.py, which compares with Kafka's
+own decoder.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from broker.coordinator.transactions.types import (
 )
 
 KEY_VERSION = 0
-FLEXIBLE_VERSION = 1  # of values; also the level of transaction.version that it is written from
+FLEXIBLE_VERSION = 1  # version of values; also the level of transaction.version from which it is written
 VALUE_VERSION_MAX = 1
 _PREVIOUS_PRODUCER_ID, _NEXT_PRODUCER_ID, _CLIENT_VERSION, _NEXT_PRODUCER_EPOCH = 0, 1, 2, 3  # tags
 _INT16, _INT64 = struct.Struct(">h"), struct.Struct(">q")
@@ -33,20 +34,21 @@ def encode_key(transactional_id: str) -> bytes:
 
 
 def decode_key(key: bytes) -> str | None:
-    """None for a key of another version: a later Kafka's; it is skipped."""
+    """None for a key of another version. It comes from a later Kafka and is skipped."""
     reader = Reader(key)
     return reader.string() if reader.version == KEY_VERSION else None
 
 
 def encode(transaction: Transaction, *, level: int = FLEXIBLE_VERSION) -> StateRecord:
-    """`level`: of the feature transaction.version."""
+    """`level` is the level of the feature transaction.version."""
     is_flexible = level >= FLEXIBLE_VERSION or _needs_tags(transaction)
     value = _flexible_value(transaction) if is_flexible else _classic_value(transaction)
     return StateRecord(key=encode_key(transaction.transactional_id), value=value)
 
 
 def _needs_tags(transaction: Transaction) -> bool:
-    """Whether anything but the version of its client would be lost. An older client has no use for that."""
+    """Whether version 0 would lose any value except the client's version. That value is of no use for an older
+    client."""
     ids = (transaction.previous_producer_id, transaction.next_producer_id)
     return (
         any(each != NO_PRODUCER_ID for each in ids)
@@ -109,7 +111,8 @@ def _by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
 
 
 def decode_value(transactional_id: str, value: bytes) -> Transaction:
-    """Raises SchemaError for what we cannot read: the shard is then not served, rather than served wrongly."""
+    """Raises SchemaError for bytes that cannot be read. The shard is then not served, because it would be served
+    wrongly."""
     reader = Reader(value)
     if not 0 <= reader.version <= VALUE_VERSION_MAX:
         raise SchemaError(f"transaction {transactional_id!r}: value version {reader.version}, known are 0 to 1")

@@ -1,9 +1,9 @@
 """One partition of `__transaction_state`: every transactional id that hashes to it, and the rules of the coordinator.
 
-Owns: how each request is answered in each state, timeouts and expiry. Its state is that of the end of the log. Replies
-and markers leave only once the records that they depend on are committed (see ..runtime). So a decision that a client
-knows, or for which a log has a marker, survives any fail-over. After a fail-over, `Loaded` sends the markers of all
-decided transactions again. Shown by tests/broker_coordinator/test_coordinator_transactions.py.
+Owns: the answer to each request in each state, timeouts and expiry. Its state is that of the end of the log. Replies
+and markers are sent only when the records that they depend on are committed (see ..runtime). So a decision that a
+client knows, or for which a log has a marker, survives any fail-over. After a fail-over, `Loaded` sends the markers of
+all decided transactions again. Shown by tests/broker_coordinator/test_coordinator_transactions.py.
 """
 
 from __future__ import annotations
@@ -53,34 +53,37 @@ from broker.coordinator.transactions.types import (
 )
 from broker.wire.errors import ErrorCode
 
-# in a shard; further ones are answered with COORDINATOR_NOT_AVAILABLE until some expire
+# the maximum in a shard; further ids are answered with COORDINATOR_NOT_AVAILABLE until some expire
 TRANSACTIONAL_IDS_MAX = 200_000
-EXPIRED_AT_ONCE_MAX = 1_000  # tombstones of one tick; their batch stays far below max.message.bytes
+EXPIRED_AT_ONCE_MAX = 1_000  # tombstones in one tick; their batch stays far below max.message.bytes
 _CHANGING = (InitProducer, AddPartitions, EndTransaction, MarkersWritten, Tick)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionsConfig:
-    """Kafka's names and defaults."""
+    """Fields have Kafka's names and defaults."""
 
     transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
     expiration_interval_ms: int = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
-    wall_clock_offset_ms: int = 0  # wall clock minus the clock of `now_ms`; times in records must survive the process
+    # wall clock minus the clock of `now_ms`; times in records must be valid after a restart
+    wall_clock_offset_ms: int = 0
 
 
 class TransactionShard:
-    """Invariant: replaying the shard's log gives `_transactions`, except for `last_producer_epoch`, and for starts that
-    lie in the future by our clock."""
+    """Invariant: a replay of the shard's log gives `_transactions`. Two things may differ: `last_producer_epoch`, and
+    start times that are in the future by this broker's clock."""
 
     def __init__(self, config: TransactionsConfig) -> None:
         self._config = config
         self._transactions: dict[str, Transaction] = {}
-        self._deadlines: list[tuple[int, str]] = []  # heap of (wall ms, id) of ongoing transactions; may hold old ones
-        self._next_expiration_ms: int | None = None  # by the clock of `now_ms`
+        # heap of (wall ms, id) of ongoing transactions; may hold outdated entries
+        self._deadlines: list[tuple[int, str]] = []
+        self._next_expiration_ms: int | None = None  # on the clock of `now_ms`
         self._coordinator_epoch = -1
         self._appended = 0
-        self._level = EPOCH_BUMP_VERSION  # of the feature transaction.version; only how records are written
+        # level of the feature transaction.version; it only decides how records are written
+        self._level = EPOCH_BUMP_VERSION
         self._now_ms = 0  # wall clock, while an event is handled
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -111,7 +114,7 @@ class TransactionShard:
 
     def replay(self, entry: LoadedRecord | LoadedMarker) -> None:
         if isinstance(entry, LoadedMarker):
-            return  # nothing transactional is written to this topic
+            return  # no transactional records are written to this topic
         transactional_id = records.decode_key(entry.key)
         if transactional_id is None:
             return
@@ -134,7 +137,8 @@ class TransactionShard:
 
     def _note_deadline(self, deadline_ms: int, transactional_id: str) -> None:
         heapq.heappush(self._deadlines, (deadline_ms, transactional_id))
-        if len(self._deadlines) > 2 * len(self._transactions) + 100:  # most entries are of transactions that have ended
+        # most entries belong to transactions that have ended
+        if len(self._deadlines) > 2 * len(self._transactions) + 100:
             self._deadlines = [entry for entry in self._deadlines if self._is_due_entry(*entry)]
             heapq.heapify(self._deadlines)
 
@@ -169,7 +173,8 @@ class TransactionShard:
         raise TypeError(f"not an event of the transaction coordinator: {event!r}")
 
     def _loaded(self, event: Loaded, now_ms: int) -> list[CoordinatorAction]:
-        """The new leader continues what its predecessor had decided, and the timeouts of what it had not."""
+        """The new leader completes the transactions that its predecessor had decided, and continues the timeouts of the
+        others."""
         self._coordinator_epoch = event.leader_epoch
         self._next_expiration_ms = now_ms + self._config.expiration_interval_ms
         actions: list[CoordinatorAction] = []
@@ -194,7 +199,7 @@ class TransactionShard:
         if not may_initialise(transaction, event):
             return [_producer_failed(event.token, ErrorCode.producer_fenced)]
         if transaction.state is TransactionState.ONGOING:
-            # No client ever gets the epoch of this fence. It asks again, and gets the next one.
+            # No client ever gets the epoch of this fence. The client asks again, and gets the next epoch.
             failed = _producer_failed(event.token, ErrorCode.concurrent_transactions)
             return [*self._fence(transaction, cause="fenced"), failed]
         return self._next_producer(transaction, event)
@@ -243,7 +248,7 @@ class TransactionShard:
     def _add_partitions(self, event: AddPartitions) -> list[CoordinatorAction]:
         transaction = self._transactions.get(event.transactional_id)
         if transaction is not None and transaction.state.is_prepared:
-            # its ids may be about to change, so the request is judged when it comes again
+            # the producer id and epoch may be about to change, so the request is checked when it is sent again
             error = ErrorCode.concurrent_transactions
         else:
             error = check_producer(transaction, event.producer_id, event.producer_epoch)
@@ -296,8 +301,8 @@ class TransactionShard:
         return [*self._decide(prepared, cause="client"), _producer_ready(event.token, prepared)]
 
     def _decide(self, prepared: Transaction, *, cause: str) -> list[CoordinatorAction]:
-        """From here on the outcome is fixed. If there are no partitions, no markers are needed, and it is complete at
-        once."""
+        """From now on the outcome is fixed. If there are no partitions, no markers are needed, and the transaction is
+        complete at once."""
         ended = TransactionEnded(
             transactional_id=prepared.transactional_id,
             producer_id=prepared.producer_id,
@@ -343,7 +348,8 @@ class TransactionShard:
         return actions
 
     def _expire(self, now_ms: int) -> list[CoordinatorAction]:
-        """Forget ids that nobody used for a long time. A producer that comes back gets INVALID_PRODUCER_ID_MAPPING."""
+        """Forgets ids that nobody has used for a long time. A producer that comes back gets
+        INVALID_PRODUCER_ID_MAPPING."""
         if self._next_expiration_ms is None or now_ms < self._next_expiration_ms:
             return []
         limit_ms = self._now_ms - self._config.transactional_id_expiration_ms
@@ -365,7 +371,7 @@ def _producer_failed(token: int, error: ErrorCode) -> Reply:
 
 
 def _producer_ready(token: int, transaction: Transaction) -> Reply:
-    """The id and epoch with which the client goes on."""
+    """The reply with the id and epoch with which the client continues."""
     has_next = transaction.next_producer_id != NO_PRODUCER_ID
     result = ProducerResult(
         error_code=ErrorCode.none,

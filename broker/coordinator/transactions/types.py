@@ -1,7 +1,8 @@
-"""The vocabulary of the transaction coordinator. Values only.
+"""The states, events, results and effects of the transaction coordinator, as values.
 
-A `TransactionVersion` is that of the feature transaction.version: 1 ends a transaction with the epoch that it had, 2
-bumps the epoch with every end (KIP-890 part 2). It comes from the version of the client's request.
+A `TransactionVersion` is the version of the feature transaction.version. Version 1 ends a transaction with the epoch
+that it had. Version 2 bumps the epoch at every end (KIP-890 part 2). It follows from the version of the client's
+request.
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
-# The last epoch that a producer may use. One more exists only for the marker that ends its last transaction.
+# The last epoch that a producer may use. The epoch above it exists only for the marker that ends the last transaction.
 PRODUCER_EPOCH_MAX = 2**15 - 2
 LEGACY_VERSION = 1
 EPOCH_BUMP_VERSION = 2
 
 
 class TransactionState(IntEnum):
-    """Numbers as in `__transaction_state`."""
+    """The numbers are those of `__transaction_state`."""
 
-    EMPTY = 0  # an epoch was given out, no transaction yet
+    EMPTY = 0  # a producer got an epoch, but there is no transaction yet
     ONGOING = 1
-    PREPARE_COMMIT = 2  # decided: markers are on their way
+    PREPARE_COMMIT = 2  # decided: markers are being sent
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4  # all markers are written
     COMPLETE_ABORT = 5
-    DEAD = 6  # expired; Kafka keeps this state between decision and tombstone. Here the tombstone is the decision
+    DEAD = 6  # expired; Kafka has this state between decision and tombstone. Here the tombstone is the decision
     PREPARE_EPOCH_FENCE = 7  # as above
 
     @property
     def label(self) -> str:
-        """As ListTransactions and DescribeTransactions say it, e.g. PrepareCommit."""
+        """The name in ListTransactions and DescribeTransactions, e.g. PrepareCommit."""
         return self.name.title().replace("_", "")
 
     @property
@@ -49,7 +50,8 @@ class TransactionState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducer:
-    """InitProducerId of a transactional id. `producer_id` and epoch: those the client has, -1 if none (KIP-360)."""
+    """InitProducerId of a transactional id. `producer_id` and `producer_epoch` are those that the client has, -1 if it
+    has none (KIP-360)."""
 
     token: int
     transactional_id: str
@@ -73,7 +75,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyPartitions:
-    """A partition leader asks whether these belong to the ongoing transaction (KIP-890 part 1)."""
+    """A partition leader asks whether these partitions belong to the ongoing transaction (KIP-890 part 1)."""
 
     token: int
     transactional_id: str
@@ -110,7 +112,7 @@ class MarkersWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChanged:
-    """The level of the feature transaction.version: first what it is, then each change."""
+    """The level of the feature transaction.version. The shard is told the first level and then each change."""
 
     level: int
 
@@ -120,7 +122,7 @@ class LevelChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerResult:
-    """Of InitProducer and EndTransaction."""
+    """The result of InitProducer and EndTransaction."""
 
     error_code: ErrorCode
     producer_id: int = NO_PRODUCER_ID
@@ -129,12 +131,12 @@ class ProducerResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedsProducerId:
-    """Ask again with a `fresh_producer_id`; nothing has changed."""
+    """The caller must ask again with a `fresh_producer_id`. Nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsResult:
-    """`error_code` is that of every partition, except for those of a verification in `errors`."""
+    """`error_code` holds for every partition. In a verification, the partitions in `errors` have their own error."""
 
     error_code: ErrorCode
     errors: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
@@ -148,7 +150,7 @@ class PartitionsResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMarkers:
-    """Send WriteTxnMarkers until every partition has its marker or is deleted; then submit MarkersWritten."""
+    """Send WriteTxnMarkers until every partition has its marker or is deleted. Then submit MarkersWritten."""
 
     transactional_id: str
     producer_id: int
@@ -161,7 +163,7 @@ class WriteMarkers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionEnded:
-    """For the journal: what was decided, and by whom (`client`, `timeout`, `fenced`)."""
+    """For the journal: the decision, and its cause (`client`, `timeout`, `fenced`)."""
 
     transactional_id: str
     producer_id: int

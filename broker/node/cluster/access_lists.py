@@ -1,4 +1,5 @@
-"""The authorizer of this broker: made from its settings, with the access control lists of the metadata image."""
+"""The authorizer of this broker. It is made from the settings and has the access control lists of the metadata
+image."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from broker.security.authorizer import Authorizer
 
 
 def authorizer_of(config: NodeConfig) -> Authorizer | None:
-    """None: `authorizer.class.name` is not set, everybody may do everything."""
+    """None if `authorizer.class.name` is not set: then everybody may do everything."""
     if not config.authorizer_class_name:
         return None
     return Authorizer(
@@ -18,8 +19,8 @@ def authorizer_of(config: NodeConfig) -> Authorizer | None:
 
 
 def follow(authorizer: Authorizer, old: MetadataImage, new: MetadataImage, *, is_current: bool) -> None:
-    """`is_current`: this image holds what the cluster had decided when this life of the broker began. An older one may
-    lack a DENY, so nothing is decided by it."""
+    """`is_current` says that this image contains every decision from before this process started. An older image may
+    lack a DENY, so no request is authorized by it."""
     if old.acls is not new.acls:
         for acl_id in old.acls.keys() - new.acls.keys():
             authorizer.remove(old.acls[acl_id])

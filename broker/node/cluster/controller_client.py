@@ -1,8 +1,8 @@
-"""How this broker talks to the active controller, which may be itself.
+"""The client of this broker for the active controller, which may be this node itself.
 
-`call` finds the controller, sends a request over the CONTROLLER listener (or hands it to the own handler when this node
-leads) and follows a change of controller until the time limit. Used for registration, heartbeats, AlterPartition,
-AllocateProducerIds and the client requests that are forwarded.
+`call` finds the controller, sends a request over the CONTROLLER listener (or gives it to this node's own handler if
+this node leads) and follows a change of controller until the time limit. It is used for registration, heartbeats,
+AlterPartition, AllocateProducerIds and the client requests that are forwarded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PARTS = ("topics", "responses", "results", "entries", "filter_results")
 
 
 def is_not_controller(response: object) -> bool:
-    """NOT_CONTROLLER at the top, or in a part where the API has no top-level code."""
+    """Whether the answer is NOT_CONTROLLER: at its top, or in a part if the API has no error code at the top."""
     if getattr(response, "error_code", ErrorCode.none) is ErrorCode.not_controller:
         return True
     parts = next((found for name in _PARTS if (found := getattr(response, name, None))), ())
@@ -65,7 +65,8 @@ class ControllerClient:
         )
 
     async def call_once(self, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int) -> Reply:
-        """Ask whom we believe to be the controller. Raises ChannelError: no controller, or no answer in time."""
+        """Asks the node that is the controller as far as this node knows. Raises ChannelError if there is no
+        controller, or no answer in time."""
         leader_id = self._metadata.leader_id
         if leader_id < 0:
             raise ChannelError("no controller is known")
@@ -80,11 +81,11 @@ class ControllerClient:
         timeout_ms: int,
         on_repeat: Callable[[], object] = nothing,
     ) -> Reply:
-        """As `call_once`, but asks again until the time limit when the controller moved. Raises ChannelError.
+        """As `call_once`, but if the controller has changed, asks again until the time limit. Raises ChannelError.
 
-        If an answer is lost, the request may be sent twice. A controller that resigns may refuse a request that its
-        successor then finds in its log. So callers send only requests that may happen twice, or they pass `on_repeat`
-        and hear of each repetition.
+        If an answer is lost, the request may be sent twice. A controller that resigns may refuse a request, and its
+        successor may still find it in its log. So callers send only requests that may safely happen twice, or they pass
+        `on_repeat`, which is called at each repetition.
         """
         deadline_ms = monotonic_ms() + timeout_ms
         while True:

@@ -1,4 +1,4 @@
-"""What the cores of quorum and controller, and the policy of snapshots, take of the settings."""
+"""The settings for the cores of quorum and controller, and for the policy of snapshots."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def controller_config(config: NodeConfig) -> ControllerConfig:
 
 
 def _group_values(config: NodeConfig) -> dict[str, int]:
-    """Every setting that is the default of a group's setting, or bounds one."""
+    """Every setting that is the default of a group's setting, or its limit."""
     described = config.described()
     names = {
         key

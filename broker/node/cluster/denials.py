@@ -1,9 +1,9 @@
-"""The log of what was denied, in the words of Apache Kafka's `kafka.authorizer.logger`. Clients cannot fill it.
+"""The log of denied requests, in the format of Apache Kafka's `kafka.authorizer.logger`. Clients cannot flood it.
 
-At most LINES_PER_SECOND_MAX lines in a second. Those beyond it are counted, and the next line is preceded by one that
-tells how many they were. A name is escaped, so that it cannot begin a line of its own, and cut at NAME_CHARACTERS_MAX.
-`resourceRefCount` is always 1 here: Apache Kafka counts how often a request names the resource. What a client only does
-not see (a list without names, a pattern) is not written, as in Apache Kafka.
+It writes at most LINES_PER_SECOND_MAX lines in a second. Further lines are only counted, and the number stands in a
+line before the next denial. A name is escaped, so that it cannot begin a new line, and is cut at NAME_CHARACTERS_MAX.
+`resourceRefCount` is always 1 here; Apache Kafka counts how often a request names the resource. As in Apache Kafka,
+nothing is written if a resource is only left out of an answer (a list without names, a pattern).
 Shown by tests/broker_node/test_node_denials.py.
 """
 
@@ -16,8 +16,8 @@ from broker.security.acls import AclBinding, Operation, PatternType, Permission,
 from broker.security.authorizer import Authorizer
 from broker.wire.apis import ApiKey
 
-LINES_PER_SECOND_MAX = 50  # of about 300 bytes: a client that asks in a loop writes 15 KB in a second
-NAME_CHARACTERS_MAX = 249  # a topic's name fits; a group's may have 30,000
+LINES_PER_SECOND_MAX = 50  # each of about 300 bytes: a client that asks in a loop causes 15 KB in a second
+NAME_CHARACTERS_MAX = 249  # every topic name fits; a group id may have 30,000
 _EVENT = "kafka.authorizer.logger:"
 _WINDOW_MS = 1_000
 
@@ -69,5 +69,5 @@ def _shown(text: str) -> str:
 
 
 def _words(name: str) -> str:
-    """TRANSACTIONAL_ID as TransactionalId."""
+    """Converts TRANSACTIONAL_ID to TransactionalId."""
     return "".join(part.capitalize() for part in name.split("_"))

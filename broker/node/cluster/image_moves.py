@@ -1,4 +1,4 @@
-"""Who waits until this broker's metadata image has moved: answers that must not come before it shows a change."""
+"""Lets answers wait until this broker's metadata image shows a change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ImageMoves:
                 waiter.set_result(None)
 
     async def wait(self, timeout_ms: int) -> bool:
-        """Wait for the next image. False if none came in time."""
+        """Waits for the next image. False if there was none in time."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:

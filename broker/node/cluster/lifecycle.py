@@ -1,8 +1,8 @@
-"""This broker's life in the eyes of the controller: registration, heartbeats, controlled shutdown.
+"""This broker's state at the controller: registration, heartbeats, controlled shutdown.
 
-A new incarnation id per process start. STALE_BROKER_EPOCH: register again. BROKER_ID_NOT_REGISTERED: somebody took this
-broker out of the cluster (UnregisterBroker). As with Apache Kafka, it stays out until it is started again, and goes on
-to ask.
+Each process has a new incarnation id. After STALE_BROKER_EPOCH the broker registers again. BROKER_ID_NOT_REGISTERED
+means that somebody removed this broker from the cluster (UnregisterBroker). As in Apache Kafka, it then stays out until
+it is started again, but continues to send heartbeats.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ REGISTRATION_VERSION = 4
 HEARTBEAT_VERSION = 1
 RETRY_MS = 50
 POLL_MS = 50
-NO_CONTROLLER_MS = 1_000  # the others stop as well: nobody will ever allow us to
+# without a controller for this long, all brokers are probably stopping: no controller will allow this one to stop
+NO_CONTROLLER_MS = 1_000
 
 
 class Lifecycle:
@@ -48,29 +49,30 @@ class Lifecycle:
         offline_directories: Callable[[], list[UUID]],
         previous_broker_epoch: Callable[[], int],
     ) -> None:
-        """`previous_broker_epoch`: of the life that shut down cleanly, -1 if the last one did not."""
+        """`previous_broker_epoch` returns the epoch of the previous process if that shut down cleanly, else -1."""
         self._previous_broker_epoch = previous_broker_epoch
         self._offline_directories = offline_directories
         self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
         self.incarnation_id = UUID(int=rng.getrandbits(128), version=4)
         self.broker_epoch: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.is_fenced = True
-        self.may_join = asyncio.Event()  # its logs are recovered
-        self.has_joined = asyncio.Event()  # our own image shows this life as alive
+        self.may_join = asyncio.Event()  # set when the logs are recovered
+        self.has_joined = asyncio.Event()  # set when this broker's own image shows this registration as unfenced
         self._want_shut_down = False
         self._is_unregistered = False
         self.may_stop = asyncio.Event()
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Registers and sends heartbeats until cancelled."""
         await self.may_join.wait()
         while True:
             await self._register()
             await self._heartbeat_until_refused()
 
     def image_changed(self) -> None:
-        """Heartbeat at once while fenced: the controller waits for our metadata offset to unfence us."""
+        """Sends a heartbeat at once while fenced: the controller waits for this broker's metadata offset before it
+        unfences it."""
         if self.is_fenced:
             self._wake.set()
         registration = self._metadata.image.brokers.get(self._config.node_id)
@@ -81,11 +83,12 @@ class Lifecycle:
         return registration.incarnation_id == self.incarnation_id
 
     def storage_failed(self) -> None:
-        """Heartbeat at once: the controller moves leadership away from what is offline here."""
+        """Sends a heartbeat at once: the controller then moves leadership away from partitions that are offline
+        here."""
         self._wake.set()
 
     async def shut_down(self) -> bool:
-        """Ask the controller to move leadership away. False if it did not allow the stop in time."""
+        """Asks the controller to move leadership away. False if the controller did not allow the stop in time."""
         self._want_shut_down = True
         self._wake.set()
         deadline_ms = monotonic_ms() + self._config.controlled_shutdown_max_wait_ms
@@ -179,7 +182,7 @@ class Lifecycle:
             want_shut_down=self._want_shut_down,
             offline_log_dirs=self._offline_directories(),
         )
-        # A heartbeat that hangs on a cut link must leave time for others within the session.
+        # If a heartbeat hangs on a broken link, there must be time for further heartbeats within the session timeout.
         timeout_ms = max(self._config.broker_heartbeat_interval_ms, self._config.broker_session_timeout_ms // 4)
         try:
             response = await self._control.call_once(

@@ -1,6 +1,6 @@
-"""Requests of this broker to other nodes over one kind of link, and to itself: those go to the own handler.
+"""Requests of this broker to other nodes over one kind of link. Requests to itself go to its own handler.
 
-Owns a channel for each node. Knows no API. The controller client and the requests between brokers use it; replica
+Owns: a channel for each node. It knows no API. The controller client and the requests between brokers use it; replica
 fetchers have channels of their own.
 """
 
@@ -45,11 +45,11 @@ class LocalRequest:
 
     @property
     def principal(self) -> Principal:
-        return ANONYMOUS  # nobody asks: what a broker asks of itself is neither authorized nor limited
+        return ANONYMOUS  # there is no client: requests of a broker to itself are neither authorized nor limited
 
     @property
     def peer_host(self) -> str:
-        return ""  # it comes from no address
+        return ""  # the request comes from no address
 
     @property
     def is_open(self) -> bool:
@@ -60,7 +60,7 @@ class LocalRequest:
             self.future.set_result(message)
 
     def take_alone(self) -> None:
-        return  # it has no connection
+        return  # the request has no connection
 
     def fail(self, cause: str) -> None:
         self._log(self.api_key, cause)
@@ -71,7 +71,7 @@ class LocalRequest:
 async def answer_of_own_handler(
     request: LocalRequest, handle: Callable[[LocalRequest], None], *, timeout_ms: int
 ) -> Message:
-    """Raises ChannelError, as a channel to another broker does."""
+    """Waits for the answer of this node's own handler. Like a channel to another broker, it raises ChannelError."""
     handle(request)
     try:
         async with asyncio.timeout(timeout_ms / 1000):
@@ -84,7 +84,8 @@ HandleLocally: TypeAlias = Callable[[LocalRequest], None]
 
 
 class Links:
-    """`name` is that of the links in log lines and proxies; `listener_name` what a request to oneself comes in by."""
+    """`name` is the name of the links in log lines and proxies. `listener_name` is the listener of requests to this
+    node itself."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class Links:
     async def call(
         self, node_id: int, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int
     ) -> Reply:
-        """Raises ChannelError: no answer in time; whether the peer acted is unknown."""
+        """Raises ChannelError if there is no answer in time. Then it is unknown whether the peer acted."""
         if node_id != self._node_id:
             return await self._channel(node_id).request(api_key, version, message, timeout_ms=timeout_ms)
         request = LocalRequest(
@@ -135,7 +136,8 @@ class Links:
 
 
 def internal_address(config: NodeConfig, image: MetadataImage, broker_id: int) -> Address | None:
-    """The route of the ordered link if there is one; else what the broker registered."""
+    """The address of a broker: the configured route of this link if there is one, else the address that the broker
+    registered."""
     if broker_id in config.harness_routes_internal:
         return config.harness_routes_internal[broker_id]
     registration = image.brokers.get(broker_id)

@@ -1,10 +1,10 @@
 """The shell of the metadata quorum and the controller: performs their actions, in order, and runs their timer.
 
-Owns the two cores of this node, the channels to the other voters and the tokens of unanswered requests. Decides
-nothing. Other parts hear of the cluster through `on_image`.
-The cores have changed their state before their actions are performed. So if an action fails (most often on the disk),
-the rest of the list is not performed, nothing more is handled or answered, and `on_failure` ends the process. The next
-life begins with what the disk has (docs/decisions/0008-storage-failures.md).
+Owns: the two cores of this node, the channels to the other voters and the tokens of unanswered requests. It decides
+nothing. Other parts learn about the cluster through `on_image`. The cores have changed their state before their actions
+are performed. So if an action fails (most often on the disk), the rest of the list is not performed, nothing more is
+handled or answered, and `on_failure` ends the process. The next process begins with the state on disk
+(docs/decisions/0008-storage-failures.md).
 """
 
 from __future__ import annotations
@@ -140,25 +140,26 @@ class MetadataHost:
 
     @property
     def stored_end_offset(self) -> int:
-        """How far the metadata log is on this node's disk."""
+        """The end offset of the metadata log on this node's disk."""
         return self._store.end_offset
 
     @property
     def leader_id(self) -> int:
-        """Whom we believe to be the active controller, -1 for nobody."""
+        """The active controller as far as this node knows, -1 for none."""
         return self.quorum.leader_id
 
     @property
     def has_what_was_known(self) -> bool:
-        """Whether the image holds everything that this node's last life may have acted upon. That is what the last
-        life's log held: each entry of it is committed by now, or was cut."""
+        """Whether the image contains everything that the previous process of this node may have acted upon. This is the
+        content of its log: by now each entry is committed or was truncated."""
         return self.quorum.high_watermark >= min(self._stored_end_offset, self.quorum.log_end_offset)
 
     def controller_address(self, node_id: int) -> Address | None:
-        """Where this broker dials the controller of a peer: the route of the ordered link, else the voter address."""
+        """The address at which this broker connects to the controller of a peer: the configured route of this link,
+        else the voter's address."""
         return self._config.harness_routes_controller.get(node_id) or self._config.controller_quorum_voters.get(node_id)
 
-    # -- entrances ---------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         if self._stored_snapshot is not None:
@@ -170,7 +171,7 @@ class MetadataHost:
         """A voter's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch or FetchSnapshot. Raises RemoteProtocolError."""
         request = quorum_messages.request_from_kio(message)
         if self._is_stopped or len(self._quorum_answers) >= UNANSWERED_REQUESTS_MAX:
-            return  # the peer's own time limit ends it
+            return  # no answer: the request ends by the peer's own time limit
         token = self._token()
         self._quorum_answers[token] = answer
         self._post(True, RequestReceived(token=token, request=request))
@@ -182,7 +183,7 @@ class MetadataHost:
         self._post(False, make(token))
 
     def stop(self) -> None:
-        """Tell the voters if we lead, and release everything. Requests without an answer never get one."""
+        """Tells the voters if this node leads, and stops. Requests that have no answer yet never get one."""
         if self._is_stopped:
             return
         self._post(True, Shutdown())
@@ -195,7 +196,7 @@ class MetadataHost:
             channel.close()
         self._store.close()
 
-    # -- the engine --------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def _token(self) -> int:
         self._next_token += 1
@@ -211,7 +212,8 @@ class MetadataHost:
         )
 
     def _post(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:
-        """Queue the event; handle everything queued unless that is under way already (cores are not re-entrant)."""
+        """Queues the event. Then handles all queued events, unless that is already under way (cores are not
+        re-entrant)."""
         if self._is_stopped:
             return
         self._events.append((is_for_quorum, event))
@@ -222,7 +224,7 @@ class MetadataHost:
             while self._events:
                 is_for_quorum, event = self._events.popleft()
                 self._handle(is_for_quorum, event)
-        except Exception as error:  # the door: whatever it is, memory is ahead of what was performed
+        except Exception as error:  # whatever the error is, the state in memory is ahead of the performed actions
             self._fail(type(event).__name__, error)
             return
         finally:
@@ -231,7 +233,8 @@ class MetadataHost:
         self._schedule()
 
     def _fail(self, doing: str, error: Exception) -> None:
-        """Nobody may hear of what is only in memory: say nothing more, and have the process ended."""
+        """No other node may learn of a state that is only in memory. So this node answers nothing more, and the process
+        ends."""
         self._is_stopped = True
         self._events.clear()
         self._quorum_answers.clear()
@@ -247,12 +250,13 @@ class MetadataHost:
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
     def _note_snapshot(self) -> None:
-        """Taken in a turn of its own: nobody's answer waits for it."""
+        """Takes the snapshot in a later turn of the event loop, so that no answer waits for it."""
         if self._snapshot_handle is None and not self._is_stopped and self._snapshots.is_due(monotonic_ms()):
             self._snapshot_handle = asyncio.get_running_loop().call_soon(self._take_snapshot_if_due)
 
     def _take_snapshot_if_due(self) -> None:
-        """Of the committed image, when nothing is under way. Leader and followers each take their own (KIP-630)."""
+        """Takes a snapshot of the committed image if no event is being handled. Leader and followers each take their
+        own (KIP-630)."""
         self._snapshot_handle = None
         now_ms = monotonic_ms()
         image = self.controller.image
@@ -260,7 +264,7 @@ class MetadataHost:
             return
         try:
             snapshot, drops_prefix = self._make_snapshot(image, now_ms)
-        except Exception as error:  # the same door: a snapshot that cannot be made would be tried for ever
+        except Exception as error:  # this ends the process too: a snapshot that cannot be made would be tried for ever
             self._fail("a snapshot", error)
             return
         self._post(True, SnapshotTaken(snapshot=snapshot, drops_prefix=drops_prefix))
@@ -277,7 +281,7 @@ class MetadataHost:
     def _handle(self, is_for_quorum: bool, event: Event | ControllerEvent) -> None:
         now_ms = monotonic_ms()
         if is_for_quorum:
-            for action in self.quorum.handle(event, now_ms):  # type: ignore[arg-type]  # the flag tells
+            for action in self.quorum.handle(event, now_ms):  # type: ignore[arg-type]  # the flag tells the type
                 self._perform_quorum(action)
         else:
             for decision in self.controller.handle(event, now_ms):  # type: ignore[arg-type]
@@ -372,7 +376,7 @@ class MetadataHost:
             self._tell(lambda: answer(quorum_messages.response_to_kio(response)))
 
     def _tell(self, answer: Callable[[], None]) -> None:
-        """If an answer cannot be made, only its request fails: what the answer says is already on disk."""
+        """If an answer cannot be made, only its request fails: the change that it reports is already on disk."""
         try:
             answer()
         except Exception:

@@ -1,9 +1,9 @@
-"""What the quorum keeps on disk: `quorum-state`, log and snapshot of `__cluster_metadata-0`, and `meta.properties`.
+"""The quorum's files: `quorum-state`, log and snapshot of `__cluster_metadata-0`, and `meta.properties`.
 
-Every write is on disk (synced) when the call returns: a forgotten vote could be given twice. The log is one file, named
-by its first offset. Its batches are those of broker.quorum.entries. A torn tail after SIGKILL is cut at the last whole,
-valid batch. If whole entries of a later append follow the damage, it is rot, and it ends the process. If a log does not
-begin at 0, there is a snapshot that ends at its first offset or later.
+Every write is on disk (synced) when the call returns: a vote that was forgotten could be given twice. The log is one
+file, named by its first offset. Its batches are those of broker.quorum.entries. A torn tail after SIGKILL is cut at the
+last complete, valid batch. If complete entries of a later append follow the damage, the storage has corrupted the file,
+and this ends the process. If a log does not begin at 0, there is a snapshot that ends at its first offset or later.
 Shown by tests/broker_node/test_node_metadata_store.py.
 """
 
@@ -23,7 +23,7 @@ from broker.quorum.types import LogEntry, PersistedState
 from broker.wire.errors import CorruptBatchError
 from broker.wire.records import iter_batches
 
-FIRST_OF_APPEND = 0  # base sequence of an entry that begins an append; those after it count on
+FIRST_OF_APPEND = 0  # base sequence of the first entry of an append; the next entries have 1, 2 and so on
 METADATA_DIRECTORY = "__cluster_metadata-0"
 LOG_SUFFIX = ".log"
 
@@ -33,7 +33,7 @@ class StorageMismatchError(Exception):
 
 
 def check_meta_properties(directory: Path, *, node_id: int, cluster_id: str, filesystem: FileSystem = LOCAL) -> None:
-    """Write Kafka's meta.properties into a new directory; refuse a directory of another node or cluster."""
+    """Writes Kafka's meta.properties into a new directory. Refuses a directory of another node or cluster."""
     path = f"{directory}/meta.properties"
     if not filesystem.exists(path):
         text = f"#\nversion=1\ncluster.id={cluster_id}\nnode.id={node_id}\n"
@@ -49,7 +49,7 @@ def check_meta_properties(directory: Path, *, node_id: int, cluster_id: str, fil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMetadata:
-    """What the last life left. `log_start` None: the log begins at offset 0."""
+    """The state that the previous process left. If `log_start` is None, the log begins at offset 0."""
 
     state: PersistedState
     snapshot: Snapshot | None
@@ -76,12 +76,12 @@ class MetadataStore:
 
     @property
     def size_bytes(self) -> int:
-        """Of the log and the latest snapshot."""
+        """The size of the log and the latest snapshot together."""
         return self._end_position + self._snapshot_bytes
 
     @property
     def end_offset(self) -> int:
-        """Of what is on the disk."""
+        """The end offset of the log on disk."""
         return self._end_offset
 
     def _log_path(self, start_offset: int) -> str:
@@ -94,20 +94,21 @@ class MetadataStore:
     # -- loading -----------------------------------------------------------------------------------------------------
 
     def load(self) -> StoredMetadata:
-        """The state of the last life. Raises ValueError when a file is damaged that a crash cannot have damaged.
+        """The state that the previous process left. Raises ValueError if a file is damaged in a way that no crash
+        explains.
 
-        All of it is synced when this returns. The last life may have been killed between a write and its sync, and this
-        life acknowledges what it finds.
+        All of it is synced when this returns. The previous process may have been killed between a write and its sync,
+        and this process acknowledges what it finds.
         """
         filesystem, path = self._filesystem, self._state_path
-        filesystem.sync_directory(self._directory.rpartition("/")[0])  # that there is a directory at all
+        filesystem.sync_directory(self._directory.rpartition("/")[0])  # makes the existence of the directory durable
         filesystem.sync_directory(self._directory)
         text = filesystem.read_bytes(path).decode(errors="replace") if filesystem.exists(path) else None
         state = decode_quorum_state(text)
         snapshot = self._load_snapshot()
         entries = self._load_entries()
         if snapshot is not None and not self._continues(snapshot.snapshot_id, entries):
-            # The snapshot was installed, and the crash came before the old log was removed.
+            # The snapshot was installed, and the process crashed before the old log was removed.
             self._begin_empty_log(snapshot.snapshot_id.end_offset)
             entries = ()
         if self._start_offset and snapshot is None:
@@ -120,7 +121,8 @@ class MetadataStore:
                 filesystem.remove(self._log_path(start_offset))
         log_start = None
         if self._start_offset and snapshot is not None:
-            # A log that begins earlier lacks the epoch of the entry before its first: begin where the snapshot ends.
+            # If the log begins before the snapshot's end, the epoch of the entry before its first one is not known. So
+            # begin where the snapshot ends.
             log_start = snapshot.snapshot_id
             if self._start_offset != log_start.end_offset:
                 entries = tuple(entry for entry in entries if entry.offset >= log_start.end_offset)
@@ -128,7 +130,7 @@ class MetadataStore:
         return StoredMetadata(state=state, snapshot=snapshot, log_start=log_start, entries=entries)
 
     def _continues(self, snapshot_id: SnapshotId, entries: tuple[LogEntry, ...]) -> bool:
-        """Whether this log begins behind the snapshot, or holds all that is in it."""
+        """Whether this log begins where the snapshot ends, or contains the last entry of the snapshot."""
         if self._start_offset == snapshot_id.end_offset:
             return True
         index = bisect_left(self._offsets, snapshot_id.end_offset) - 1
@@ -138,7 +140,8 @@ class MetadataStore:
         return (last.end_offset, last.epoch) == (snapshot_id.end_offset, snapshot_id.epoch)
 
     def _load_snapshot(self) -> Snapshot | None:
-        """Return the latest snapshot and remove the others. A crash damages none: each is on disk before it counts."""
+        """Returns the latest snapshot and removes the others. A crash damages no snapshot: each is on disk before it
+        gets its name."""
         found = [
             (snapshot_id, f"{self._directory}/{name}")
             for name in self._filesystem.list_directory(self._directory)
@@ -158,7 +161,7 @@ class MetadataStore:
         return snapshot
 
     def _load_entries(self) -> tuple[LogEntry, ...]:
-        """Raises ValueError if what is damaged had been synced: it may have been acknowledged."""
+        """Raises ValueError if a damaged entry had been synced, because it may have been acknowledged."""
         size = self._file.size_bytes()
         data = self._file.read_at(0, size)
         entries: list[LogEntry] = []
@@ -177,13 +180,14 @@ class MetadataStore:
             cause = str(error)
         if self._end_position < size:
             self._refuse_rot(cause)
-            self._file.truncate(self._end_position)  # a torn tail: what was never acknowledged to anybody
+            self._file.truncate(self._end_position)  # a torn tail: its entries were never acknowledged
         self._file.sync()
         return tuple(entries)
 
     def _refuse_rot(self, cause: str) -> None:
-        """Whether a whole entry of a later append follows. An append is written only after the one before is synced, so
-        such damage is no torn write. Entries of the same append may follow the damaged one in any state."""
+        """Raises ValueError if a complete entry of a later append follows the damage. An append is written only after
+        the append before it is synced, so such damage is no torn write. Entries of the same append may follow the
+        damaged one in any state."""
         position, offset = self._end_position, self._end_offset
         search = position + 1
         while (following := next_whole_batch(self._file, search, min_offset=offset + 1)) is not None:
@@ -195,15 +199,17 @@ class MetadataStore:
                     "on the disk: no crash leaves that. Nothing was cut, for it may have been committed"
                 )
 
-    # -- what the quorum asks for ------------------------------------------------------------------------------------
+    # -- writes of the quorum ----------------------------------------------------------------------------------------
 
     def persist_state(self, state: PersistedState) -> None:
         text = encode_quorum_state(state, cluster_id=self._cluster_id, voters=self._voters)
         self._filesystem.write_atomically(self._state_path, text.encode())
-        self._filesystem.sync_directory(self._directory)  # else the vote's file could fall back to the one before it
+        # otherwise the old file could be back after a crash, without the vote
+        self._filesystem.sync_directory(self._directory)
 
     def append(self, entries: tuple[LogEntry, ...]) -> None:
-        """Memory changes after the disk, here and in all methods below: what the disk refuses has not happened."""
+        """Here and in all methods below, the memory changes after the disk. So a write that fails has changed
+        nothing."""
         pieces: list[bytes] = []
         positions: list[int] = []
         end_offset, end_position = self._end_offset, self._end_position
@@ -232,7 +238,7 @@ class MetadataStore:
         del self._offsets[count:], self._positions[count:]
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
-        """The snapshot is on disk when this returns. It replaces the one before."""
+        """The snapshot is on disk when this returns. It replaces the previous one."""
         name = file_name(snapshot.snapshot_id)
         self._filesystem.write_atomically(f"{self._directory}/{name}", snapshot.data)
         self._filesystem.sync_directory(self._directory)
@@ -242,7 +248,7 @@ class MetadataStore:
                 self._filesystem.remove(f"{self._directory}/{each}")
 
     def drop_prefix(self, start_offset: int) -> None:
-        """Write the entries from `start_offset` on into a new log, which replaces this one."""
+        """Writes the entries from `start_offset` on into a new log, which replaces this one."""
         count = bisect_left(self._offsets, start_offset)
         begin = self._positions[count] if count < len(self._positions) else self._end_position
         tail = self._file.read_at(begin, self._end_position - begin)
@@ -252,7 +258,7 @@ class MetadataStore:
         self._begin_log(start_offset, tail, kept, positions, end_offset)
 
     def install_snapshot(self, snapshot: Snapshot) -> None:
-        """A crash in between leaves the snapshot and the old log: `load` sees that they do not belong together."""
+        """A crash between the two steps leaves the snapshot and the old log. `load` detects that they do not match."""
         self.write_snapshot(snapshot)
         self._begin_empty_log(snapshot.snapshot_id.end_offset)
 

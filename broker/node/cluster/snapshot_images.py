@@ -1,4 +1,4 @@
-"""A metadata image as a snapshot of the quorum's log, and back (KIP-630)."""
+"""Converts a metadata image to a snapshot of the quorum's log, and back (KIP-630)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker.quorum.snapshots import Snapshot, SnapshotId
 
 
 def snapshot_of(image: MetadataImage, *, epoch: int, last_timestamp_ms: int) -> Snapshot:
-    """`epoch`: of the last entry that the image holds."""
+    """`epoch` is the epoch of the last entry in the image."""
     snapshot_id = SnapshotId(end_offset=image.offset + 1, epoch=epoch)
     return encode_snapshot(snapshot_id, encode_records(image_records(image)), last_timestamp_ms=last_timestamp_ms)
 

@@ -1,6 +1,7 @@
-"""When a node puts its metadata into a snapshot, and when the log before it may go (KIP-630, KIP-876).
+"""When a node takes a snapshot of its metadata, and when the log before the snapshot may be deleted (KIP-630, KIP-876).
 
-Owns only the counting: how much was committed since the last snapshot, and since when. `metadata.py` takes snapshots.
+Owns: the count of bytes that were committed since the last snapshot, and the time since then. `metadata.py` takes
+snapshots.
 Shown by tests/broker_node/test_node_snapshots.py.
 """
 
@@ -11,20 +12,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotConfig:
-    """Kafka's names and defaults."""
+    """Fields have Kafka's names and defaults."""
 
     max_record_bytes: int = 20 << 20  # metadata.log.max.record.bytes.between.snapshots
-    max_interval_ms: int = 3_600_000  # metadata.log.max.snapshot.interval.ms; 0: never by time
-    retention_bytes: int = 100 << 20  # metadata.max.retention.bytes: of log and snapshot together; negative: no limit
-    retention_ms: int = 604_800_000  # metadata.max.retention.ms: of entries that a snapshot stands for; negative: ever
+    max_interval_ms: int = 3_600_000  # metadata.log.max.snapshot.interval.ms; 0: no snapshot because of time
+    retention_bytes: int = 100 << 20  # metadata.max.retention.bytes: for log and snapshot together; negative: no limit
+    # metadata.max.retention.ms: for entries that a snapshot replaces; negative: for ever
+    retention_ms: int = 604_800_000
 
 
 class SnapshotPolicy:
     def __init__(self, config: SnapshotConfig) -> None:
         self._config = config
-        self._bytes = 0  # committed since the last snapshot
-        self._since_ms: int | None = None  # the first of those
-        self._oldest_ms: int | None = None  # the first entry that may still be in the log, as far as this life knows
+        self._bytes = 0  # bytes committed since the last snapshot
+        self._since_ms: int | None = None  # when the first of them was committed
+        # when the oldest entry in the log was committed, as far as this process knows
+        self._oldest_ms: int | None = None
 
     def committed(self, size_bytes: int, now_ms: int) -> None:
         self._bytes += size_bytes

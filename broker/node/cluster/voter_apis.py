@@ -1,4 +1,4 @@
-"""By which API, in which version, a voter asks another one."""
+"""The API and version of each request from one voter to another."""
 
 from __future__ import annotations
 

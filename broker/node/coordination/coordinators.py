@@ -1,8 +1,9 @@
-"""The shell of a coordinator: loads shards of an internal topic, appends for them, answers once it is committed.
+"""The shell of a coordinator. It loads shards of an internal topic, appends for them, and answers when the append is
+committed.
 
 One CoordinatorHost per kind (groups, transactions). A partition of its topic that this broker leads is a shard here:
-`loading` while the log is replayed, then `active`; it is dropped when the leadership or its epoch is lost. Knows no
-record format and no request: the shard (broker/coordinator) and the handlers do. How to use it:
+`loading` while the log is replayed, then `active`; it is dropped when the leadership or its epoch is lost. The host
+knows no record format and no request. The shard (broker/coordinator) and the handlers know them. How to use it:
 docs/internals/contracts.md.
 """
 
@@ -32,10 +33,10 @@ S = TypeVar("S", bound=Shard)
 Done: TypeAlias = Callable[[object], None]
 Refused: TypeAlias = Callable[[ErrorCode], None]
 
-REQUESTS_OPEN_MAX = 20_000  # a shard; parked joins count. More is refused: COORDINATOR_NOT_AVAILABLE
-BLOCKED_TICK_MS = 200  # if a timer is due and the shard's log takes no appends, look again after this
-LOAD_TURN_MS = 20  # how long loading may keep everything else of this broker waiting
-RELOAD_MS = 1_000  # after a defect dropped a shard, before it is loaded again
+REQUESTS_OPEN_MAX = 20_000  # in each shard, including waiting joins; further requests get COORDINATOR_NOT_AVAILABLE
+BLOCKED_TICK_MS = 200  # if a timer is due and the shard's log takes no appends, the next check is after this time
+LOAD_TURN_MS = 20  # how long loading may block other work of this broker without a pause
+RELOAD_MS = 1_000  # the wait after a defect dropped a shard, before it is loaded again
 
 
 class _LostError(Exception):
@@ -50,7 +51,7 @@ class _Request:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Slot(Generic[S]):
-    """One led partition of the internal topic."""
+    """One partition of the internal topic that this broker leads."""
 
     index: int
     hosted: HostedPartition
@@ -70,7 +71,7 @@ class _Slot(Generic[S]):
 
 
 class CoordinatorHost(Generic[S]):
-    """`make_shard(partition index)` builds an empty shard; `perform(index, effect)` carries out its Emit actions."""
+    """`make_shard(partition index)` builds an empty shard. `perform(index, effect)` carries out its Emit actions."""
 
     def __init__(
         self,
@@ -90,8 +91,8 @@ class CoordinatorHost(Generic[S]):
         first_events: Callable[[], Sequence[object]] = tuple,
         stored: Callable[[S, Append, int], None] | None = None,
     ) -> None:
-        """`first_events`: what a shard must hear as soon as it serves, right after Loaded. `stored`: told of each
-        append with the offset of its first record."""
+        """`first_events` are events that a shard gets right after Loaded. `stored` is called after each append, with
+        the offset of its first record."""
         self.topic = topic
         self._broker_id = broker_id
         self._commit_timeout_ms, self._load_buffer_bytes, self._codec = commit_timeout_ms, load_buffer_bytes, codec
@@ -103,10 +104,10 @@ class CoordinatorHost(Generic[S]):
         self._next_token = 0
         self._maker = TopicMaker(topic, control=control, image=image, logger=logger)
 
-    # -- where a key lives -------------------------------------------------------------------------------------------
+    # -- the partition of a key --------------------------------------------------------------------------------------
 
     def partition_of(self, key: str) -> int | None:
-        """None while the topic does not exist."""
+        """The partition of a key. None while the topic does not exist."""
         state = self._image().topics.get(self.topic.name)
         return None if state is None else partition_for(key, len(state.partitions))
 
@@ -115,7 +116,7 @@ class CoordinatorHost(Generic[S]):
         return None if index is None else self._image().partition(self.topic.name, index)
 
     def active_shards(self) -> Iterator[tuple[int, S]]:
-        """(partition index, shard) of those that serve."""
+        """(partition index, shard) of the shards that serve."""
         for index, slot in list(self._slots.items()):
             if slot.ledger is not None and slot.is_current:
                 yield index, slot.shard
@@ -128,16 +129,18 @@ class CoordinatorHost(Generic[S]):
         return any(slot.ledger is None and slot.is_current for slot in self._slots.values())
 
     async def ensure_topic(self) -> str | None:
-        """Make the topic unless it exists; returns once this broker's image has it. A text says why that failed."""
+        """Creates the topic unless it exists. Returns when this broker's image has it. If that failed, returns the
+        reason."""
         return await self._maker.ensure()
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def call(self, key: str, make_event: Callable[[int], object], *, done: Done, refused: Refused) -> None:
-        """Hand `make_event(token)` to the shard of `key`. Exactly one of `done` and `refused` is called, perhaps now.
+        """Gives `make_event(token)` to the shard of `key`. Exactly one of `done` and `refused` is called, perhaps at
+        once.
 
-        `refused` with NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE: nothing was done.
-        With REQUEST_TIMED_OUT, or NOT_COORDINATOR after an append, the outcome is unknown.
+        If `refused` gets NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE, nothing was done.
+        With REQUEST_TIMED_OUT, or if the shard was lost after an append, the outcome is unknown.
         """
         index = self.partition_of(key)
         if index is None:
@@ -161,7 +164,7 @@ class CoordinatorHost(Generic[S]):
         self._handle(slot, event)
 
     def submit(self, index: int, event: object) -> ErrorCode:
-        """An event without an answer. Unless the result is `none`, it was not handled."""
+        """Handles an event that has no answer. If the result is not `none`, it was not handled."""
         slot = self._slots.get(index)
         error = self._readiness(slot, event)
         if slot is not None and error is ErrorCode.none:
@@ -181,7 +184,7 @@ class CoordinatorHost(Generic[S]):
             return ErrorCode.coordinator_not_available
         return ErrorCode.none
 
-    # -- the engine --------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def _handle(self, slot: _Slot[S], event: object) -> None:
         now_ms = monotonic_ms()
@@ -197,7 +200,7 @@ class CoordinatorHost(Generic[S]):
         except _LostError:
             self._drop(slot, ErrorCode.not_coordinator)
             return
-        except Exception:  # the log is the truth: forget this state and load it again
+        except Exception:  # only the log is reliable: drop this state and load it again
             self._fail(slot, "event_failed", traceback.format_exc())
             return
         self._settle(slot)
@@ -225,8 +228,8 @@ class CoordinatorHost(Generic[S]):
             self._stored(slot.shard, action, outcome.base_offset)
 
     def _settle(self, slot: _Slot[S]) -> None:
-        """Release what is committed or too late, then set the timer. Effects may bring new events, which wait here:
-        this method does not call itself."""
+        """Performs the actions whose appends are committed, refuses those that are too late, and sets the timer.
+        Effects may cause new events. This method does not call itself for them: the loop performs their actions too."""
         if slot.is_settling:
             return
         slot.is_settling = True
@@ -252,7 +255,7 @@ class CoordinatorHost(Generic[S]):
                 self._perform(slot.index, action.effect)
             elif waiting := slot.requests.pop(action.token, None):
                 waiting.done(action.response)
-        except Exception:  # one answer that cannot be made must not keep the others back
+        except Exception:  # one answer that fails must not stop the others
             self._logger.error("coordinator_answer_failed", topic=self.topic.name, cause=repr(traceback.format_exc()))
 
     def _set_timer(self, slot: _Slot[S], *, not_before_ms: int = 0) -> None:
@@ -284,7 +287,8 @@ class CoordinatorHost(Generic[S]):
     # -- leadership --------------------------------------------------------------------------------------------------
 
     def image_changed(self) -> None:
-        """Called after the partitions took the new image: load what we lead now, drop what we no longer do."""
+        """It is called after the partitions took the new image. Loads partitions that this broker leads now, and drops
+        those that it no longer leads."""
         for slot in list(self._slots.values()):
             if not slot.is_failed and not slot.is_current:
                 self._drop(slot, ErrorCode.not_coordinator)
@@ -306,7 +310,8 @@ class CoordinatorHost(Generic[S]):
         )
         self._slots[index] = slot
         if hosted.log.log_end_offset == hosted.log.log_start_offset:
-            self._serve(slot, hosted.log.log_end_offset)  # nothing to load: the common case of a new topic
+            # there is nothing to load: this is the common case of a new topic
+            self._serve(slot, hosted.log.log_end_offset)
         else:
             self._spawn(self._load(slot))
 
@@ -315,7 +320,7 @@ class CoordinatorHost(Generic[S]):
         turn_ms = begin_ms
         offset = log.log_start_offset
         try:
-            # The end is looked up anew: markers of transactions are appended by others, also now.
+            # The end offset is read again each time, because markers of transactions may be appended meanwhile.
             while offset < log.log_end_offset and slot.is_current:
                 data = log.read(offset, self._load_buffer_bytes, log.log_end_offset)
                 if not data:
@@ -325,7 +330,7 @@ class CoordinatorHost(Generic[S]):
                     for entry in entries_of(batch.header, batch.buffer):
                         slot.shard.replay(entry)
                     if monotonic_ms() - turn_ms >= LOAD_TURN_MS:
-                        await asyncio.sleep(0)  # other work of this broker goes on
+                        await asyncio.sleep(0)  # lets other work of this broker run
                         turn_ms = monotonic_ms()
         except STORAGE_ERRORS as error:
             self._partitions.storage_failed(slot.hosted, error)
@@ -342,7 +347,7 @@ class CoordinatorHost(Generic[S]):
     def _serve(self, slot: _Slot[S], end_offset: int) -> None:
         slot.ledger = Ledger(loaded_end_offset=end_offset)
 
-        def wake() -> None:  # the high watermark moved or the role changed; run later, not inside the caller
+        def wake() -> None:  # the high watermark or the role has changed; `_settle` runs later, not inside the caller
             asyncio.get_running_loop().call_soon(self._settle, slot)
 
         slot.wake = wake
@@ -358,7 +363,7 @@ class CoordinatorHost(Generic[S]):
         self._silence(slot, error)
 
     def _silence(self, slot: _Slot[S], error: ErrorCode) -> None:
-        """Answer every request that still waits. The next leader carries out the effects that are left."""
+        """Answers every request that still waits. The next leader carries out the remaining effects."""
         slot.is_failed = True
         slot.ledger = None
         if slot.timer is not None:

@@ -1,7 +1,9 @@
-"""Consumer groups on this broker: the coordinator's host over `__consumer_offsets`, its settings, what it must hear.
+"""Consumer groups on this broker: the coordinator's host over `__consumer_offsets`, its settings, and the news that its
+shards need.
 
-The handlers of the group APIs call `ask`. This file tells the shards three things: which topics come and go, which
-transactions end in their partitions, and when to look for expired offsets. The rules are in broker/coordinator/groups.
+The handlers of the group APIs call `ask`. This file tells the shards three things: which topics are created and
+deleted, which transactions end in their partitions, and when to look for expired offsets. The rules are in
+broker/coordinator/groups.
 """
 
 from __future__ import annotations
@@ -41,9 +43,10 @@ from broker.wire.records import CodecId
 
 R = TypeVar("R")
 
-KEY_TYPE = 0  # of FindCoordinator
+KEY_TYPE = 0  # the key type in FindCoordinator
 OFFSETS_TOPIC = "__consumer_offsets"
-STRING_BYTES_MAX = 30_000  # of ids: the keys of Kafka's records hold at most 32767, and member ids grow by a UUID
+# for ids: the keys of Kafka's records hold at most 32767 bytes, and a UUID is added to member ids
+STRING_BYTES_MAX = 30_000
 _MINUTE_MS = 60_000
 
 
@@ -114,11 +117,12 @@ class Groups:
 
     @property
     def is_consumer_protocol_on(self) -> bool:
-        """By this broker's settings, and by the level of `group.version` that the cluster is at."""
+        """Whether the consumer protocol is on, by this broker's settings and by the cluster's level of
+        `group.version`."""
         return self.config.is_consumer_protocol_on and level_of(self._image(), GROUP_VERSION) >= 1
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """Of members of the consumer protocol: that of the group, else that of this broker."""
+        """The interval for members of the consumer protocol: the group's own, else that of this broker."""
         own = self._image().group_configs.get(group_id, {}).get(HEARTBEAT_INTERVAL)
         return self.config.group_consumer_heartbeat_interval_ms if own is None else int(own)
 
@@ -137,7 +141,7 @@ class Groups:
         return ShareTimeoutsChanged(timeouts_ms=self._timeouts(SHARE_SESSION_TIMEOUT))
 
     def _timeouts(self, name: str) -> dict[str, int]:
-        """Of the groups that have their own."""
+        """The timeouts of the groups that have their own."""
         return {group_id: int(configs[name]) for group_id, configs in self._group_configs.items() if name in configs}
 
     def _first_events(self) -> tuple[object, ...]:
@@ -154,10 +158,10 @@ class Groups:
             session_timeouts_ms=self._session_timeouts().timeouts_ms,
         )
 
-    # -- what the shards must hear -----------------------------------------------------------------------------------
+    # -- events for the shards ---------------------------------------------------------------------------------------
 
     def image_changed(self, image: MetadataImage) -> None:
-        """Before the host itself hears of the image, so that a shard that begins to serve knows its topics."""
+        """It is called before the host gets the image, so that a shard that begins to serve knows its topics."""
         if image.group_configs != self._group_configs:
             shares_before = self._share_timeouts()
             self._group_configs = image.group_configs
@@ -180,18 +184,19 @@ class Groups:
             self.host.submit(index, TopicsChanged(topics=topics, deleted=frozenset(is_gone | is_new)))
 
     def transaction_ended(self, index: int, *, producer_id: int, producer_epoch: int, is_commit: bool) -> ErrorCode:
-        """The marker of a producer is committed in a partition of `__consumer_offsets`. An error: send it once more."""
+        """The marker of a producer is committed in a partition of `__consumer_offsets`. If this returns an error, the
+        marker must be sent again."""
         event = CompleteTransaction(producer_id=producer_id, producer_epoch=producer_epoch, is_commit=is_commit)
         return self.host.submit(index, event)
 
     async def run_retention(self) -> None:
-        """Until cancelled."""
+        """Looks for expired offsets until cancelled."""
         while True:
             await asyncio.sleep(self._retention_ms / 1000)
             for index, _ in self.host.active_shards():
                 self.host.submit(index, ExpireOffsets(wall_ms=wall_ms()))
 
-    # -- what the handlers ask ---------------------------------------------------------------------------------------
+    # -- requests of the handlers ------------------------------------------------------------------------------------
 
     def ask(
         self,
@@ -202,14 +207,14 @@ class Groups:
         done: Callable[[R], None],
         refused: Callable[[ErrorCode], None],
     ) -> None:
-        """Exactly one of `done`, with a result of type `kind`, and `refused` is called."""
+        """Exactly one of two functions is called: `done` with a result of type `kind`, or `refused`."""
 
         def typed(result: object) -> None:
             assert isinstance(result, kind), f"expected a {kind.__name__}, got {result!r}"
             done(result)
 
         def mapped(error: ErrorCode) -> None:
-            # A group client knows no REQUEST_TIMED_OUT: it must look for the coordinator and ask again.
+            # A group client does not know REQUEST_TIMED_OUT. It must look for the coordinator and ask again.
             late = error is ErrorCode.request_timed_out
             refused(ErrorCode.coordinator_not_available if late else error)
 

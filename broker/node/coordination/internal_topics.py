@@ -1,7 +1,7 @@
-"""The topics that coordinators keep their state in. Clients may read them; only the coordinators write them.
+"""The topics in which coordinators keep their state. Clients may read them, but only the coordinators write to them.
 
-If another client wrote a record, a coordinator might fail to load its partition. Kafka makes an exception for the
-client id `__admin_client`, for repairs by hand. So do we.
+If another client wrote a record, a coordinator might fail to load its partition. As in Kafka, there is an exception for
+the client id `__admin_client`, for repairs by hand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The records and markers of an internal topic's log, as a shard is told them while it loads."""
+"""The records and markers of an internal topic's log, in the form in which a shard loads them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _CONTROL_COMMIT = 1
 
 
 def entries_of(header: BatchHeader, buffer: memoryview | bytes) -> Iterator[LoadedRecord | LoadedMarker]:
-    """The records of a batch of the internal topic. A control batch is one marker, its type in the key (KIP-98)."""
+    """The records of a batch of the internal topic. A control batch contains one marker, whose type is in the key
+    (KIP-98)."""
     for offset, timestamp_ms, key, value, _ in decode_records(buffer):
         if key is None:
-            continue  # not ours: every record of an internal topic has a key
+            continue  # no coordinator wrote it: every record of a coordinator has a key
         if header.is_control:
             yield LoadedMarker(
                 offset=offset,

@@ -1,9 +1,9 @@
 """Sends the end markers of decided transactions to the leaders of their partitions, until every one has its marker.
 
-Owns one queue per leader. Everything that waits in a queue goes into one WriteTxnMarkers, one request at a time. If the
-leader of a partition is unknown or refuses, the marker is sent again. A deleted partition needs no marker. A
-transaction is given up only when this broker is no longer its coordinator: the next coordinator finds it decided and
-sends its markers.
+Owns: one queue per leader. All markers that wait in a queue go into one WriteTxnMarkers. Only one request at a time is
+sent to a leader. If the leader of a partition is unknown or refuses, the marker is sent again. A deleted partition
+needs no marker. This broker gives up a transaction only when it is no longer the coordinator. The next coordinator sees
+that the transaction is decided and sends its markers.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 VERSION = 2
 RETRY_MS = 20
 RETRY_MS_MAX = 500
-MARKERS_MAX = 1_000  # in one request
-PARTITIONS_MAX = 10_000  # in one request, of all its markers: see limits.py for what a leader takes
-ANSWER_MARGIN_MS = 1_000  # beyond the time that the leader waits for its followers
-# Another producer epoch or coordinator epoch holds there already: whoever wrote it has ended this transaction too.
+MARKERS_MAX = 1_000  # markers in one request
+PARTITIONS_MAX = 10_000  # partitions of all markers in one request; limits.py has what a leader accepts
+ANSWER_MARGIN_MS = 1_000  # added to the time that the leader waits for its followers
+# The partition has a later producer epoch or coordinator epoch. The writer of that epoch has ended this transaction
+# too.
 _DONE_ELSEWHERE = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.transaction_coordinator_fenced})
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Job:
-    """One transaction on its way to being marked everywhere."""
+    """One transaction whose markers are being sent."""
 
     shard_index: int
     effect: WriteMarkers
@@ -65,7 +66,8 @@ class MarkerSender:
         is_coordinator: Callable[[int, int], bool],
         on_done: Callable[[int, WriteMarkers], bool],
     ) -> None:
-        """`is_coordinator(shard index, epoch)`. `on_done(shard index, effect)` False: it must be told again."""
+        """`is_coordinator(shard index, epoch)` tells whether this broker is still the coordinator. If `on_done(shard
+        index, effect)` returns False, it must be called again."""
         self._config, self._image, self._peers, self._logger, self._spawn = config, image, peers, logger, spawn
         self._is_coordinator, self._on_done = is_coordinator, on_done
         self._queues: dict[int, _Queue] = {}
@@ -81,7 +83,7 @@ class MarkerSender:
     # -- one transaction ---------------------------------------------------------------------------------------------
 
     def _route(self, job: _Job, partitions: frozenset[TopicPartition] | set[TopicPartition]) -> None:
-        """Hand these partitions of the job to the queues of their leaders."""
+        """Puts these partitions of the job into the queues of their leaders."""
         if self._is_closed or not self._is_coordinator(job.shard_index, job.effect.coordinator_epoch):
             return
         image = self._image()
@@ -89,7 +91,7 @@ class MarkerSender:
         for topic, index in sorted(partitions):
             state = image.partition(topic, index)
             if state is None:
-                job.left.discard((topic, index))  # deleted: there is no log to mark
+                job.left.discard((topic, index))  # the partition is deleted: it needs no marker
             elif state.leader < 0:
                 again.add((topic, index))
             else:
@@ -107,7 +109,7 @@ class MarkerSender:
             return
         if not self._is_coordinator(job.shard_index, job.effect.coordinator_epoch):
             return
-        if not self._on_done(job.shard_index, job.effect):  # the log takes no appends now
+        if not self._on_done(job.shard_index, job.effect):  # the coordinator's log takes no appends now
             asyncio.get_running_loop().call_later(RETRY_MS_MAX / 1000, self._finish_if_done, job)
 
     # -- one leader --------------------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ class MarkerSender:
             self._spawn(self._drain(leader_id, queue))
 
     async def _drain(self, leader_id: int, queue: _Queue) -> None:
-        await asyncio.sleep(0)  # what else is decided in this wake-up goes along
+        await asyncio.sleep(0)  # further decisions of this wake-up go into the same request
         while queue.waiting:
             await self._send(leader_id, _next_batch(queue.waiting))
         queue.is_sending = False
@@ -146,7 +148,8 @@ class MarkerSender:
     def _take(
         self, batch: dict[_Job, set[TopicPartition]], answer: shapes.WriteTxnMarkersResponse
     ) -> dict[_Job, set[TopicPartition]]:
-        """What must be sent again. Answers come in the order of the markers: one producer may have several."""
+        """Returns what must be sent again. Results are in the order of the markers, because one producer may have
+        several markers."""
         for job, result in zip(batch, answer.markers, strict=False):
             for topic in result.topics:
                 for partition in topic.partitions:
@@ -156,8 +159,8 @@ class MarkerSender:
 
 
 def _next_batch(waiting: dict[_Job, set[TopicPartition]]) -> dict[_Job, set[TopicPartition]]:
-    """Take out of `waiting` what goes into one request. A transaction with very many partitions may be split over
-    several requests, because each marker is valid alone."""
+    """Takes the content of one request out of `waiting`. A transaction with very many partitions may be split into
+    several requests, because each marker is valid independently of the others."""
     batch: dict[_Job, set[TopicPartition]] = {}
     left = PARTITIONS_MAX
     while waiting and left and len(batch) < MARKERS_MAX:

@@ -1,4 +1,4 @@
-"""Producer ids of this broker: handed out from a block that the controller allocated, which is unique for ever."""
+"""Producer ids of this broker. They come from a block that the controller allocated. No id is ever used twice."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ VERSION = 0
 class ProducerIds:
     def __init__(self, *, config: NodeConfig, control: ControllerClient, broker_epoch: Callable[[], int]) -> None:
         self._config, self._control, self._broker_epoch = config, control, broker_epoch
-        self._next, self._end = 0, 0  # the rest of the block
+        self._next, self._end = 0, 0  # the unused rest of the block
         self._lock = asyncio.Lock()
 
     async def take(self) -> int | None:
-        """A fresh producer id; None when the controller cannot be asked now."""
+        """A new producer id. None if the controller cannot be asked now."""
         async with self._lock:
             if self._next >= self._end and not await self._allocate():
                 return None

@@ -1,8 +1,8 @@
-"""The share coordinator of this broker: its host over `__share_group_state`, and what of that log can go (KIP-932).
+"""The share coordinator of this broker: its host over `__share_group_state`, and the pruning of that log (KIP-932).
 
-Rules are in broker/coordinator/share_states. A log of updates cannot be compacted by key: what lies before the last
-snapshots is removed like by DeleteRecords. A partition that rests is snapshot anew from time to time, so that it does
-not keep the log of the others.
+The rules are in broker/coordinator/share_states. A log of updates cannot be compacted by key. So the records before the
+last snapshots are removed, as by DeleteRecords. A partition without changes gets a new snapshot from time to time, so
+that the records of the others can be removed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId
 
 TOPIC = "__share_group_state"
-KEY_TYPE = 2  # FindCoordinator's
+KEY_TYPE = 2  # the key type in FindCoordinator
 PRUNE_INTERVAL_MS = 300_000  # Kafka's share.coordinator.state.topic.prune.interval.ms
-REST_MS = 300_000  # after this a partition gets a new snapshot
+REST_MS = 300_000  # after this time without changes a partition gets a new snapshot
 
 R = TypeVar("R", bound=Request)
 
@@ -73,7 +73,7 @@ class ShareStates:
         return ShareStateShard(updates_per_snapshot=updates, wall_offset_ms=wall_ms() - monotonic_ms())
 
     def coordinator_of(self, key: StateKey) -> int:
-        """A broker id, -1 while nobody is known."""
+        """The broker id of the coordinator, -1 while none is known."""
         state = self.host.partition_state(str(key))
         return -1 if state is None else state.leader
 
@@ -83,7 +83,7 @@ class ShareStates:
         return name is not None and image.partition(name, partition) is not None
 
     def image_changed(self, image: MetadataImage) -> None:
-        """States of topics that are gone are removed."""
+        """Removes the states of topics that were deleted."""
         if self.host.topic.name not in image.topics:
             return
         topic_ids = frozenset(state.topic_id for state in image.topics.values())
@@ -100,20 +100,20 @@ class ShareStates:
             done(result)
 
         def refused(error: ErrorCode) -> None:
-            late = error is ErrorCode.request_timed_out  # asking again finds out
+            late = error is ErrorCode.request_timed_out  # the client learns the outcome when it asks again
             done(StateResult(error_code=ErrorCode.coordinator_not_available if late else error))
 
         self.host.call(str(key), make_event, done=answered, refused=refused)
 
     async def _prune(self) -> None:
-        """Until cancelled."""
+        """Prunes the log until cancelled."""
         while True:
             await asyncio.sleep(PRUNE_INTERVAL_MS / 1000)
             for index, _ in self.host.active_shards():
                 self.prune(index)
 
     def prune(self, index: int) -> None:
-        """Remove what the shard of this partition does not need, up to what is committed."""
+        """Removes records that the shard of this partition does not need, at most up to the high watermark."""
         shard = dict(self.host.active_shards()).get(index)
         hosted = self._partitions.get(TOPIC, index)
         if shard is None or hosted is None or not hosted.replica.is_leader:

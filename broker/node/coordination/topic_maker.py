@@ -1,4 +1,4 @@
-"""The internal topic of a coordinator, made by the controller when it is first needed."""
+"""The internal topic of a coordinator. The controller creates it when it is first needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CREATE_TIMEOUT_MS = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic:
-    """How the topic is made when it is first needed."""
+    """How the topic is created when it is first needed."""
 
     name: str
     partitions: int
@@ -41,7 +41,8 @@ class TopicMaker:
         self._creating: asyncio.Future[str | None] | None = None
 
     async def ensure(self) -> str | None:
-        """Make the topic unless it exists; returns once this broker's image has it. A text says why that failed."""
+        """Creates the topic unless it exists. Returns when this broker's image has it. If that failed, returns the
+        reason."""
         if self._topic.name in self._image().topics:
             return None
         if self._creating is None:

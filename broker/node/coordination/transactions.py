@@ -1,6 +1,6 @@
-"""The transaction coordinator of this broker: its host, and what its decisions do outside.
+"""The transaction coordinator of this broker: its host, and the effects of its decisions outside the shard.
 
-Rules are in broker/coordinator/transactions; loading and waiting in coordinators.py; markers in markers.py.
+The rules are in broker/coordinator/transactions, loading and waiting in coordinators.py, markers in markers.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId
 
 TOPIC = "__transaction_state"
-KEY_TYPE = 1  # FindCoordinator's
+KEY_TYPE = 1  # the key type in FindCoordinator
 COMMIT_TIMEOUT_MS = 5_000
 
 
@@ -83,7 +83,7 @@ class Transactions:
         self._markers.close()
 
     def image_changed(self, image: MetadataImage) -> None:
-        """Before the host itself hears of the image, so that a shard that begins to serve knows the level."""
+        """It is called before the host gets the image, so that a shard that begins to serve knows the level."""
         level = level_of(image, TRANSACTION_VERSION)
         if level != self._level:
             self._level = level
@@ -91,7 +91,7 @@ class Transactions:
                 self.host.submit(index, LevelChanged(level=level))
 
     def coordinator_of(self, transactional_id: str) -> int:
-        """A broker id, -1 while nobody is known."""
+        """The broker id of the coordinator, -1 while none is known."""
         state = self.host.partition_state(transactional_id)
         return -1 if state is None else state.leader
 
@@ -101,7 +101,7 @@ class Transactions:
         make_event: Callable[[int, int | None], object],
         answer: Callable[[ProducerResult], None],
     ) -> None:
-        """Ask the shard; should it need a fresh producer id, get one from the controller and ask again."""
+        """Asks the shard. If the shard needs a new producer id, gets one from the controller and asks again."""
 
         def refused(error: ErrorCode) -> None:
             answer(ProducerResult(error_code=error))
@@ -168,11 +168,12 @@ class Transactions:
 
 
 def client_error(error: ErrorCode, *, has_fenced: bool = True) -> ErrorCode:
-    """As the client's version knows it: PRODUCER_FENCED is younger than transactions (KIP-588)."""
+    """The error in a form that the client's version knows: PRODUCER_FENCED is younger than transactions (KIP-588)."""
     if error is ErrorCode.producer_fenced and not has_fenced:
         return ErrorCode.invalid_producer_epoch
     if error is ErrorCode.request_timed_out:
-        return ErrorCode.coordinator_not_available  # appended, not committed in time: asking again finds out
+        # appended, but not committed in time: the client learns the outcome when it asks again
+        return ErrorCode.coordinator_not_available
     return error
 
 

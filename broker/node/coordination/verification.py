@@ -1,9 +1,10 @@
-"""Asks the transaction coordinator before the first batch of a transaction is appended to a partition (KIP-890).
+"""Asks the transaction coordinator before this broker appends the first batch of a transaction to a partition
+(KIP-890).
 
 A client of transaction.version 1 has added the partition itself, and the question only verifies that. A client of
-version 2 (Produce 12+, TxnOffsetCommit 5+) leaves that to us, and the question adds the partition. While the question
-is open, further batches of the producer wait behind it in their order. All questions to one coordinator from one
-wake-up of the loop share a request.
+version 2 (Produce 12+, TxnOffsetCommit 5+) leaves that to the broker, and the question adds the partition. While the
+question has no answer, further batches of the producer wait behind it in their order. All questions to one coordinator
+from one wake-up of the event loop share a request.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from broker.wire.shapes import add_partitions_to_txn as shapes
 
 VERSION = 5
-QUESTIONS_MAX = 100_000  # open at once; more batches are refused with NOT_ENOUGH_REPLICAS, which clients repeat
-QUESTIONS_PER_REQUEST_MAX = 1_000  # three elements each at most: see limits.py for what a coordinator takes
+# open at the same time; further batches are refused with NOT_ENOUGH_REPLICAS, so that clients send them again
+QUESTIONS_MAX = 100_000
+QUESTIONS_PER_REQUEST_MAX = 1_000  # three elements each at most; limits.py has what a coordinator accepts
 OVERTAKEN_MAX = 5
-# The coordinator is not there, or moves. Any client retries after this, as it does when a partition lacks replicas.
+# There is no coordinator, or it is moving. Every client retries after the error that stands for these:
+# NOT_ENOUGH_REPLICAS.
 _LATER = frozenset(
     {
         ErrorCode.coordinator_not_available,
@@ -55,10 +58,10 @@ class Producer:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Question:
-    """Of one producer about one partition; `waiting` in the order of arrival.
+    """A question about one producer and one partition. `waiting` is in the order of arrival.
 
-    Invariant: `guard` was taken before the question was sent. If a marker comes before the answer, it takes the guard
-    away, and the question is asked again. So a batch of a transaction that has ended cannot be let in by a late answer.
+    Invariant: `guard` was taken before the question was sent. If a marker arrives before the answer, the marker removes
+    the guard, and the question is asked again. So a late answer cannot allow a batch of a transaction that has ended.
     """
 
     producer: Producer
@@ -68,7 +71,7 @@ class _Question:
     guard: VerificationGuard
     take_guard: TakeGuard
     waiting: list[Proceed]
-    overtaken: int = 0  # how often a marker came in between
+    overtaken: int = 0  # how often a marker arrived before the answer
 
 
 class TransactionVerifier:
@@ -81,7 +84,7 @@ class TransactionVerifier:
         logger: Logger,
         spawn: Callable[..., object],
     ) -> None:
-        """`coordinator_of(transactional id)` is a broker id, -1 while nobody is known."""
+        """`coordinator_of(transactional id)` returns a broker id, or -1 while none is known."""
         self._config, self._coordinator_of, self._peers = config, coordinator_of, peers
         self._logger, self._spawn = logger, spawn
         self._open: dict[tuple[Producer, TopicPartition], _Question] = {}
@@ -90,10 +93,10 @@ class TransactionVerifier:
     def ask(
         self, producer: Producer, partition: TopicPartition, *, adds: bool, take_guard: TakeGuard, proceed: Proceed
     ) -> bool:
-        """Call `proceed(error, guard)` exactly once; `none` means that the partition is in the transaction.
+        """Calls `proceed(error, guard)` exactly once. The error `none` means that the partition is in the transaction.
 
         `take_guard` is begin_verification of the partition's log. If it finds the transaction ongoing, `proceed` is
-        called now and this returns False. Otherwise `proceed` is called with the answer, and this returns True.
+        called at once and this returns False. Otherwise `proceed` is called with the answer, and this returns True.
         """
         question = self._open.get((producer, partition))
         if question is not None:
@@ -182,8 +185,8 @@ class TransactionVerifier:
             self._answer(question, ErrorCode.concurrent_transactions, None)
 
     def _may_repeat(self, question: _Question) -> bool:
-        """Ask again: the markers of the last transaction are still being written. That is soon done, and asking again
-        is cheaper than a retry by the client."""
+        """Whether there is time to ask again. The markers of the last transaction are still being written. This does
+        not take long, and another question is cheaper than a retry by the client."""
         return monotonic_ms() + self._config.add_partitions_to_txn_retry_backoff_ms <= question.deadline_ms
 
     def _answer_all(self, questions: Iterable[_Question], error: ErrorCode) -> None:
@@ -197,11 +200,12 @@ class TransactionVerifier:
 
 
 def produce_error(error: ErrorCode, version: int) -> ErrorCode:
-    """What a Produce or TxnOffsetCommit client is told; `version` is that of Produce or its like."""
+    """The error for a client of Produce or TxnOffsetCommit. `version` is the version of Produce, or the equivalent
+    one."""
     if error in _LATER:
         return ErrorCode.not_enough_replicas
     if error is ErrorCode.concurrent_transactions and version < PRODUCE_ADDS_SINCE_VERSION:
-        return ErrorCode.not_enough_replicas  # retriable, and known to it
+        return ErrorCode.not_enough_replicas  # the client knows this error and retries
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
     if error is ErrorCode.transaction_abortable and version < ABORTABLE_SINCE_VERSION:
@@ -210,7 +214,7 @@ def produce_error(error: ErrorCode, version: int) -> ErrorCode:
 
 
 PRODUCE_ADDS_SINCE_VERSION = 12  # Produce: the broker adds the partition (KIP-890 part 2)
-ABORTABLE_SINCE_VERSION = 11  # Produce: knows TRANSACTION_ABORTABLE
+ABORTABLE_SINCE_VERSION = 11  # Produce: the client knows TRANSACTION_ABORTABLE
 
 
 def _transactions(asked: list[_Question]) -> list[shapes.AddPartitionsToTxnTransactionFields]:

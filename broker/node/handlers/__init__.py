@@ -1,1 +1,1 @@
-"""What a broker answers: one file per API, named by its key, and the table of them (table.py)."""
+"""The handlers of the APIs: one file for each API, named by its key, and a table of all (table.py)."""

@@ -1,4 +1,5 @@
-"""What the three APIs of access control lists share: filters, bindings, and what is said without an authorizer."""
+"""The common parts of the three APIs of access control lists: filters, bindings, and the answer without an
+authorizer."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def refusal_error(services: Services) -> ErrorCode:
 
 
 def check_known(api: str, resource_type: int, pattern_type: int, operation: int, permission: int) -> None:
-    """Raises RemoteProtocolError for a number that means "unknown": the connection closes, as in Kafka, which cannot
-    parse such a request. Other numbers that stand for nothing are the controller's to refuse."""
+    """Raises RemoteProtocolError for a number that means "unknown". The connection then closes, as in Kafka, which
+    cannot parse such a request. The controller refuses other numbers without a meaning."""
     for name, number, highest in (
         ("resource type", resource_type, ResourceType.USER),
         ("pattern type", pattern_type, PatternType.PREFIXED),

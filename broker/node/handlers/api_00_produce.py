@@ -1,11 +1,13 @@
-"""Produce (key 0), versions 3-13; advertised from 0 (KAFKA-18659), 0-2 are refused. acks 0, 1, all; idempotence.
+"""Produce (key 0), versions 3-13: appends batches with acks 0, 1 or all, also of idempotent and transactional
+producers. Version 0 is advertised as the lowest (KAFKA-18659), but versions 0-2 are refused.
 
-One batch per partition, as Kafka demands since version 3. Header, CRC, size and the structure of the records are
-checked, the base offset is written in place, one write per append. A topic with message.timestamp.type=LogAppendTime
-(KIP-32) gets the broker's time into each batch. harness.discard=true stops after the checks: acknowledged, not stored.
-The first batch of a transaction waits until the coordinator has said that the partition belongs to it (KIP-890); since
-version 12 that question adds the partition. What depends on the topic's settings (timestamps, keys, compression.type)
-is in broker/node/replicas/produce_checks.py.
+There is one batch per partition, as Kafka requires since version 3. The handler checks header, CRC, size and the
+structure of the records. The base offset is written into the batch in place, and each append is one write. If a topic
+has message.timestamp.type=LogAppendTime (KIP-32), each batch gets the broker's time. With harness.discard=true the
+handler stops after the checks: batches are acknowledged, but not stored. The first batch of a transaction waits until
+the coordinator has confirmed that the partition belongs to the transaction (KIP-890). Since version 12 that question
+adds the partition. Checks that depend on the topic's settings (timestamps, keys, compression.type) are in
+broker/node/replicas/produce_checks.py.
 """
 
 from __future__ import annotations
@@ -27,21 +29,23 @@ if TYPE_CHECKING:
     from broker.wire.shapes import produce as shapes
 
 TOPIC = ResourceType.TOPIC
-FLAGS, TRANSACTIONAL = 22, 0x10  # the lower byte of a batch's attributes, and its bit
-# Refused: one partition for its topic, or all of them for the transactional id.
+# the position of the lower byte of a batch's attributes, and the bit for a transactional batch
+FLAGS, TRANSACTIONAL = 22, 0x10
+# The error of a denied request: for one partition because of its topic, or for all because of the transactional id.
 _DENIED = (ErrorCode.topic_authorization_failed, ErrorCode.transactional_id_authorization_failed)
-_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_NONE = ErrorCode.none  # looked up once, because each access to a member of an enum costs 70 ns
 
 
 def handle(services: Services, request: Request[shapes.ProduceRequest]) -> None:
-    """The work is done in turns: batches of many partitions may unpack to much and would block the loop for seconds."""
+    """The work is done in turns of the event loop. Otherwise batches of many partitions, which may unpack to a lot of
+    data, would block the loop for seconds."""
     answer = ProduceAnswer(request)
 
     def done() -> None:
         if request.message.acks != 0:
             answer.done()
         elif answer.has_failed:
-            request.close_connection()  # the only way to tell a client that wants no answers
+            request.close_connection()  # the only way to report an error to a client that wants no answer
         else:
             request.respond_nothing()
 
@@ -78,7 +82,7 @@ def _partitions(services: Services, request: Request[shapes.ProduceRequest], ans
 
 
 def _may_be_transactional(access: Access, message: shapes.ProduceRequest) -> bool:
-    """Whoever writes a transactional batch must be allowed to use the transactional id."""
+    """A client that writes a transactional batch must be allowed to use the transactional id."""
     batches = (data.records for topic in message.topic_data for data in topic.partition_data)
     if not any(batch is not None and len(batch) > FLAGS and batch[FLAGS] & TRANSACTIONAL for batch in batches):
         return True
@@ -87,7 +91,8 @@ def _may_be_transactional(access: Access, message: shapes.ProduceRequest) -> boo
 
 
 def _absent(services: Services, name: str | None, index: int, *, by_id: bool) -> ErrorCode:
-    """We do not host it: does it exist elsewhere?"""
+    """The error for a partition that this broker does not host. It depends on whether the partition exists
+    elsewhere."""
     if name is None:
         return ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
     return services.absent(name, index)

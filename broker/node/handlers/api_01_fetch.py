@@ -1,10 +1,11 @@
-"""Fetch (key 1), versions 4-17: consumers up to the high watermark, replicas up to the log end; long poll.
+"""Fetch (key 1), versions 4-17: consumers read up to the high watermark, replicas up to the log end; with long polling.
 
-On the controller listener: a voter's Fetch of `__cluster_metadata`, version 17, handed to the quorum core.
-With isolation_level 1 consumers read up to the last stable offset, and are told which transactions aborted (KIP-98).
-A request of an incremental session (KIP-227, broker/node/replicas/fetch_sessions.py) looks only at what is pending in
-it: what it names, and what was noted since. Since version 11 consumers may also read from followers, up to what these
-know to be committed, and a leader may name one in the consumer's rack (KIP-392, broker/node/handlers/read_replicas.py).
+On the controller listener it is a voter's Fetch of `__cluster_metadata` in version 17, which goes to the quorum core.
+With isolation_level 1 consumers read up to the last stable offset, and the answer lists the aborted transactions
+(KIP-98). A request of an incremental session (KIP-227, broker/node/replicas/fetch_sessions.py) looks only at the
+pending partitions of the session: those in the request, and those that had news since the last one. Since version 11
+consumers may also read from followers, up to the offset that these know to be committed. A leader may name a follower
+in the consumer's rack (KIP-392, broker/node/handlers/read_replicas.py).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 REPLICA_STATE_SINCE_VERSION = 15
 RACKS_SINCE_VERSION = 11
 READ_COMMITTED = 1  # isolation_level
-_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_NONE = ErrorCode.none  # looked up once, because each access to a member of an enum costs 70 ns
 
 
 def handle(services: Services, request: AnyRequest[shapes.FetchRequest]) -> None:
@@ -57,7 +58,7 @@ def handle(services: Services, request: AnyRequest[shapes.FetchRequest]) -> None
 
 
 class _Fetch:
-    """One request, answered at once or when enough has come, at the latest after max_wait."""
+    """One request. It is answered at once or when there are enough bytes, at the latest after max_wait."""
 
     __slots__ = (
         "_asked",
@@ -81,7 +82,7 @@ class _Fetch:
         is_new = request.version >= REPLICA_STATE_SINCE_VERSION
         self._replica_id: int = message.replica_state.replica_id if is_new else message.replica_id
         self._replica_epoch: int = message.replica_state.replica_epoch if is_new else -1
-        self._is_impostor = False  # says that it is a replica, and may not be one
+        self._is_impostor = False  # the client says that it is a replica, but is not allowed to be one
         is_read_committed: bool = message.isolation_level == READ_COMMITTED and self._replica_id < 0
         self._reader = Reader(self._replica_id, self._replica_epoch, is_read_committed)
         self._reads = PartitionReads(
@@ -100,7 +101,8 @@ class _Fetch:
         self._is_due = False
 
     def _permission(self, access: Access | None) -> Callable[[str | None], bool] | None:
-        """What this reader may read; None: everything. A replica acts for the cluster, or reads nothing."""
+        """Tells which topics this reader may read. None means all. A replica must be allowed CLUSTER_ACTION, otherwise
+        it may read nothing."""
         if access is None:
             return None
         if not self._is_replica:
@@ -115,7 +117,8 @@ class _Fetch:
         return self._replica_id >= 0
 
     def join_session(self) -> ErrorCode:
-        """Begin, continue or end a session, as the request says. An incremental session covers all its partitions."""
+        """Begins, continues or ends a session, as the request says. An incremental request covers all partitions of its
+        session."""
         message, sessions = self._request.message, self._services.fetch_sessions
         session_id, epoch = field_or(message, "session_id", NO_SESSION), field_or(message, "session_epoch", FINAL_EPOCH)
         uses_ids = self._request.version >= TOPIC_IDS_SINCE_VERSION
@@ -148,13 +151,14 @@ class _Fetch:
         return _NONE
 
     def _looked_at(self) -> list[tuple[CachedPartition | None, AskedPartition]]:
-        """What the answer is made of; more of a session may become pending while the request waits."""
+        """The partitions to read for the answer. Further partitions of a session may become pending while the request
+        waits."""
         if self._session is None:
             return [(None, asked) for asked in self._asked]
         return [(cached, self._resolved(cached.asked)) for cached in self._session.pending]
 
     def _resolved(self, asked: AskedPartition) -> AskedPartition:
-        """With the name that its topic id has by now."""
+        """The partition with the present name of its topic id."""
         if asked.topic_id is None:
             return asked
         name = self._services.metadata.image.topic_names.get(asked.topic_id)
@@ -181,7 +185,7 @@ class _Fetch:
     # -- waiting -----------------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Something came. Look once, at the end of this wake-up, whatever else comes before."""
+        """There is news. The request looks once, at the end of this wake-up, even if more news follows before."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._look_again)
@@ -244,7 +248,8 @@ class _Fetch:
         ]
 
     def _note_follower(self) -> None:
-        """If a follower asks from an offset and its log does not diverge from ours, it holds everything below."""
+        """If a follower fetches from an offset and its log does not diverge from the leader's, it has all records
+        before that offset."""
         cores, replica_id = self._services.cores, self._replica_id
         for cached, asked in self._looked_at():
             hosted = self._reads.hosted(asked)
@@ -261,7 +266,8 @@ class _Fetch:
             hosted.follower_log_starts[replica_id] = asked.log_start_offset
             hosted.readers.fetched_by(replica_id, cached)
             cores.perform(hosted, event)
-        if self._session is not None:  # after those that it names: until now their times were those of the last fetch
+        # set after the loop: in the loop, the partitions that the request names still need the time of the last fetch
+        if self._session is not None:
             self._session.fetches.last_ms = monotonic_ms()
 
     def _read_all(self) -> list[Read]:
@@ -295,7 +301,8 @@ class _Fetch:
             respond(self._services, self._request, session.session_id, self._to_tell(session, reads))
 
     def _to_tell(self, session: FetchSession, reads: list[Read]) -> list[Read]:
-        """The first answer of a session tells of all partitions, a later one of those with news."""
+        """The partitions in the answer. The first answer of a session contains all partitions, a later one only those
+        with news."""
         told = []
         for read in reads:
             cached, hosted = read.cached, read.hosted
@@ -310,7 +317,7 @@ class _Fetch:
             if must_tell:
                 told.append(read)
             if hosted is None or session.is_closed:
-                continue  # an error, which stays pending; or the replica has another session by now
+                continue  # an error, which stays pending, or the replica has a newer session
             if read.records:
                 session.served(cached)
             elif read.is_at_end and not has_news and self._may_idle(session, hosted):
@@ -318,8 +325,8 @@ class _Fetch:
         return told if self._is_incremental else reads
 
     def _may_idle(self, session: FetchSession, hosted: HostedPartition) -> bool:
-        """Whether the next fetches may skip this partition. If the reader is a follower, they still count as its
-        fetches of the partition."""
+        """Whether the next fetches may skip this partition. If the reader is a follower, they still count as fetches of
+        this partition."""
         if not self._is_replica:
             return True
         if not hosted.replica.has_everything(self._replica_id):

@@ -1,8 +1,10 @@
-"""ListOffsets (key 2), versions 1-11: earliest, latest, by timestamp, largest timestamp.
+"""ListOffsets (key 2), versions 1-11: the earliest or latest offset, the offset for a timestamp, or that of the largest
+timestamp.
 
-A negative timestamp that means nothing, or nothing yet in that version, is UNSUPPORTED_VERSION; a partition named twice
+A negative timestamp without a meaning in that version gets UNSUPPORTED_VERSION. A partition that is named twice gets
 INVALID_REQUEST. With isolation_level 1 (version 2+) the last stable offset takes the place of the high watermark. Not
-done: tiered storage (-4 is the earliest; -5, and -6 of version 11, are nothing, as without it on Apache Kafka).
+done: tiered storage (-4 is the earliest offset; -5, and -6 of version 11, find no offset, as on Apache Kafka without
+tiered storage).
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def _partition(
         return _failed(index, error)
     is_replica = request.message.replica_id >= 0
     if not is_replica and asked.timestamp != EARLIEST and _is_behind(hosted):
-        # A new leader does not know yet how far its predecessor had committed: an offset could go backwards.
+        # A new leader does not know yet how far its predecessor had committed, so an offset could go backwards.
         is_new = request.version >= NOT_AVAILABLE_SINCE_VERSION
         return _failed(index, ErrorCode.offset_not_available if is_new else ErrorCode.leader_not_available)
     limit = hosted.replica.high_watermark
@@ -91,7 +93,7 @@ def _is_behind(hosted: HostedPartition) -> bool:
 
 
 def _find(hosted: HostedPartition, timestamp: int, limit: int) -> tuple[int, int]:
-    """(timestamp, offset), -1 each when there is none below the limit of what the asker may see."""
+    """(timestamp, offset). Both are -1 if there is no such record below the offset up to which the client may read."""
     if timestamp == LATEST:
         return -1, limit
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

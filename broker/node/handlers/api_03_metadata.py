@@ -1,6 +1,6 @@
-"""Metadata (key 3), versions 0-13: brokers and partitions, at the endpoints of the listener that the client came in on.
+"""Metadata (key 3), versions 0-13: brokers and partitions, with the endpoints of the listener that the client uses.
 
-A missing topic is made when the client and auto.create.topics.enable allow it; the answer waits for it.
+A missing topic is created if the client and auto.create.topics.enable allow it. The answer waits for it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def handle(services: Services, request: AnyRequest[shapes.MetadataRequest]) -> N
 
 
 def _denied(request: AnyRequest[shapes.MetadataRequest], names: list[str]) -> dict[str, ErrorCode]:
-    """Those that the client may not have made for it."""
+    """The topics that this client is not allowed to create."""
     access = request.access
     if access is None or access.could_on_cluster(Operation.CREATE):
         return {}
@@ -67,10 +67,11 @@ def _denied(request: AnyRequest[shapes.MetadataRequest], names: list[str]) -> di
 
 
 def _is_sensible(request: AnyRequest[shapes.MetadataRequest]) -> bool:
-    """A topic is asked for by name or by id: ids came in version 10, but may be asked for only since 12 (KIP-516)."""
+    """Whether the request names its topics in a valid way, by name or by id. Ids exist since version 10, but a request
+    may use them only since version 12 (KIP-516)."""
     asked = request.message.topics or ()
     is_by_id = any(field_or(each, "topic_id", None) is not None for each in asked)
-    if is_by_id:  # then names are ignored
+    if is_by_id:  # then names are ignored, as in Kafka
         return request.version >= BY_ID_SINCE_VERSION
     return all(each.name is not None for each in asked)
 
@@ -104,7 +105,8 @@ def _missing_names(request: AnyRequest[shapes.MetadataRequest], image: MetadataI
 
 
 def _would_see(access: Access | None, name: str) -> bool:
-    """Of a topic that was not asked for by name: it is left out, which refuses nothing."""
+    """Whether the client sees a topic that the request does not name. If not, the topic is left out; this is not a
+    denial."""
     return access is None or access.could(Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
@@ -125,14 +127,14 @@ async def _create_then_answer(
     deadline_ms = monotonic_ms() + CREATE_TIMEOUT_MS
     errors: dict[str, ErrorCode] = {}
     try:
-        # With quotas of changes the client pays, whichever way it makes a topic.
+        # With controller mutation quotas, a topic that is created by Metadata is charged to the client too.
         ask = ask_enveloped(services, request) if services.change_quotas.is_active else services.control.call
         created = await ask(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message, timeout_ms=CREATE_TIMEOUT_MS)
         errors = {topic.name: topic.error_code for topic in created.topics}
     except ChannelError as error:
         services.logger.warning("auto_create_failed", topics=names, cause=repr(str(error)))
     over_quota = [name for name, error in errors.items() if error is ErrorCode.throttling_quota_exceeded]
-    errors |= dict.fromkeys(over_quota, ErrorCode.unknown_topic_or_partition)  # it asks again, as with Kafka
+    errors |= dict.fromkeys(over_quota, ErrorCode.unknown_topic_or_partition)  # the client asks again, as with Kafka
     made = (ErrorCode.none, ErrorCode.topic_already_exists)
     expected = {name for name, error in errors.items() if error in made}
     while expected - set(services.metadata.image.topics) and monotonic_ms() < deadline_ms:
@@ -203,7 +205,8 @@ def _by_name(
     errors: dict[str, ErrorCode],
     allowed: Callable[[str], int],
 ) -> shapes.MetadataResponseTopicFields:
-    """Whether a topic is there is no business of those who may not describe it."""
+    """The answer for a topic that was asked for by name. A client that may not describe the topic does not learn
+    whether it exists."""
     if not _may_describe(access, name):
         return _absent(name, None, ErrorCode.topic_authorization_failed)
     state = image.topics.get(name)
@@ -216,7 +219,7 @@ def _by_name(
 
 def _why_absent(name: str, errors: dict[str, ErrorCode]) -> ErrorCode:
     if name in errors:
-        # Made, but not in our image yet: the client asks again.
+        # If the topic was created but is not in this broker's image yet, the client asks again.
         return errors[name] if errors[name] is not ErrorCode.none else ErrorCode.leader_not_available
     return ErrorCode.unknown_topic_or_partition if is_legal_name(name) else ErrorCode.invalid_topic_exception
 

@@ -1,6 +1,7 @@
-"""OffsetCommit (key 8), versions 2-10: since 10 with topics by id. Answered once the offsets are replicated.
+"""OffsetCommit (key 8), versions 2-10: commits offsets of a group; since version 10 with topics by id. The answer is
+sent when the offsets are replicated.
 
-retention_time of versions 2-4 is ignored, as by Kafka since KIP-211: offsets live as long as their group is used.
+As in Kafka since KIP-211, retention_time of versions 2-4 is ignored: offsets are kept as long as their group is used.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def handle(services: Services, request: Request[shapes.OffsetCommitRequest]) -> 
 def _asked(
     request: Request[shapes.OffsetCommitRequest], image: MetadataImage
 ) -> tuple[list[OffsetToCommit], dict[tuple[str, int], ErrorCode]]:
-    """What the group is asked to keep, and the errors of partitions that their topics do not have."""
+    """The offsets to commit, and the errors of partitions that do not exist in their topics."""
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
     offsets: list[OffsetToCommit] = []
     codes: dict[tuple[str, int], ErrorCode] = {}
@@ -91,7 +92,7 @@ def _answer(
     codes: Mapping[tuple[str, int], ErrorCode],
     default: ErrorCode,
 ) -> shapes.OffsetCommitResponse:
-    """`image`: the one that the request was asked by."""
+    """`image` is the metadata image with which the request was handled."""
     by_id = request.version >= TOPIC_IDS_SINCE_VERSION
     absent = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
     topics: list[shapes.OffsetCommitResponseTopicFields] = []

@@ -1,6 +1,8 @@
-"""OffsetFetch (key 9), versions 1-10: one group, or since 8 several (KIP-709); 10: topics by id.
+"""OffsetFetch (key 9), versions 1-10: the committed offsets of one group, since version 8 of several groups (KIP-709),
+and since version 10 with topics by id.
 
-require_stable (7 and above): an offset of an open transaction is answered UNSTABLE_OFFSET_COMMIT (KIP-447).
+With require_stable (version 7 and above), a partition with a pending offset of an open transaction gets
+UNSTABLE_OFFSET_COMMIT (KIP-447).
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ GROUPS_SINCE_VERSION = 8
 TOPIC_IDS_SINCE_VERSION = 10
 
 
-# (id, if it is asked for by that; name, or None if that is unknown; partitions)
+# (the id, if the request uses ids; the name, or None if it is unknown; partitions)
 _Topic: TypeAlias = tuple[UUID | None, str | None, tuple[int, ...]]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
-    """One group of the request, and its answer once it is there."""
+    """One group of the request, and later its answer."""
 
     group_id: str
     member_id: str | None

@@ -1,9 +1,9 @@
-"""FindCoordinator (key 10), versions 0-6: which broker leads the partition of the internal topic that a key hashes to.
+"""FindCoordinator (key 10), versions 0-6: the broker that leads the internal topic's partition for a key.
 
-The first request of a key type makes its topic and waits for it. Key types: 0 groups, 1 transactions, and
-since version 6 2, the states of share partitions (GROUP:TOPIC-ID:PARTITION), without share groups INVALID_REQUEST.
-COORDINATOR_NOT_AVAILABLE means: no leader yet, or the topic cannot be made; the
-message says why.
+The first request of a key type creates its topic and waits for it. Key type 0 is a group, and 1 a transactional id.
+Since version 6 there is also key type 2, the state of a share partition (GROUP:TOPIC-ID:PARTITION); it gets
+INVALID_REQUEST if share groups are off. COORDINATOR_NOT_AVAILABLE means that there is no leader yet or that the topic
+cannot be created. The message gives the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Heartbeat (key 12), versions 0-4: a member of a classic group lives; REBALANCE_IN_PROGRESS tells it to join again."""
+"""Heartbeat (key 12), versions 0-4: a member of a classic group is alive. REBALANCE_IN_PROGRESS tells it to join
+again."""
 
 from __future__ import annotations
 

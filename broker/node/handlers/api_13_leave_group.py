@@ -1,4 +1,5 @@
-"""LeaveGroup (key 13), versions 0-5: one member, or since 3 several of them, also by instance id alone (KIP-345)."""
+"""LeaveGroup (key 13), versions 0-5: one member leaves, or since version 3 several members, also by instance id alone
+(KIP-345)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def handle(services: Services, request: Request[shapes.SyncGroupRequest]) -> Non
 
     protocol_type, protocol = field_or(message, "protocol_type", None), field_or(message, "protocol_name", None)
     if request.version >= PROTOCOL_SINCE_VERSION and (protocol_type is None or protocol is None):
-        refused(ErrorCode.inconsistent_group_protocol)  # mandatory since KIP-559
+        refused(ErrorCode.inconsistent_group_protocol)  # both fields are mandatory since KIP-559
         return
     if not message.group_id:
         refused(ErrorCode.invalid_group_id)

@@ -1,4 +1,5 @@
-"""DescribeGroups (key 15), versions 0-6: classic groups; any other is answered Dead, since 6 GROUP_ID_NOT_FOUND."""
+"""DescribeGroups (key 15), versions 0-6: describes classic groups. For any other group the state is Dead, since version
+6 with GROUP_ID_NOT_FOUND."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def handle(services: Services, request: Request[shapes.ListGroupsRequest]) -> No
     host = services.groups.host
     states = {each.lower() for each in field_or(request.message, "states_filter", ())}
     types = {each.lower() for each in field_or(request.message, "types_filter", ())}
-    if host.is_loading():  # half a list would look like a whole one
+    if host.is_loading():  # an incomplete list would look like a complete one
         loading = ErrorCode.coordinator_load_in_progress
         request.respond(response(ApiKey.LIST_GROUPS, request.version, error_code=loading, groups=[]))
         return
@@ -46,5 +46,5 @@ def handle(services: Services, request: Request[shapes.ListGroupsRequest]) -> No
     gather: Gather[tuple[ListedGroup, ...] | ErrorCode] = Gather(len(indexes), done)
     for position, index in enumerate(indexes):
         put = gather.slot(position)
-        told: Callable[[Any], None] = guarded(request, put)  # groups or an error
+        told: Callable[[Any], None] = guarded(request, put)  # takes the groups or an error
         host.call_partition(index, lambda token: ListGroups(token=token), done=told, refused=told)

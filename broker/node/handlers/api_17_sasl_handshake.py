@@ -1,7 +1,7 @@
-"""SaslHandshake (key 17), versions 0-1: which mechanism is to prove who the client is.
+"""SaslHandshake (key 17), versions 0-1: chooses the mechanism by which the client authenticates.
 
-On a listener with SASL it is answered before it comes here (net/authentication.py). What comes here has no place: it is
-refused with ILLEGAL_SASL_STATE, as by Kafka.
+On a listener with SASL, net/authentication.py answers it before it reaches this handler. A request that reaches this
+handler is refused with ILLEGAL_SASL_STATE, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""ApiVersions (key 18), versions 0-4: what this listener offers.
+"""ApiVersions (key 18), versions 0-4: the APIs and versions that this listener offers.
 
-A version that we lack is answered in version 0 with error 35 (see connection.py), a client's software name or version
-that is none (KIP-511) with INVALID_REQUEST. Features (KIP-584) are those of broker/controller/features.py. Before
-version 4 those that may be at level 0 are not told as supported, because older clients refuse them (KAFKA-17011).
+An unknown version is answered in version 0 with error 35 (see connection.py). An invalid software name or version of
+the client (KIP-511) gets INVALID_REQUEST. Features (KIP-584) are those of broker/controller/features.py. Before version
+4, features that may be at level 0 are left out of the supported ones, because older clients do not accept them
+(KAFKA-17011).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """CreateTopics (key 19), versions 2-7. On a client listener it is forwarded to the active controller.
 
-The answer of a forwarded request waits until this broker's image holds the topics, so a client that asks the same
-broker next finds them. It holds the effective settings (version 5 and later), without which the Java client fails.
+The answer to a forwarded request waits until this broker's image contains the topics. So a client that asks the same
+broker next finds them. From version 5 on the answer contains the effective settings. Without them the Java client
+fails.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def _unsure_of_all(answered: shapes.CreateTopicsResponse) -> shapes.CreateTopics
 
 
 def _unsure(topic: shapes.CreatableTopicResult) -> shapes.CreatableTopicResult:
-    """If the request was repeated and the topic exists, it may be our own. That it existed before would be a guess."""
+    """If the request was repeated and the topic exists, the first attempt may have created it. To answer that it
+    existed before would be a guess."""
     if topic.error_code is not ErrorCode.topic_already_exists:
         return topic
     error = "the controller was asked more than once, and the topic may have been created by a request before the last"

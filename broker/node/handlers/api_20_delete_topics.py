@@ -1,6 +1,7 @@
-"""DeleteTopics (key 20), versions 1-6, by name or (6) by id. On a client listener it is forwarded to the controller.
+"""DeleteTopics (key 20), versions 1-6: deletes topics by name, and since version 6 also by id. On a client listener it
+is forwarded to the controller.
 
-The answer of a forwarded request waits until this broker's image no longer holds the topics.
+The answer to a forwarded request waits until this broker's image no longer contains the topics.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def _asked(version: int, message: shapes.DeleteTopicsRequest) -> list[_Named]:
 def _sorted_out(
     asked: list[_Named],
 ) -> tuple[tuple[str, ...], tuple[UUID, ...], list[shapes.DeletableTopicResultFields]]:
-    """(names, ids, refused entries). An entry is refused if it has both a name and an id, or neither, or if its name or
-    id occurs more than once."""
+    """Returns (names, ids, refused entries). An entry is refused if it has both a name and an id, or neither, or if its
+    name or id occurs more than once."""
     is_clear = [(name is None) != (topic_id is None) for name, topic_id in asked]
     times = Counter(each for each, clear in zip(asked, is_clear, strict=True) if clear)
     wrong = [each for each, clear in zip(asked, is_clear, strict=True) if not clear]
@@ -103,7 +104,7 @@ def _unanswered(
 
 def _shows(image: MetadataImage, message: shapes.DeleteTopicsRequest, answered: shapes.DeleteTopicsResponse) -> bool:
     gone = [each for each in answered.responses if each.error_code is ErrorCode.none]
-    # One with no id: the controller was asked in a version without them.
+    # If an answer has no id, the controller was asked in a version without ids.
     ids = {topic_id for each in gone if (topic_id := field_or(each, "topic_id", None)) is not None}
     names = {each.name for each in gone if field_or(each, "topic_id", None) is None}
     return not ids & set(image.topic_names) and not names & set(image.topics)

@@ -1,6 +1,7 @@
-"""DeleteRecords (key 21), versions 0-2 (KIP-107): move the beginning of a log. Asked of the partition's leader.
+"""DeleteRecords (key 21), versions 0-2 (KIP-107): raises the log start offset. The request goes to the partition's
+leader.
 
-The answer waits until every live replica has done so, or for the time limit.
+The answer waits until every live replica has raised it too, or until the time limit.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 POLL_MS = 10
 TIMEOUT_MS_MAX = 60_000
-# A topic by its name, and what came of each of its partitions that was asked for.
+# The name of a topic, and the results of its partitions in the request.
 _Answered: TypeAlias = "tuple[str, list[shapes.DeleteRecordsPartitionResultFields]]"
 
 

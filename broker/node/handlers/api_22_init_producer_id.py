@@ -1,8 +1,8 @@
 """InitProducerId (key 22), versions 0-5: ids for idempotent and transactional producers.
 
-Without a transactional id any broker answers, always with a new id: an idempotent producer raises its epoch itself.
-With a transactional id its coordinator raises the epoch, which fences the predecessor (KIP-98, KIP-360). Not done:
-two-phase commit by the client (version 6, KIP-939).
+Without a transactional id any broker answers, and always with a new id, because an idempotent producer raises its epoch
+itself. With a transactional id its coordinator raises the epoch, which fences the predecessor (KIP-98, KIP-360). Not
+done: two-phase commit by the client (version 6, KIP-939).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FENCED_SINCE_VERSION = 4
 def handle(services: Services, request: AnyRequest[shapes.InitProducerIdRequest]) -> None:
     message = request.message
     if (field_or(message, "producer_id", -1) == -1) != (field_or(message, "producer_epoch", -1) == -1):
-        request.respond(_answer(request, ErrorCode.invalid_request, -1, -1))  # an id has an epoch
+        request.respond(_answer(request, ErrorCode.invalid_request, -1, -1))  # id and epoch must be given together
     elif message.transactional_id is not None:
         _init_transactional(services, request)
     else:

@@ -1,5 +1,5 @@
-"""OffsetForLeaderEpoch (key 23), versions 2-4: where an epoch ends in our log. For clients that check for truncation;
-our own followers learn it from Fetch. Complete.
+"""OffsetForLeaderEpoch (key 23), versions 2-4: where an epoch ends in this broker's log. Clients use it to check for
+truncation. Followers of this broker learn it from Fetch instead. Nothing is left out.
 """
 
 from __future__ import annotations

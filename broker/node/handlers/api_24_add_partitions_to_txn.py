@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn (key 24), versions 0-5: partitions into an ongoing transaction, which the first one begins.
+"""AddPartitionsToTxn (key 24), versions 0-5: adds partitions to a transaction; the first partition begins it.
 
-Versions 0-3 come from clients, one transaction each. Versions 4-5 come from partition leaders (KIP-890), many at once:
-`verify_only` asks whether the client has added them, otherwise they are added as by a client of transaction.version 2.
-Complete.
+Versions 0-3 come from clients, with one transaction each. Versions 4-5 come from partition leaders (KIP-890), with many
+transactions at once. `verify_only` asks whether the client has added the partitions. Otherwise they are added, for a
+client of transaction.version 2. Nothing is left out.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def handle(services: Services, request: AnyRequest[shapes.AddPartitionsToTxnRequ
 
 
 class _Batch:
-    """Each transaction is answered by its shard. The request is answered when all of them are."""
+    """The shard of each transaction answers for it. The request is answered when all transactions are."""
 
     def __init__(self, services: Services, request: AnyRequest[shapes.AddPartitionsToTxnRequest]) -> None:
         self._services, self._request = services, request
@@ -150,8 +150,8 @@ class _Batch:
 def _missing_errors(
     services: Services, partitions: frozenset[TopicPartition], access: Access | None = None
 ) -> dict[TopicPartition, ErrorCode]:
-    """The error of each partition, empty if all exist. One that does not exist, or must not be written to, fails its
-    whole transaction."""
+    """The error of each partition. It is empty if all exist. A partition that does not exist, or that the client may
+    not write to, makes its whole transaction fail."""
     image = services.metadata.image
     errors: dict[TopicPartition, ErrorCode] = {}
     for each in partitions:
@@ -169,7 +169,8 @@ def _partitions(topics: Iterable[shapes.AddPartitionsToTxnTopic]) -> frozenset[T
 def _topic_results(
     topics: Iterable[shapes.AddPartitionsToTxnTopic], error_of: dict[TopicPartition, ErrorCode], *, tells_empty: bool
 ) -> list[shapes.AddPartitionsToTxnTopicResultFields]:
-    """`tells_empty`: of topics without partitions too, as Kafka where it answers along the request."""
+    """With `tells_empty` the result contains topics without partitions too. Kafka does so where it builds the answer
+    from the request."""
     return [
         {
             "name": topic.name,

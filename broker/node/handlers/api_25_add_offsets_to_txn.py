@@ -1,6 +1,6 @@
-"""AddOffsetsToTxn (key 25), versions 0-4: the offsets of a group into a transaction (KIP-98). Complete.
+"""AddOffsetsToTxn (key 25), versions 0-4: adds the offsets of a group to a transaction (KIP-98). Nothing is left out.
 
-That is: the partition of `__consumer_offsets` that holds the group is added as any other.
+The group's partition of `__consumer_offsets` is added to the transaction like any other partition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.wire.shapes import add_offsets_to_txn as shapes
 
-GROUPS = 0  # FindCoordinator's key type
+GROUPS = 0  # the key type in FindCoordinator
 FENCED_SINCE_VERSION = 2
 
 

@@ -1,6 +1,7 @@
-"""EndTxn (key 26), versions 0-5: commit or abort. Since version 5 every end bumps the epoch (KIP-890 part 2). Complete.
+"""EndTxn (key 26), versions 0-5: commits or aborts a transaction. Since version 5 every end bumps the epoch (KIP-890
+part 2). Nothing is left out.
 
-The answer comes when the decision is committed; the markers follow.
+The answer is sent when the decision is committed. The markers follow later.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""WriteTxnMarkers (key 27), versions 1-2: ends transactions in the logs we lead. From coordinators, and from an admin.
+"""WriteTxnMarkers (key 27), versions 1-2: ends transactions in the logs that this broker leads. Coordinators and admins
+send it.
 
-Each marker is a control batch, appended as with acks=all: its answer comes when it is replicated, or with the error of
-the one partition that failed. Version 2 brings the transaction version (KIP-1228), by which the log judges epochs.
-On `__consumer_offsets` the group coordinator is told once the marker is committed: the offsets then count, or they are
-dropped. While the coordinator loads, markers are refused, because it reads the log only up to the end that the log had
-when loading began.
+Each marker is a control batch, which is appended as with acks=all. Its result is known when it is replicated or has
+failed; each partition has its own error. Version 2 contains the transaction version (KIP-1228), which the log needs to
+check epochs. On `__consumer_offsets` the group coordinator is told when the marker is committed. Then the offsets are
+committed or dropped. While the coordinator loads, markers are refused.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def handle(services: Services, request: AnyRequest[shapes.WriteTxnMarkersRequest
 
 
 class _Markers:
-    """One request; answered when the outcome of every partition is known."""
+    """One request. It is answered when the outcome of every partition is known."""
 
     def __init__(self, services: Services, request: AnyRequest[shapes.WriteTxnMarkersRequest]) -> None:
         self._services, self._request = services, request
-        self._waiting = 1  # the request itself, until all partitions are handled
+        self._waiting = 1  # counts the request itself until all partitions are handled
         self._answers: list[shapes.WritableTxnMarkerResultFields] = []
 
     def start(self) -> None:
@@ -60,7 +60,8 @@ class _Markers:
                 self._answers.append({"producer_id": asked.producer_id, "topics": topics})
 
     def _is_of_nobody(self, asked: shapes.WritableTxnMarker) -> bool:
-        """A marker without a producer fits no log. Kafka notices as it builds the batch: the whole request fails."""
+        """Whether this marker has no producer, although one of its partitions exists. Such a marker fits no log. In
+        Kafka the whole request fails when it builds the batch."""
         is_someone = asked.producer_id >= 0 and asked.producer_epoch >= 0
         image = self._services.metadata.image
         named = [(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]

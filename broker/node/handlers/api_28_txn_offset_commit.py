@@ -1,7 +1,9 @@
-"""TxnOffsetCommit (key 28), versions 0-5: offsets of a group that count once the transaction commits (KIP-98, KIP-447).
+"""TxnOffsetCommit (key 28), versions 0-5: offsets of a group that are committed when the transaction commits (KIP-98,
+KIP-447).
 
-They are transactional records of `__consumer_offsets`. As for any partition, the transaction's coordinator is asked
-whether the group's partition belongs to it; since version 5 the question adds it (KIP-890 part 2). Complete.
+They are transactional records of `__consumer_offsets`. As for any partition, the broker asks the transaction's
+coordinator whether the group's partition belongs to the transaction. Since version 5 the question adds the partition
+(KIP-890 part 2). Nothing is left out.
 """
 
 from __future__ import annotations
@@ -124,13 +126,13 @@ def _commit(services: Services, request: AnyRequest[shapes.TxnOffsetCommitReques
 
 
 def _client_error(error: ErrorCode, version: int) -> ErrorCode:
-    """The transaction coordinator's answer, as a client of this version knows how to go on."""
+    """The transaction coordinator's error, translated to one that a client of this version can handle."""
     if error in _LATER:
         return ErrorCode.coordinator_not_available
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
     if error is ErrorCode.concurrent_transactions and version < ADDS_SINCE_VERSION:
-        return ErrorCode.coordinator_load_in_progress  # retriable, and known to it
+        return ErrorCode.coordinator_load_in_progress  # the client knows this error and retries
     if error is ErrorCode.transaction_abortable and version < ABORTABLE_SINCE_VERSION:
         return ErrorCode.invalid_txn_state
     return error

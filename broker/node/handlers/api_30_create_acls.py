@@ -1,7 +1,7 @@
 """CreateAcls (key 30), versions 1-3. On a client listener it is forwarded to the controller.
 
-The answer of a forwarded request waits until this broker's image holds the access control lists, so a client that comes
-to the same broker next is judged by them. SECURITY_DISABLED without an authorizer.
+The answer to a forwarded request waits until this broker's image contains the access control lists. So they hold for
+the next request to the same broker. Without an authorizer the answer is SECURITY_DISABLED.
 """
 
 from __future__ import annotations

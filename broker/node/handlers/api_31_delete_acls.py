@@ -1,8 +1,8 @@
 """DeleteAcls (key 31), versions 1-3. On a client listener it is forwarded to the controller.
 
-The answer of a forwarded request waits until this broker's image no longer holds what was deleted. When the controller
-moves meanwhile, it is asked again, and the answer may lack what the first request deleted. SECURITY_DISABLED without an
-authorizer.
+The answer to a forwarded request waits until this broker's image no longer contains the deleted lists. If the
+controller changes meanwhile, the new one is asked again, and the answer may lack the lists that the first request
+deleted. Without an authorizer the answer is SECURITY_DISABLED.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""DescribeConfigs (key 32), versions 1-4: settings as they are in effect, and where each value is from.
+"""DescribeConfigs (key 32), versions 1-4: the effective settings, and the source of each value.
 
-On request it adds synonyms (what would be in effect otherwise) and documentation (KIP-569). The documentation says what
-this broker does with the setting, as docs/reference/settings.md does. Described are topics, this broker, groups and
-subscriptions of clients' metrics. Not done: loggers, and settings of another broker (refused: a client asks that broker
-itself).
+On request it adds synonyms (values that would be in effect otherwise) and documentation (KIP-569). The documentation
+says what this broker does with the setting, as docs/reference/settings.md does. It describes topics, this broker,
+groups and subscriptions of clients' metrics. Not done: loggers, and settings of another broker (refused: a client asks
+that broker itself).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ RESOURCE_TYPES = (
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
 )
-# Settings of a broker without a default of their own. The same setting in hours is in effect instead, or nothing.
+# These settings of a broker have no default of their own. Instead the same setting in hours is in effect, or none.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
-# These of Apache Kafka exist at run time only, and have no default there.
+# In Apache Kafka these settings can be set only at run time. They have no default there.
 _RUN_TIME_ONLY = frozenset({"follower.replication.throttled.rate", "leader.replication.throttled.rate"})
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
 SOURCE_CLIENT_METRICS, SOURCE_GROUP = 7, 8
@@ -71,7 +71,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeConfigsRequest
     results: list[shapes.DescribeConfigsResultFields] = []
 
     def describe_all() -> Iterator[None]:
-        for each in resources:  # one that is no type fails the whole request, as in Kafka
+        for each in resources:  # a resource with an unknown type makes the whole request fail, as in Kafka
             results.append(_describe(services, request, each) if are_types else _refused(each))
             yield
 
@@ -134,7 +134,7 @@ def _describe(
 
 
 def _broker_sources(services: Services, key: str, *, is_default: bool = False) -> list[tuple[int, str]]:
-    """(source, value) of a broker setting, the one in effect first. `is_default`: only the cluster-wide values."""
+    """(source, value) of a broker setting, the one in effect first. With `is_default`, only the cluster-wide values."""
     image, config = services.metadata.image, services.config
     found: list[tuple[int, str]] = []
     own = {} if is_default else image.broker_configs.get(str(config.node_id), {})
@@ -179,7 +179,8 @@ def _broker_entry(
 def _unknown_entries(
     services: Services, with_synonyms: bool, *, is_default: bool
 ) -> Iterator[shapes.DescribeConfigsResourceResultFields]:
-    """What was set at run time under a name that is no setting. As with Kafka, its value is told to nobody."""
+    """Values that were set at run time under a name that is no setting. As in Kafka, such a value is not shown to
+    anybody."""
     image = services.metadata.image
     own = {} if is_default else image.broker_configs.get(str(services.config.node_id), {})
     for_all = image.broker_configs.get("", {})
@@ -224,7 +225,7 @@ def _client_metrics_entry(
 
 
 def _listener_entries(services: Services, with_synonyms: bool) -> Iterator[shapes.DescribeConfigsResourceResultFields]:
-    """What listeners have of their own: `listener.name.NAME.KEY`."""
+    """The settings that belong to one listener: `listener.name.NAME.KEY`."""
     static = services.config.listener_overrides
     overrides = services.metadata.image.broker_configs.get(str(services.config.node_id), {})
     dynamic = {key: value for key, value in overrides.items() if listener_of(key) is not None}
@@ -261,7 +262,7 @@ def _entry(
 
 
 def _documentation(resource_type: int, key: str) -> str | None:
-    """What Apache Kafka's default is, and what comes of the setting here."""
+    """Apache Kafka's default, and what this broker does with the setting."""
     if resource_type == CLIENT_METRICS_RESOURCE:
         return CLIENT_METRICS_SETTINGS[key].note
     if resource_type == GROUP_RESOURCE:
@@ -273,6 +274,6 @@ def _documentation(resource_type: int, key: str) -> str | None:
     origin = f"Apache Kafka's type {known.kind}, default {known.default or 'empty'}" if known else "Not of Apache Kafka"
     setting = TOPIC_SETTINGS[key] if scope == "topic" else support_of(key)
     if setting is None and key not in _DEFAULTS and not key.startswith(LISTENER):
-        return None  # kept unused
+        return None  # the setting is unknown, and its value is kept without use
     effect, note = (setting.effect, setting.note) if setting is not None else (Effect.HONOURED, "")
     return f"{origin}. Here: {effect.value}{f' ({note})' if note else ''}."

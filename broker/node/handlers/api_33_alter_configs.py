@@ -1,7 +1,7 @@
-"""AlterConfigs (key 33), versions 0-2: replaces all overrides of a resource by those given.
+"""AlterConfigs (key 33), versions 0-2: replaces all overrides of a resource by those in the request.
 
-On a client listener it is forwarded to the controller. Deprecated by Kafka for IncrementalAlterConfigs, still spoken by
-older clients.
+On a client listener it is forwarded to the controller. In Kafka it is deprecated in favour of IncrementalAlterConfigs.
+Older clients still use it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def event(services: Services, request: AnyRequest[shapes.AlterConfigsRequest]) -
 
 
 def problems_of(message: shapes.AlterConfigsRequest) -> dict[int, str]:
-    """What never comes to the controller, by the resource's position in the request."""
+    """The errors of resources that are not sent to the controller, by their position in the request."""
     return {
         position: f"Null value not supported for : {name}"
         for position, resource in enumerate(message.resources)

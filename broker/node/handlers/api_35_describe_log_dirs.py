@@ -1,6 +1,7 @@
-"""DescribeLogDirs (key 35), versions 1-4: size and lag of the replicas of this broker, room on its file system.
+"""DescribeLogDirs (key 35), versions 1-4: size and lag of this broker's replicas, and the free space of its file
+system.
 
-There is one directory and no moving between directories, so no replica is a future one.
+There is only one directory. Replicas do not move between directories, so no replica is a future replica.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeLogDirsRequest
     else:
         result["total_bytes"] = room.f_blocks * room.f_frsize
         result["usable_bytes"] = room.f_bavail * room.f_frsize
-    # A partition's directory fails alone, as if it were a log directory of its own. Kafka reports an error for such.
+    # If one partition's directory fails, it is reported like a failed log directory of its own. Kafka reports an error
+    # for a failed directory.
     failed: list[shapes.DescribeLogDirsResultFields] = [
         {"error_code": ErrorCode.kafka_storage_error, "log_dir": f"{result['log_dir']}/{topic}-{index}", "topics": []}
         for topic, index in services.partitions.offline()

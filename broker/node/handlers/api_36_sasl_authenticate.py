@@ -1,7 +1,7 @@
 """SaslAuthenticate (key 36), versions 0-2: one token of a mechanism, and the lifetime of the session (KIP-368).
 
-On a listener with SASL it is answered before it comes here (net/authentication.py). What comes here has no place: it is
-refused with ILLEGAL_SASL_STATE, as by Kafka.
+On a listener with SASL, net/authentication.py answers it before it reaches this handler. A request that reaches this
+handler is refused with ILLEGAL_SASL_STATE, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CreateDelegationToken (key 38), versions 1-3 (KIP-48): a token for the client itself or, from version 3 on, for
 another owner (KIP-373).
 
-On a client listener it is forwarded to the controller, in an Envelope that says who asks. An owner that is no User is
-refused, as a renewer is (Apache Kafka makes such a token).
+On a client listener it is forwarded to the controller, in an Envelope with the client's principal. An owner that is no
+User is refused, and so is such a renewer (Apache Kafka creates a token with such an owner).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from broker.wire.messages import field_or, response, to_ms
 if TYPE_CHECKING:
     from broker.wire.shapes import create_delegation_token as shapes
 
-NO_TIME = -1  # of a refusal, as in Kafka
+NO_TIME = -1  # the times in a refusal, as in Kafka
 
 
 def owner_of(request: AnyRequest[shapes.CreateDelegationTokenRequest]) -> Principal:

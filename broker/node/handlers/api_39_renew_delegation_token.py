@@ -1,6 +1,7 @@
-"""RenewDelegationToken (key 39), versions 1-2 (KIP-48): a token lives longer, up to its maximum.
+"""RenewDelegationToken (key 39), versions 1-2 (KIP-48): a token expires later, at most at the end of its maximum
+lifetime.
 
-On a client listener it is forwarded to the controller, in an Envelope that says who asks.
+On a client listener it is forwarded to the controller, in an Envelope with the client's principal.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def event(services: Services, request: AnyRequest[shapes.RenewDelegationTokenReq
 def _shows(
     image: MetadataImage, message: shapes.RenewDelegationTokenRequest, answered: shapes.RenewDelegationTokenResponse
 ) -> bool:
-    """By the new time."""
+    """Whether the image shows the new time of expiry."""
     if answered.error_code is not ErrorCode.none:
         return True
     return shows_end(image, answered.expiry_timestamp)

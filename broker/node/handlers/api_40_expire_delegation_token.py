@@ -1,7 +1,7 @@
-"""ExpireDelegationToken (key 40), versions 1-2 (KIP-48): a token ends at another time, or at once.
+"""ExpireDelegationToken (key 40), versions 1-2 (KIP-48): a token expires at another time, or at once.
 
-On a client listener it is forwarded to the controller, in an Envelope that says who asks. Connections that a token let
-in go on until their session ends.
+On a client listener it is forwarded to the controller, in an Envelope with the client's principal. A connection that
+authenticated with the token stays open until its session ends.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ def event(services: Services, request: AnyRequest[shapes.ExpireDelegationTokenRe
 def _shows(
     image: MetadataImage, message: shapes.ExpireDelegationTokenRequest, answered: shapes.ExpireDelegationTokenResponse
 ) -> bool:
-    """By the new time. That a token is gone cannot be seen: the request names it by its secret."""
+    """Whether the image shows the new time of expiry. If the token was removed, the image cannot show it, because the
+    request names the token by its secret."""
     if answered.error_code is not ErrorCode.none or to_ms(message.expiry_time_period) < 0:
         return True
     return shows_end(image, answered.expiry_timestamp)
 
 
 def _unsure(answered: shapes.ExpireDelegationTokenResponse) -> shapes.ExpireDelegationTokenResponse:
-    """A request that was repeated may itself have removed the token that the repetition did not find."""
+    """If the request was repeated, the first attempt may have removed the token that the repetition did not find."""
     if answered.error_code is not ErrorCode.delegation_token_not_found:
         return answered
     return replace(answered, error_code=ErrorCode.request_timed_out)

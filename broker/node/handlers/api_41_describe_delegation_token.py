@@ -1,6 +1,6 @@
-"""DescribeDelegationToken (key 41), versions 1-3 (KIP-48): tokens that the client owns, may renew, or may be told of.
+"""DescribeDelegationToken (key 41), versions 1-3 (KIP-48): tokens that the client owns, may renew, or may describe.
 
-With their secrets, as by Kafka. A token that has expired is told of until it is removed.
+The answer contains their secrets, as in Kafka. An expired token is listed until it is removed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeDelegationToke
 
 
 def _told(services: Services, request: AnyRequest[shapes.DescribeDelegationTokenRequest]) -> list[DelegationToken]:
-    """Without owners in the request: of everybody. An empty list of owners asks for nothing."""
+    """The tokens for the answer. Without owners in the request these are the tokens of everybody. An empty list of
+    owners asks for nothing."""
     asked = request.message.owners
     owners = None if asked is None else {principal_text(each.principal_type, each.principal_name) for each in asked}
     return [

@@ -1,4 +1,5 @@
-"""DeleteGroups (key 42), versions 0-2: groups without members, with their offsets, share groups with their states."""
+"""DeleteGroups (key 42), versions 0-2: deletes groups without members, with their offsets, and share groups with their
+states."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ async def _delete_states(
     put: Callable[[ErrorCode], None],
     found: StatesToDelete,
 ) -> None:
-    """Of a share group: then it is deleted itself."""
+    """Deletes the states of a share group, and then the group itself."""
     places = [(topic_id, index) for topic_id, indexes in found.partitions.items() for index in sorted(indexes)]
     results = await services.shares.persister.delete(group_id, places)
     failed = [each.error_code for each in results.values() if each.error_code is not ErrorCode.none]

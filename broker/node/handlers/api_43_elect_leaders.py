@@ -1,4 +1,5 @@
-"""ElectLeaders (key 43), versions 0-2 (KIP-183, KIP-460): preferred, and since version 1 unclean.
+"""ElectLeaders (key 43), versions 0-2 (KIP-183, KIP-460): a preferred election, and since version 1 also an unclean
+one.
 
 On a client listener it is forwarded to the controller.
 """
@@ -65,7 +66,7 @@ def answer(
 
 
 def _failed(request: AnyRequest[shapes.ElectLeadersRequest], error: ErrorCode) -> shapes.ElectLeadersResponse:
-    """Version 0 has no error of its own: it is told for each partition."""
+    """Version 0 has no error for the whole answer, so each partition gets the error."""
     results: list[shapes.ReplicaElectionResultFields] = [
         {
             "topic": each.topic,

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339): SET, DELETE, APPEND, SUBTRACT on topics, brokers,
 groups and subscriptions of clients' metrics.
 
-On a client listener it is forwarded to the controller. Not kept: loggers (refused).
+On a client listener it is forwarded to the controller. Changes of loggers are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.wire.shapes import incremental_alter_configs as shapes
 
-APPEND, SUBTRACT = 2, 3  # operations, beside SET and DELETE
+APPEND, SUBTRACT = 2, 3  # two further operations, besides SET and DELETE
 OPERATIONS = frozenset({SET, DELETE, APPEND, SUBTRACT})
 RESOURCE_TYPES = (
     TOPIC_RESOURCE,
@@ -51,7 +51,7 @@ def handle(services: Services, request: AnyRequest[shapes.IncrementalAlterConfig
         if resource.resource_type == TOPIC_RESOURCE
         for each in resource.configs
     }
-    if not operations <= OPERATIONS:  # fails the whole request, as in Kafka
+    if not operations <= OPERATIONS:  # the whole request fails, as in Kafka
         cause = f"Unknown operation among {sorted(operations)}; there is: 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT"
         request.respond(_all_failed(request, ErrorCode.invalid_request, cause))
         return
@@ -92,7 +92,7 @@ def _shows(
 
 
 def problems_of(message: shapes.IncrementalAlterConfigsRequest) -> dict[int, str]:
-    """What never comes to the controller, by the resource's position in the request."""
+    """The errors of resources that are not sent to the controller, by their position in the request."""
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
     times = Counter((each.resource_type, each.resource_name) for each in message.resources)
     for position, each in enumerate(message.resources):
@@ -144,7 +144,8 @@ def _change(resource: shapes.AlterConfigsResource) -> ConfigChange:
 def refusal(
     services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]
 ) -> shapes.IncrementalAlterConfigsResponse | None:
-    """A certificate that this broker could not use. Only the broker itself has the files: it is asked, as in Kafka."""
+    """Refuses a certificate that this broker could not use. Only the broker itself has the files. So, as in Kafka, the
+    request goes to that broker."""
     for resource in request.message.resources:
         if resource.resource_type == BROKER_RESOURCE and resource.resource_name == str(services.config.node_id):
             changes = {each.name: None if each.config_operation == DELETE else each.value for each in resource.configs}

@@ -1,7 +1,8 @@
-"""AlterPartitionReassignments (key 45), versions 0-1 (KIP-455, KIP-860): other replicas for partitions, or back.
+"""AlterPartitionReassignments (key 45), versions 0-1 (KIP-455, KIP-860): moves partitions to other replicas, or cancels
+a move.
 
-The answer says that it has begun. It is over when the whole target is in sync, as ListPartitionReassignments tells.
-On a client listener it is forwarded to the controller.
+The answer says that the move has begun. It is complete when the whole target is in sync; ListPartitionReassignments
+shows this. On a client listener it is forwarded to the controller.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def answer(
             for _, outcome in zip(topic.partitions, outcomes, strict=False)
         ]
         topics.append({"name": topic.name, "partitions": partitions})
-    # As asked; Apache Kafka tells a request for nothing True, whatever it asked.
+    # The value of the request. For a request without topics Apache Kafka answers True, whatever the request says.
     allowed: bool = not topics or field_or(request.message, "allow_replication_factor_change", True)
     return response(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
@@ -100,7 +101,8 @@ def _unsure_of_all(answered: shapes.AlterPartitionReassignmentsResponse) -> shap
 
 
 def _unsure(partition: shapes.ReassignablePartitionResponse) -> shapes.ReassignablePartitionResponse:
-    """If the request was repeated, the first one may have cancelled what is not in progress any more."""
+    """If the request was repeated, the first attempt may have cancelled the reassignment that is no longer in
+    progress."""
     if partition.error_code is not ErrorCode.no_reassignment_in_progress:
         return partition
     error = "the controller was asked more than once, and a request before the last may have cancelled it"

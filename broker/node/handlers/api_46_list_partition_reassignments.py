@@ -1,6 +1,7 @@
-"""ListPartitionReassignments (key 46), version 0 (KIP-455): partitions with replicas on the way, of all topics or some.
+"""ListPartitionReassignments (key 46), version 0 (KIP-455): partitions whose replicas are changing, of all topics or
+some.
 
-The controller answers from what is committed, so a reassignment is in it as soon as it was answered.
+The controller answers from committed metadata. So a reassignment is listed as soon as its request was answered.
 """
 
 from __future__ import annotations

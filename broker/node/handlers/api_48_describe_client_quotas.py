@@ -1,4 +1,5 @@
-"""DescribeClientQuotas (key 48), versions 0-1 (KIP-546): what is set, for the entities that match a filter."""
+"""DescribeClientQuotas (key 48), versions 0-1 (KIP-546): the quotas that are set for the entities that match a
+filter."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def _problem(message: shapes.DescribeClientQuotasRequest) -> tuple[ErrorCode, st
 
 
 def _matches(entity: QuotaEntity, message: shapes.DescribeClientQuotasRequest) -> bool:
-    """Every component matches; with `strict` the entity has no other part."""
+    """Whether every component matches the entity. With `strict` the entity must have no other part."""
     names = dict(entity)
     if message.strict and len(message.components) != len(names):
         return False

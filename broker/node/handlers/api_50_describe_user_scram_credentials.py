@@ -1,5 +1,5 @@
-"""DescribeUserScramCredentials (key 50), version 0 (KIP-554): who has a password, by which mechanism. The
-password itself nobody is told."""
+"""DescribeUserScramCredentials (key 50), version 0 (KIP-554): which users have a password, and for which mechanisms.
+The passwords are not shown to anybody."""
 
 from __future__ import annotations
 

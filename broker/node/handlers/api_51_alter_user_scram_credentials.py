@@ -1,7 +1,8 @@
-"""AlterUserScramCredentials (key 51), version 0 (KIP-554): users' passwords, which come salted.
+"""AlterUserScramCredentials (key 51), version 0 (KIP-554): sets or deletes users' passwords. The request contains
+salted passwords only.
 
-On a client listener it is forwarded to the controller. The answer of a forwarded request waits until this broker's
-image holds the change.
+On a client listener it is forwarded to the controller. The answer to a forwarded request waits until this broker's
+image contains the change.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def _shows(
     message: shapes.AlterUserScramCredentialsRequest,
     answered: shapes.AlterUserScramCredentialsResponse,
 ) -> bool:
-    """By the salt, which is fresh for each password."""
+    """Whether the image shows the change. A new password is recognised by its salt, which is different for each
+    password."""
     refused = {each.user for each in answered.results if each.error_code is not ErrorCode.none}
     for deletion in message.deletions:
         if deletion.name not in refused and deletion.mechanism in image.scram_credentials.get(deletion.name, {}):
@@ -87,7 +89,8 @@ def _shows(
 
 
 def _unsure(answered: shapes.AlterUserScramCredentialsResponse) -> shapes.AlterUserScramCredentialsResponse:
-    """A request that was repeated may itself have deleted what the repetition did not find."""
+    """If the request was repeated, the first attempt may have deleted the credential that the repetition did not
+    find."""
     cause = "the controller was asked more than once, and the credential may have been deleted by the first request"
     return replace(
         answered,

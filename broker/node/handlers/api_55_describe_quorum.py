@@ -1,7 +1,8 @@
-"""DescribeQuorum (key 55), versions 0-2 (KIP-595, KIP-836): who votes on the metadata log, and how far each is.
+"""DescribeQuorum (key 55), versions 0-2 (KIP-595, KIP-836): the voters of the metadata log, and the log end offset of
+each.
 
-Only the leader of the quorum knows; on other listeners than the controller's it is forwarded there. Every node votes,
-so there are no observers.
+Only the leader of the quorum can answer. On other listeners than the controller's the request is forwarded to it. Every
+node votes, so there are no observers.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeQuorumRequest]
     asked = [
         (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.message.topics
     ]
-    if asked != [(METADATA_TOPIC, [0])]:  # that and nothing beside it, not even a topic without partitions
+    if asked != [(METADATA_TOPIC, [0])]:  # only this partition and nothing else, not even a topic without partitions
         request.respond(_without_quorum(request))
         return
-    # The core counts on a clock of its own: told as points in time.
+    # The core uses the monotonic clock. The answer has times of the wall clock.
     offset_ms = wall_ms() - monotonic_ms()
     voters: list[shapes.ReplicaStateFields] = [
         {
@@ -77,7 +78,7 @@ def _failed(
 
 
 def _without_quorum(request: AnyRequest[shapes.DescribeQuorumRequest]) -> shapes.DescribeQuorumResponse:
-    """Only partition 0 of the metadata log has a quorum; any other is refused, in its own place."""
+    """Only partition 0 of the metadata log has a quorum. Any other partition gets an error in its own entry."""
     unknown: shapes.AnsweredPartitionDataFields = {
         "error_code": ErrorCode.unknown_topic_or_partition,
         "leader_id": 0,

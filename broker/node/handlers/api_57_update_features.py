@@ -1,7 +1,8 @@
-"""UpdateFeatures (key 57), versions 0-2 (KIP-584): the levels of the cluster's features are changed, all or none.
+"""UpdateFeatures (key 57), versions 0-2 (KIP-584): changes the levels of the cluster's features; either all are changed
+or none.
 
-Version 0 can only raise them, as with Kafka: its `allow_downgrade` is not looked at. On a client listener it is
-forwarded to the controller.
+As in Kafka, version 0 can only raise them: its `allow_downgrade` is ignored. On a client listener it is forwarded to
+the controller.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def answer(
 def _answer(
     request: AnyRequest[shapes.UpdateFeaturesRequest], error: ErrorCode, message: str | None
 ) -> shapes.UpdateFeaturesResponse:
-    """Versions 0 and 1 name each feature that was updated. The text "NONE" is Kafka's."""
+    """Versions 0 and 1 name each feature that was updated. The text "NONE" is the same as in Kafka."""
     updated = request.message.feature_updates if error is ErrorCode.none else ()
     results: list[shapes.UpdatableFeatureResultFields] = [
         {"feature": each.feature, "error_code": ErrorCode.none, "error_message": "NONE"} for each in updated

@@ -1,8 +1,9 @@
-"""Envelope (key 58), version 0 (KIP-590): a request that a broker passes on to the controller, with who sent it.
+"""Envelope (key 58), version 0 (KIP-590): a request that a broker forwards to the controller, with the principal of the
+client.
 
-Only requests come in one for which it matters who asks: those about delegation tokens, and, while there are quotas of
-changes, those that make or delete partitions. The others that a broker passes on come as they are. The broker has
-judged whether the client may ask.
+A request comes in an envelope only if the controller must know the client. These are requests about delegation tokens
+and, while there are controller mutation quotas, requests that create or delete topics or partitions. All other
+forwarded requests come without an envelope. The broker has already authorized the client.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from broker.wire.principals import decode_principal
 if TYPE_CHECKING:
     from broker.wire.shapes import envelope as shapes
 
-# Any: each API has a request and an answer of its own.
+# The type is Any, because each API has a request and an answer of its own.
 _CONTROLLERS: Mapping[int, ControllerApi[Any]] = {
     ApiKey.CREATE_TOPICS: api_19_create_topics.CONTROLLER,
     ApiKey.DELETE_TOPICS: api_20_delete_topics.CONTROLLER,
@@ -74,7 +75,8 @@ def handle(services: Services, request: AnyRequest[shapes.EnvelopeRequest]) -> N
 
 
 def _opened(request: AnyRequest[shapes.EnvelopeRequest]) -> _Enveloped | None:
-    """None: nobody can tell who sent it. Raises RemoteProtocolError for what is no request, or none of these APIs."""
+    """The request in the envelope. None if its principal cannot be read. Raises RemoteProtocolError if there is no
+    valid request inside, or one of another API."""
     message = request.message
     frame = bytes(message.request_data)
     header = decode_request_header(frame)
@@ -95,12 +97,12 @@ def _closed(
 
 
 class _Enveloped:
-    """The request inside. Its answer goes back in an envelope."""
+    """The request in the envelope. Its answer goes back in an envelope."""
 
     def __init__(
         self, outer: AnyRequest[shapes.EnvelopeRequest], header: RequestHeader, message: Any, principal: Principal
     ) -> None:
-        """`message`: Any, of one of the APIs above."""
+        """`message` has the type Any: it belongs to one of the APIs above."""
         self._outer, self.header, self.message, self.principal = outer, header, message, principal
         self.listener, self.listener_name = outer.listener, outer.listener_name
         self.access: Access | None = None
@@ -122,13 +124,13 @@ class _Enveloped:
         return self._outer.is_open
 
     def respond(self, message: Any) -> None:
-        """NOT_CONTROLLER is told outside, where the broker that asks looks for it (as in Kafka)."""
+        """As in Kafka, NOT_CONTROLLER is an error of the envelope, because the forwarding broker looks for it there."""
         header = self.header
         if is_not_controller(message):
             self._outer.respond(_closed(self._outer, ErrorCode.not_controller))
             return
         frame = b"".join(encode_response(header.api_key, header.api_version, header.correlation_id, message))
-        self._outer.respond(_closed(self._outer, ErrorCode.none, frame[4:]))  # without its length
+        self._outer.respond(_closed(self._outer, ErrorCode.none, frame[4:]))  # without the length before the frame
 
     def take_alone(self) -> None:
         self._outer.take_alone()

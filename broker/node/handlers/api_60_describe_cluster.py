@@ -1,6 +1,6 @@
-"""DescribeCluster (key 60), versions 0-2: live brokers at the endpoints of the client's listener, and the controller.
+"""DescribeCluster (key 60), versions 0-2: live brokers with the endpoints of the client's listener, and the controller.
 
-On a broker's listener the controllers are not told of (KIP-919). Not done: fenced brokers (version 2).
+A broker's listener does not list the controllers (KIP-919). Not done: fenced brokers (version 2).
 """
 
 from __future__ import annotations

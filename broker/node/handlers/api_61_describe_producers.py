@@ -1,8 +1,10 @@
-"""DescribeProducers (key 61), version 0: the producers that a replica of a partition remembers (KIP-664). Complete.
+"""DescribeProducers (key 61), version 0: the producers that a replica of a partition remembers (KIP-664). Nothing is
+left out.
 
-Any replica answers, not the leader alone: a tool that looks for hanging transactions asks one broker for all it holds.
+Any replica answers, not only the leader. A tool that looks for hanging transactions asks one broker about all its
+replicas.
 
-`current_txn_start_offset` is what finds a hanging transaction: the last stable offset waits for the lowest of them.
+`current_txn_start_offset` shows a hanging transaction: the last stable offset cannot pass the lowest of these offsets.
 """
 
 from __future__ import annotations

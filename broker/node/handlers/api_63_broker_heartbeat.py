@@ -1,6 +1,7 @@
-"""BrokerHeartbeat (key 63), versions 0-1, on the controller listener: a broker lives, and may ask to stop.
+"""BrokerHeartbeat (key 63), versions 0-1, on the controller listener: a broker is alive, and may ask to stop.
 
-It also tells which log directories failed, each partition's counting as one (KIP-858, broker/controller/records.py).
+It also tells which log directories have failed. Each partition's directory counts as a log directory (KIP-858,
+broker/controller/records.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""UnregisterBroker (key 64), version 0 (KIP-631): a broker that will not come back is forgotten.
+"""UnregisterBroker (key 64), version 0 (KIP-631): removes a broker that will not come back.
 
-It leaves the list of brokers. Its replicas stay in the lists of replicas, and a reassignment takes them out. A broker
-that still runs stays out until it is started again. On a client listener it is forwarded to the controller.
+The broker is removed from the list of brokers. Its replicas stay in the lists of replicas until a reassignment removes
+them. A broker that still runs stays out of the cluster until it is started again. On a client listener it is forwarded
+to the controller.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""DescribeTransactions (key 65), version 0: what the coordinator holds of each transactional id (KIP-664). Complete."""
+"""DescribeTransactions (key 65), version 0: the coordinator's state of each transactional id (KIP-664). Nothing is left
+out."""
 
 from __future__ import annotations
 

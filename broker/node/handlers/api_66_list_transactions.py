@@ -1,7 +1,8 @@
-"""ListTransactions (key 66), versions 0-2: the transactional ids that this broker coordinates (KIP-664). Complete.
+"""ListTransactions (key 66), versions 0-2: the transactional ids that this broker coordinates (KIP-664). Nothing is
+left out.
 
-Filters: states, producer ids, a least duration (version 1), a pattern for the whole id (version 2, KIP-1152), matched
-by RE2 as in Kafka: in linear time, so that no client can stop a broker.
+There are filters for states, producer ids, a minimum duration (version 1), and a pattern for the whole id (version 2,
+KIP-1152). As in Kafka, RE2 matches the pattern. Its time is linear, so no client can stall a broker.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes import list_transactions as shapes
 
 _OPTIONS = re2.Options()
-_OPTIONS.log_errors = False  # the client is told
+_OPTIONS.log_errors = False  # the client is told the error
 _LABELS = {state.label for state in TransactionState}
 
 

@@ -1,4 +1,5 @@
-"""AllocateProducerIds (key 67), version 0, on the controller listener: a block of ids for one broker. Complete."""
+"""AllocateProducerIds (key 67), version 0, on the controller listener: a block of ids for one broker. Nothing is left
+out."""
 
 from __future__ import annotations
 

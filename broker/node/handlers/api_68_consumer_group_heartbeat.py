@@ -1,6 +1,7 @@
-"""ConsumerGroupHeartbeat (key 68), versions 0-1: joining, living, reconciling and leaving in one request (KIP-848).
+"""ConsumerGroupHeartbeat (key 68), versions 0-1: one request by which a member joins, shows that it is alive,
+reconciles and leaves (KIP-848).
 
-Version 0 lets the broker make the member id, 1 has the client bring it and knows subscribed_topic_regex.
+In version 0 the broker creates the member id. In version 1 the client creates it. Version 1 has subscribed_topic_regex.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupHeartbeatReq
 
 
 def _assigned(owned: Iterable[shapes.AskedTopicPartitions]) -> Assignment:
-    """The zero id (None) belongs to no topic. It stays in, as a topic that the member cannot have been given."""
+    """The zero id (None) belongs to no topic. It stays in the result, as a topic that cannot have been assigned to the
+    member."""
     return {cast("UUID", each.topic_id): frozenset(each.partitions) for each in owned}
 
 
@@ -101,7 +103,7 @@ def _answer(version: int, result: ConsumerHeartbeatResult, interval_ms: int) -> 
 
 
 def _problem(version: int, message: shapes.ConsumerGroupHeartbeatRequest, client_id: str) -> str | None:
-    """What makes the request invalid in itself."""
+    """Why the request is invalid, whatever the state of the group. None if it is valid."""
     epoch = message.member_epoch
     if not message.group_id:
         return "GroupId can't be empty."

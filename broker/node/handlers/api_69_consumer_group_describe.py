@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes import consumer_group_describe as shapes
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
-_Names: TypeAlias = Mapping[UUID | None, str]  # of topics; None is never one
+_Names: TypeAlias = Mapping[UUID | None, str]  # names of topics by id; None is never a key
 
 
 def handle(services: Services, request: Request[shapes.ConsumerGroupDescribeRequest]) -> None:
@@ -87,7 +87,7 @@ def _member(member: DescribedConsumer, names: _Names) -> shapes.MemberFields:
 
 
 def _assignment(assignment: Assignment, names: _Names) -> shapes.AssignmentFields:
-    """A topic that was just deleted has no name any more and is left out, as by Kafka."""
+    """A topic that was just deleted has no name any more and is left out, as in Kafka."""
     return {
         "topic_partitions": [
             {"topic_id": topic_id, "topic_name": names[topic_id], "partitions": sorted(partitions)}

@@ -1,7 +1,7 @@
-"""GetTelemetrySubscriptions (key 71), version 0 (KIP-714): which metrics of the client are wanted, and how often.
+"""GetTelemetrySubscriptions (key 71), version 0 (KIP-714): which metrics the client is asked to send, and how often.
 
-It is told in ApiVersions with the setting `harness.telemetry.path` only, as by Apache Kafka with a plug-in that takes
-metrics, and answered in any case. A client without an id gets one.
+ApiVersions lists it only with the setting `harness.telemetry.path`, as Apache Kafka does only with a plug-in that takes
+metrics. It is answered in any case. A client without an id gets one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""PushTelemetry (key 72), version 0 (KIP-714): a client's metrics, which land in the file `harness.telemetry.path`.
+"""PushTelemetry (key 72), version 0 (KIP-714): a client's metrics, which are written to the file
+`harness.telemetry.path`.
 
-A push that is too early, too large, of another subscription, of an unknown compression, or after the last one of its
-client is refused, as by Apache Kafka. One that unpacks to more than 4 MiB is refused as too large: there a plug-in
-decides. Metrics are not decoded.
+As in Apache Kafka, a push is refused if it is too early, too large, of another subscription, of an unknown compression,
+or after the client's last push. A push that unpacks to more than 4 MiB is refused as too large; in Apache Kafka a
+plug-in decides. Metrics are not decoded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from broker.wire.shapes import push_telemetry as shapes
 
-RESERVED = frozenset({1})  # with the zero id, the ids that Kafka gives to nobody
+RESERVED = frozenset({1})  # together with the zero id, these are ids that Kafka never gives to a client
 
 
 def handle(services: Services, request: Request[shapes.PushTelemetryRequest]) -> None:

@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74), versions 0-1 (KIP-1142): what has settings, by type.
+"""ListConfigResources (key 74), versions 0-1 (KIP-1142): the resources that have settings, by type.
 
-Version 0 (once ListClientMetricsResources, KIP-714) lists subscriptions of clients' metrics only. A subscription or a
-group is listed if it has settings of its own. An empty list of types asks for all of them.
+Version 0 (formerly ListClientMetricsResources, KIP-714) lists only subscriptions of clients' metrics. A subscription or
+a group is listed if it has settings of its own. An empty list of types asks for all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75), version 0 (KIP-966): partitions of topics, a page at a time."""
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966): partitions of topics, page by page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeTopicPartition
         asked = access.may if message.topics else access.could
         denied = [name for name in names if not asked(Operation.DESCRIBE, ResourceType.TOPIC, name)]
         names = [name for name in names if name not in set(denied)]
-        if message.topics:  # of those that were not named nothing is told
+        if message.topics:  # denied topics that the request does not name are left out
             topics += [_denied(name) for name in denied]
         first = first if cursor is not None and names[:1] == [cursor.topic_name] else 0
     live = set(image.live_broker_ids())
@@ -62,7 +62,8 @@ def _why_absent(name: str) -> ErrorCode:
 
 
 def _refused(name: str | None) -> shapes.DescribeTopicPartitionsResponseTopicFields:
-    """A cursor before the first partition, or at a topic that is not asked for, makes the whole request invalid."""
+    """The request is invalid as a whole if its cursor is before the first partition, or at a topic that is not asked
+    for."""
     return {
         "error_code": ErrorCode.invalid_request,
         "name": name,
@@ -80,7 +81,7 @@ def _denied(name: str) -> shapes.DescribeTopicPartitionsResponseTopicFields:
 def _topic(
     image: MetadataImage, name: str, first: int, limit: int, live: set[int], access: Access | None
 ) -> tuple[shapes.DescribeTopicPartitionsResponseTopicFields, int, int | None]:
-    """(the topic, partitions in it, where the next page begins)."""
+    """Returns (the topic, the number of its partitions in this page, the partition where the next page begins)."""
     state = image.topics.get(name)
     partitions: list[shapes.DescribeTopicPartitionsResponsePartitionFields] = []
     total = 0 if state is None else len(state.partitions)

@@ -1,8 +1,9 @@
-"""ShareGroupHeartbeat (key 76), version 1: joining, living and leaving in a share group (KIP-932).
+"""ShareGroupHeartbeat (key 76), version 1: a member of a share group joins, shows that it is alive, and leaves
+(KIP-932).
 
-Before new partitions are assigned, the share coordinators make a state for each. The answer waits for that and has the
-assignment already; Apache Kafka tells it with the next heartbeat. A state that cannot be made is no error of the
-member: its next heartbeat tries again.
+Before new partitions are assigned, the share coordinators initialize a state for each. The answer waits for that and
+contains the assignment already; in Apache Kafka the next heartbeat brings it. If a state cannot be initialized, the
+member gets no error: its next heartbeat tries again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes import share_group_heartbeat as shapes
 
 JOIN, LEAVE = 0, -1
-MEMBER_ID_CHARACTERS_MAX = 36  # Kafka's
+MEMBER_ID_CHARACTERS_MAX = 36  # as in Kafka
 
 
 def handle(services: Services, request: Request[shapes.ShareGroupHeartbeatRequest]) -> None:
@@ -70,7 +71,7 @@ def _beat(
 async def _initialize(
     services: Services, request: Request[shapes.ShareGroupHeartbeatRequest], result: ShareHeartbeatResult
 ) -> None:
-    """Have the states made, tell the group so, and ask it again for this member."""
+    """Lets the share coordinators initialize the states, tells the group, and repeats the heartbeat of this member."""
     group_id, member_epoch = request.message.group_id, result.member_epoch
     states = await services.shares.persister.initialize(group_id, result.state_epoch, result.to_initialize)
     failed = {place: each for place, each in states.items() if each.error_code is not ErrorCode.none}
@@ -84,7 +85,8 @@ async def _initialize(
         if error is not ErrorCode.none:
             _respond(services, request, ShareHeartbeatResult(error_code=error))
         else:
-            # Also without the states: a client ends at an error, and the topic may have been deleted meanwhile.
+            # This is done even if states could not be initialized: an error would end the client, and perhaps only the
+            # topic was deleted meanwhile.
             _beat(services, request, member_epoch, is_first=False)
 
     def event(token: int) -> SharesInitialized:
@@ -120,7 +122,7 @@ def _respond(
 
 
 def _problem(message: shapes.ShareGroupHeartbeatRequest, client_id: str) -> str | None:
-    """What makes the request invalid in itself, in Kafka's words."""
+    """Why the request is invalid, whatever the state of the group, with Kafka's messages. None if it is valid."""
     if not message.member_id or len(message.member_id) > MEMBER_ID_CHARACTERS_MAX:
         return "Invalid member id in the request."
     if not message.group_id:

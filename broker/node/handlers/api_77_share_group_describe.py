@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (key 77), version 1: share groups with their members and what these read."""
+"""ShareGroupDescribe (key 77), version 1: share groups with their members and the members' partitions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _group(
 
 
 def _member(member: DescribedShareMember, names: Mapping[UUID | None, str]) -> shapes.MemberFields:
-    """A topic that was just deleted has no name any more and is left out, as by Kafka."""
+    """A topic that was just deleted has no name any more and is left out, as in Kafka."""
     partitions: list[shapes.TopicPartitionsFields] = [
         {"topic_id": topic_id, "topic_name": names[topic_id], "partitions": sorted(indexes)}
         for topic_id, indexes in sorted(member.assignment.items())

@@ -1,9 +1,9 @@
 """ShareFetch (key 78), versions 1-2: records for a member of a share group, with acknowledgements of earlier ones.
 
-The request goes with a share session (broker/sharing/sessions.py) and waits as a Fetch does: for records, for locks
-that end, for share partitions that are still loading. Record batches are sent whole; `acquired_records` says which
-offsets the member got. With `max_bytes` 0 nothing is read and nothing is waited for. Version 2 renews locks (KIP-1222)
-and knows a strict limit of records (KIP-1206).
+The request belongs to a share session (broker/sharing/sessions.py). Like a Fetch it waits: for records, for locks that
+end, and for share partitions that are still loading. Record batches are sent whole; `acquired_records` says which
+offsets the member has acquired. With `max_bytes` 0 the request reads nothing and does not wait. Version 2 can renew
+locks (KIP-1222) and has a strict limit of records (KIP-1206).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes import share_fetch as shapes
 
 LIMIT_OF_RECORDS = 1  # share_acquire_mode
-ROUNDS_MAX = 10  # of reading again at once, where what was read is offered to nobody
+ROUNDS_MAX = 10  # so often the request reads again at once, if no record that it read can be acquired
 
 
 def handle(services: Services, request: Request[shapes.ShareFetchRequest]) -> None:
@@ -66,7 +66,7 @@ def handle(services: Services, request: Request[shapes.ShareFetchRequest]) -> No
 
 
 def _renew_problem(request: Request[shapes.ShareFetchRequest]) -> tuple[ErrorCode, str] | None:
-    """Locks are renewed without a fetch."""
+    """The error of a request that renews locks and also fetches: locks must be renewed without a fetch."""
     message = request.message
     if request.version < RENEW_SINCE_VERSION or not field_or(message, "is_renew_ack", False):
         return None
@@ -141,7 +141,7 @@ class _ShareFetch:
         self._watch()
 
     def _watch(self) -> None:
-        """Share partitions come and go while it waits: those of now."""
+        """Watches the share partitions that exist now. They may appear and disappear while the request waits."""
         for wakes in self._watched:
             wakes.discard(self._wake)
         self._watched = []
@@ -153,7 +153,7 @@ class _ShareFetch:
             wakes.add(self._wake)
 
     def _wake(self) -> None:
-        """Something came. Look once, at the end of this wake-up, whatever else comes before."""
+        """There is news. The request looks once, at the end of this wake-up, even if more news follows before."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(guarded(self._request, self._look_again))
@@ -186,7 +186,7 @@ class _ShareFetch:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _look(self, *, is_last: bool) -> list[ShareRead] | None:
-        """None: wait for more."""
+        """Reads and acquires records. None means that the request must wait for more."""
         message = self._request.message
         for _ in range(ROUNDS_MAX):
             reads = self._read_all()

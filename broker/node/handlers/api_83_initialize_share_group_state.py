@@ -1,4 +1,5 @@
-"""InitializeShareGroupState (key 83), version 0, between brokers: where a share group begins in its partitions."""
+"""InitializeShareGroupState (key 83), version 0, between brokers: the offsets at which a share group begins in its
+partitions."""
 
 from __future__ import annotations
 

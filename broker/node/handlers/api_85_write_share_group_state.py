@@ -1,4 +1,5 @@
-"""WriteShareGroupState (key 85), versions 0-1, between brokers: what a leader did with records. 1 counts those done."""
+"""WriteShareGroupState (key 85), versions 0-1, between brokers: which records of a partition a group has processed.
+Version 1 adds their count."""
 
 from __future__ import annotations
 

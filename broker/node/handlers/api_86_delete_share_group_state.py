@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (key 86), version 0, between brokers: a share group is deleted, or forgets a topic."""
+"""DeleteShareGroupState (key 86), version 0, between brokers: the group is deleted, or it forgets a topic."""
 
 from __future__ import annotations
 

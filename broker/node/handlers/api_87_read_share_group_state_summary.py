@@ -1,4 +1,5 @@
-"""ReadShareGroupStateSummary (key 87), versions 0-1, between brokers: a state without its batches. 1 counts records."""
+"""ReadShareGroupStateSummary (key 87), versions 0-1, between brokers: a state without its batches. Version 1 adds the
+count of processed records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""DescribeShareGroupOffsets (key 90), versions 0-1: where share groups are in their partitions; 1 tells the lag.
+"""DescribeShareGroupOffsets (key 90), versions 0-1: the start offsets of share groups in their partitions. Version 1
+adds the lag.
 
-The lag counts the records that are not done: those from the start offset to the end, without those that members have
-finished in between. It needs the end offset of each partition, which its leader is asked for. -1: not known.
+The lag is the number of records that are not processed: the records from the start offset to the end, without those
+that members have already processed. It needs the end offset of each partition, for which the broker asks the
+partition's leader. -1 means that the lag is not known.
 """
 
 from __future__ import annotations
@@ -112,7 +114,7 @@ async def _describe(
 def _partition(
     index: int, place: Place | None, states: Mapping[Place, StateResult], end_offset: int
 ) -> shapes.DescribeShareGroupOffsetsResponsePartitionFields:
-    """A partition that the group has not begun, or that is not there, has no offset."""
+    """The entry of a partition. If the group has no state for it, or if it does not exist, it has no offset."""
     state = None if place is None else states[place]
     is_known = state is not None and state.error_code is ErrorCode.none
     lag = UNKNOWN
@@ -129,7 +131,7 @@ def _partition(
 
 
 async def _end_offsets(services: Services, keys: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """High watermarks, from the leaders; without those that do not answer."""
+    """The high watermarks, from the leaders. Partitions whose leader does not answer are left out."""
     by_leader: dict[int, dict[str, list[int]]] = {}
     for name, index in keys:
         state = services.metadata.image.partition(name, index)

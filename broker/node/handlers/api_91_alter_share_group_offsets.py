@@ -1,4 +1,5 @@
-"""AlterShareGroupOffsets (key 91), version 0: where a share group without members goes on. It is made if need be."""
+"""AlterShareGroupOffsets (key 91), version 0: new start offsets for a share group without members. The group is created
+if it does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the two APIs that change settings share: their answers, and when a change shows in this broker's image."""
+"""The common parts of the two APIs that change settings: their answers, and the check whether this broker's image shows
+a change."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes import alter_configs, incremental_alter_configs
 
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs; AlterConfigs only sets
-# What both APIs call the same, and the outcome of one resource: the two have the same fields.
+# One resource of a request, and its outcome. In both APIs the two have the same names and fields.
 Resource: TypeAlias = "alter_configs.AlterConfigsResource | incremental_alter_configs.AlterConfigsResource"
 Outcome: TypeAlias = (
     "alter_configs.AlterConfigsResourceResponse | incremental_alter_configs.AlterConfigsResourceResponse"
@@ -25,7 +26,8 @@ Change: TypeAlias = tuple[int, str, str | None]  # operation, key, value
 def outcomes(
     resources: Sequence[Resource], result: AlterConfigsResponse, wrong: Mapping[int, str]
 ) -> list[OutcomeFields]:
-    """In the order of the resources asked; `wrong` holds those that never came to the controller, by position."""
+    """The results in the order of the request's resources. `wrong` has the errors of resources that were not sent to
+    the controller, by position."""
     if result.error_code != ErrorCode.none:
         return all_failed(resources, ErrorCode(result.error_code), None)
     answers = iter(result.resources)
@@ -56,7 +58,7 @@ def _entry(resource: Resource, error: int, cause: str | None) -> OutcomeFields:
 def shows(
     image: MetadataImage, asked: Iterable[tuple[Resource, Iterable[Change]]], answered: Iterable[Outcome]
 ) -> bool:
-    """Does our image hold what was set? Only for what the controller accepted."""
+    """Whether this broker's image contains the changes. Only changes that the controller accepted are checked."""
     accepted = {(each.resource_type, each.resource_name) for each in answered if each.error_code == 0}
     for resource, changes in asked:
         if (resource.resource_type, resource.resource_name) not in accepted:

@@ -1,6 +1,7 @@
-"""Requests to their handlers, and the one door for what goes wrong there: a handler's exception costs its request only.
+"""Passes requests to their handlers. An exception of a handler ends only its own request; all such exceptions are
+caught here.
 
-Owns nothing but which handler an API has. Counts what a request costs its client while there are quotas.
+Owns: only which handler an API has. While there are quotas, it measures what a request costs its client.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NO_TIME: Final = timedelta(0)
 
 
 class Dispatcher:
-    """`own` handles what this broker asks of itself, which is not authorized."""
+    """`own` are the handlers for requests of this broker to itself, which are not authorized."""
 
     def __init__(
         self, services: Services, handlers: Mapping[ApiKey, Handler], *, own: Mapping[ApiKey, Handler]
@@ -38,7 +39,8 @@ class Dispatcher:
         self._own: Mapping[int, Handler] = {int(key): handler for key, handler in own.items()}
 
     def dispatch(self, request: Request[Any]) -> None:
-        """Of a connection. Raises RemoteProtocolError: the connection says so and closes."""
+        """Handles a request of a connection. If it raises RemoteProtocolError, the connection logs the error and
+        closes."""
         header = request.header
         handler = self._handlers.get(header.api_key)
         if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
@@ -55,7 +57,7 @@ class Dispatcher:
             request.fail(traceback.format_exc())
 
     def handle_locally(self, request: LocalRequest) -> None:
-        """Of this broker to itself."""
+        """Handles a request of this broker to itself."""
         handler = self._own[request.api_key]
         try:
             handler(self._services, request)
@@ -63,10 +65,11 @@ class Dispatcher:
             request.fail(traceback.format_exc())
 
     def _charge(self, request: Request[Any]) -> Callable[[], None]:
-        """Make the quotas of this client count the request when it is answered. Call the result after the handler."""
+        """Makes the quotas of this client count the request when it is answered. The result must be called after the
+        handler."""
         began_ns, client_id, api_key = monotonic_ns(), request.client_id, request.header.api_key
         quotas, user = self._services.quotas, request.principal.name
-        busy_ns: list[int] = []  # how long the handler kept the loop, once it has returned
+        busy_ns: list[int] = []  # how long the handler used the event loop, set when it has returned
 
         def charge(answer: Answers[Any] | None) -> int:
             now_ms = monotonic_ms()
@@ -77,7 +80,7 @@ class Dispatcher:
                 topics = cast("FetchResponse", answer).responses
                 size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
                 wait_ms = max(wait_ms, quotas.fetched(user, client_id, size_bytes, now_ms))
-            # What the controller told of a request that was passed on to it.
+            # The throttle time that the controller returned for a forwarded request.
             return max(wait_ms, to_ms(getattr(answer, "throttle_time", _NO_TIME)))
 
         request.charge = charge

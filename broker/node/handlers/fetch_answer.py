@@ -1,4 +1,5 @@
-"""The answer to a Fetch, made of what was read. The usual answer is written as bytes, any other through a message."""
+"""Makes the answer to a Fetch from the records that were read. The usual answer is written as bytes directly, any other
+is encoded from a message."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes import fetch as shapes
 
 TOPIC_IDS_SINCE_VERSION = 13
-CURRENT_LEADER_SINCE_VERSION = 16  # KIP-951; the field is older, for followers of the quorum
+CURRENT_LEADER_SINCE_VERSION = 16  # KIP-951; the field existed before, for followers of the quorum
 
 
 def respond(services: Services, request: AnyRequest[shapes.FetchRequest], session_id: int, reads: list[Read]) -> None:

@@ -1,6 +1,7 @@
-"""What one reader may see of a partition: whether its request is valid, where its log diverges, and the records.
+"""Reads a partition for one reader: whether the request is valid, where the reader's log diverges, and the records.
 
-Consumers read up to the high watermark, with isolation_level 1 up to the last stable offset; replicas to the log's end.
+Consumers read up to the high watermark, with isolation_level 1 up to the last stable offset. Replicas read up to the
+end of the log.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from broker.wire.errors import ErrorCode
 from broker.wire.records import last_batch_next_offset
 
 LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})  # KIP-951
-_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_NONE = ErrorCode.none  # looked up once, because each access to a member of an enum costs 70 ns
 
 
 @dataclass(slots=True, kw_only=True)
 class Read:
-    """The answer for one partition. `is_final`: answer at once, waiting cannot improve it."""
+    """The answer for one partition. If `is_final`, the request must be answered at once, because waiting cannot improve
+    the answer."""
 
     asked: AskedPartition
     error: ErrorCode = _NONE
@@ -37,11 +39,11 @@ class Read:
     log_start_offset: int = -1
     records: bytes = b""
     diverging: EpochEnd | None = None
-    has_new_start: bool = False  # for a replica: records were deleted at the beginning
-    is_at_end: bool = False  # the reader has everything until something new comes
+    has_new_start: bool = False  # for a replica: the log start offset has risen
+    is_at_end: bool = False  # the reader has read everything that there is now
     hosted: HostedPartition | None = None
     cached: CachedPartition | None = None
-    preferred_replica: int = NOBODY  # where the consumer should read instead
+    preferred_replica: int = NOBODY  # the replica from which the consumer should read instead
 
     @property
     def is_final(self) -> bool:
@@ -54,7 +56,7 @@ class Read:
 
     @property
     def is_plain(self) -> bool:
-        """Nothing that only the general encoder can tell."""
+        """Whether the answer needs no field that only the general encoder can write."""
         return (
             self.diverging is None
             and not self.aborted
@@ -64,7 +66,7 @@ class Read:
 
 
 class PartitionReads:
-    """Of one request."""
+    """The reads of one request."""
 
     __slots__ = (
         "_is_read_committed",
@@ -88,8 +90,9 @@ class PartitionReads:
         rack: str = "",
         listener: str = "",
     ) -> None:
-        """`may_read`: whether the reader is allowed to, by topic (None: an unknown one); None: it is. `may_follow`: a
-        consumer that may also read from followers (KIP-392); its rack, if it told one, and the listener it came to."""
+        """`may_read(topic)` tells whether the reader may read a topic (None: an unknown topic). If `may_read` itself is
+        None, the reader may read all. `may_follow` is set for a consumer that may also read from followers (KIP-392).
+        `rack` is the rack of that consumer, if it told one, and `listener` the listener that it uses."""
         self._services = services
         self._may_read = may_read
         self._may_follow, self._listener = may_follow, listener
@@ -112,7 +115,8 @@ class PartitionReads:
         if not hosted.replica.is_leader:
             return _NONE if self._may_follow else ErrorCode.not_leader_or_follower
         if self._is_replica and self._replica_id not in hosted.replica.followers:
-            # Not a replica in our image. If it knows our epoch, one of us is behind.
+            # In this broker's image the reader is no replica. If it sent the right epoch, one of the two images is out
+            # of date.
             is_of_epoch = asked.current_leader_epoch >= 0
             return ErrorCode.unknown_leader_epoch if is_of_epoch else ErrorCode.not_leader_or_follower
         return _NONE
@@ -120,7 +124,8 @@ class PartitionReads:
     def diverging(self, asked: AskedPartition, hosted: HostedPartition) -> EpochEnd | None:
         log = hosted.log
         if asked.last_fetched_epoch == log.latest_epoch and asked.offset <= log.log_end_offset:
-            return None  # what the rules say of a log that ends in our epoch, and not after us
+            # the general rules give the same for a log that ends in the latest epoch and not after this log
+            return None
 
         def lookup(epoch: int) -> EpochEnd | None:
             found, end_offset = hosted.log.end_offset_for_epoch(epoch)
@@ -184,10 +189,10 @@ class PartitionReads:
         try:
             read.records = log.read(asked.offset, size_bytes_max, limit, minimum_one_batch=is_first)
         except OffsetOutOfRangeError:
-            if not self._is_replica:  # ours ask where the log begins by the same answer
+            if not self._is_replica:  # a replica needs the log start offset, which is in the same answer
                 return Read(asked=asked, error=ErrorCode.offset_out_of_range, hosted=hosted)
             read.error = ErrorCode.offset_out_of_range
-        except STORAGE_ERRORS as failure:  # it costs this partition; the others of the request are read
+        except STORAGE_ERRORS as failure:  # only this partition fails; the other partitions of the request are read
             outcome = self._services.partitions.storage_failed(hosted, failure)
             return Read(asked=asked, error=outcome.error_code)
         if self._is_read_committed and read.records:
@@ -195,7 +200,7 @@ class PartitionReads:
         return read
 
     def _must_wait(self, hosted: HostedPartition, quota: ReplicationQuota) -> bool:
-        """A replica that is out of sync, whose copying has used up the leader's rate (KIP-73)."""
+        """Whether the reader is an out-of-sync replica and the leader's replication quota is used up (KIP-73)."""
         return (
             self._replica_id not in hosted.replica.isr
             and self._is_throttled(hosted)
@@ -206,7 +211,7 @@ class PartitionReads:
         return hosted.config.leader_throttled.has(hosted.index, self._services.config.node_id)
 
     def count_throttled(self, reads: Iterable[Read]) -> None:
-        """What is sent of throttled partitions, in sync or not."""
+        """Counts the bytes sent for throttled partitions, whether the replica is in sync or not."""
         if self._quota is None:
             return
         size_bytes = sum(len(each.records) for each in reads if each.hosted and self._is_throttled(each.hosted))

@@ -1,7 +1,8 @@
-"""Client requests that only the active controller can serve: sent on in the version that brokers speak to it.
+"""Client requests that only the active controller can serve. They are forwarded in the version that brokers use with
+the controller.
 
-The answer waits, for a short time, until this broker's own image shows the change, so that a client which asks the same
-broker next finds it. `request_as` and `response_as` carry a message over to another version of its API, field by field.
+The answer waits for a short time until this broker's own image shows the change. So a client that asks the same broker
+next finds it. `request_as` and `response_as` convert a message to another version of its API, field by field.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TIMEOUT_MS_MIN = 1_000
 TIMEOUT_MS_MAX = 60_000
 DEFAULT_TIMEOUT_MS = 10_000
 VISIBLE_WITHIN_MS = 2_000
-_LENGTH_BYTES: Final = 4  # before a frame: an envelope holds it without
+_LENGTH_BYTES: Final = 4  # the length before a frame; an envelope contains the frame without it
 
 
 def _always(image: MetadataImage, message: object, answer: object) -> bool:
@@ -46,25 +47,28 @@ def _default_timeout_ms(config: NodeConfig) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward(Generic[Asked, Answered]):
-    """How one API goes on to the active controller."""
+    """How requests of one API are forwarded to the active controller."""
 
     version: int
-    # The answer when there was none in time.
+    # Makes the answer if the controller did not answer in time.
     failed: Callable[[AnyRequest[Asked], ErrorCode, str | None], Answers[Asked]]
     is_visible: Callable[[MetadataImage, Asked, Answered], bool] = _always  # (image, request, answer)
-    visible_within_ms: int | None = VISIBLE_WITHIN_MS  # after the answer; None: for what the request's time leaves
-    default_timeout_ms: Callable[[NodeConfig], int] = _default_timeout_ms  # where a request has no limit of its own
+    # counted from the controller's answer; None: for the rest of the request's time
+    visible_within_ms: int | None = VISIBLE_WITHIN_MS
+    # for requests without a time limit of their own
+    default_timeout_ms: Callable[[NodeConfig], int] = _default_timeout_ms
     sent: Callable[[AnyRequest[Asked], int], Asked] | None = (
-        None  # (request, its time in ms) in that version; None: field by field
+        None  # (request, its time in ms) -> the message in that version; None: converted field by field
     )
-    # The answer of a controller that was asked more than once.
+    # Changes the answer if the controller was asked more than once.
     repeated: Callable[[Answered], Answered] | None = None
-    is_enveloped: bool = False  # the controller must know who asks
-    is_charged: bool = False  # it must know that too while there are quotas of changes, and the client's own version
+    is_enveloped: bool = False  # the controller must know the client's principal
+    # while there are controller mutation quotas, it must know the principal and the client's own version
+    is_charged: bool = False
 
 
 def plain(message: object) -> object:
-    """A message as mappings, lists and primitives."""
+    """Converts a message to mappings, lists and primitives."""
     if is_dataclass(message):
         return {each.name: plain(getattr(message, each.name)) for each in fields(message)}
     if isinstance(message, tuple):
@@ -87,7 +91,7 @@ def response_as(api_key: ApiKey, version: int, message: Message) -> Message:
 async def forward(
     services: Services, asked: AnyRequest[Asked], api_key: ApiKey, how: Forward[Asked, Answers[Asked]]
 ) -> None:
-    """Ask the controller, and answer `asked`."""
+    """Asks the controller, and answers `asked`."""
     message, version = asked.message, how.version
     is_charged = how.is_charged and services.change_quotas.is_active
     limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else how.default_timeout_ms(services.config)
@@ -116,7 +120,8 @@ async def forward(
 
 
 def ask_enveloped(services: Services, asked: AnyRequest[Any]) -> Callable[..., Awaitable[Any]]:
-    """As `ControllerClient.call`, for a request that goes in an Envelope with who asks (KIP-590). Any: of any API."""
+    """As `ControllerClient.call`, for a request in an Envelope with the client's principal (KIP-590). The types are
+    Any, because it serves any API."""
 
     async def ask(
         api_key: ApiKey, version: int, message: Any, *, timeout_ms: int, on_repeat: Callable[[], object] = nothing
@@ -142,4 +147,4 @@ def _address_bytes(host: str) -> bytes:
     try:
         return ipaddress.ip_address(host).packed
     except ValueError:
-        return ipaddress.ip_address("0.0.0.0").packed  # of no socket with an address
+        return ipaddress.ip_address("0.0.0.0").packed  # for a socket without an address

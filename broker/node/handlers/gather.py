@@ -1,4 +1,4 @@
-"""One request, several questions: waits for all the answers. For APIs that name many groups."""
+"""Waits for the answers to several questions of one request. It is for APIs that name many groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ R = TypeVar("R")
 
 
 class Gather(Generic[R]):
-    """Calls `done(results)` once, in the order of the questions; at once when there are none."""
+    """Calls `done(results)` once, with the results in the order of the questions. If there are no questions, calls it
+    at once."""
 
     def __init__(self, count: int, done: Callable[[list[R]], None]) -> None:
         self._results: list[R | None] = [None] * count
@@ -18,7 +19,7 @@ class Gather(Generic[R]):
             done([])
 
     def slot(self, position: int) -> Callable[[R], None]:
-        """What the answer of that question is given to, exactly once."""
+        """The function that takes the answer to this question. It must be called exactly once."""
 
         def put(result: R) -> None:
             assert self._results[position] is None, "one answer a question"

@@ -1,4 +1,4 @@
-"""What ConsumerGroupDescribe and ShareGroupDescribe have in common: each group is a question to its coordinator."""
+"""The common part of ConsumerGroupDescribe and ShareGroupDescribe. For each group, it asks the group's coordinator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from broker.security.acls import ResourceType
 from broker.wire.errors import ErrorCode
 
 Described = TypeVar("Described")
-Fields = TypeVar("Fields")  # of one group in the answer
+Fields = TypeVar("Fields")  # the fields of one group in the answer
 
 
 def describe_groups(
     services: Services,
-    request: Request[Any],  # Any: of one of the two APIs
+    request: Request[Any],  # Any: a request of one of the two APIs
     kind: type[Described],
     *,
     is_on: bool,
@@ -30,8 +30,9 @@ def describe_groups(
 ) -> None:
     """`done` is called once, with the groups in the order of the request.
 
-    `event(token, group id)`; `told(group id, what its coordinator says, authorized operations)`; `absent`: the message
-    for a group that is not there, or of another kind, with the group's id for `{}`.
+    `event(token, group id)` makes the question. `told(group id, the coordinator's answer, authorized operations)` makes
+    the entry of the answer. `absent` is the message for a group that does not exist or is of another kind; `{}` stands
+    for the group's id.
     """
     group_ids: tuple[str, ...] = request.message.group_ids
     gather: Gather[Fields] = Gather(len(group_ids), done)

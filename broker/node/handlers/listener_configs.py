@@ -1,4 +1,5 @@
-"""Whether this broker could use new settings of its listeners (`listener.name.NAME.KEY`), before anybody keeps them.
+"""Checks whether this broker could use new settings of its listeners (`listener.name.NAME.KEY`), before they are
+stored.
 
 Shown by tests/broker_node/test_node_tls.py.
 """
@@ -16,7 +17,8 @@ from broker.node.settings.topic_config import broker_overrides
 
 
 def listener_problem(services: Services, changes: Mapping[str, str | None]) -> str | None:
-    """`changes`: name -> new value, None: removed. The result goes to the client."""
+    """`changes` maps a name to its new value; None means that the setting is removed. The result is the error for the
+    client, or None."""
     names = {listener for key in changes if (listener := listener_of(key)) is not None}
     if not names:
         return None

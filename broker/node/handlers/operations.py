@@ -1,6 +1,7 @@
-"""What a client may do, told as bits (KIP-430): a bit for each operation, by its number (broker/security/acls.py).
+"""The operations that a client may do, as bits (KIP-430): one bit for each operation, by its number
+(broker/security/acls.py).
 
-Without an authorizer each may do everything there is.
+Without an authorizer every client may do every operation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ ALL: Mapping[ResourceType, int] = {kind: sum(1 << each for each in found) for ki
 
 
 def asked(are_asked: bool, access: Access | None, kind: ResourceType, name: str) -> int:
-    """If the request asks for them. Old versions lack the field: they do not ask."""
+    """The operations, if the request asks for them. Old versions have no field for this question."""
     return allowed(access, kind, name) if are_asked else NOT_ASKED
 
 
@@ -24,7 +25,7 @@ def allowed(access: Access | None, kind: ResourceType, name: str) -> int:
 
 
 def asked_of_cluster(are_asked: bool, access: Access | None) -> int:
-    """None at all for those who may not describe the cluster, as in Kafka."""
+    """As in Kafka, a client that may not describe the cluster gets no operation at all."""
     if are_asked and access is not None and not access.could_on_cluster(Operation.DESCRIBE):
         return 0
     return asked(are_asked, access, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from broker.wire.shapes.produce import ProduceRequest
 
 ZSTD_SINCE_VERSION = 7
-_BEFORE_ACKS = (ErrorCode.invalid_record, ErrorCode.unsupported_compression_type)  # of the request's form
-_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_BEFORE_ACKS = (ErrorCode.invalid_record, ErrorCode.unsupported_compression_type)  # errors in the form of the request
+_NONE = ErrorCode.none  # looked up once, because each access to a member of an enum costs 70 ns
 
 
 class PartitionProduce:
-    """`result` is its place in the answer. `records` lie in the receive buffer until `run` returns."""
+    """`result` is the partition's entry in the answer. `records` are in the receive buffer until `run` returns."""
 
     __slots__ = ("_answer", "_hosted", "_records", "_request", "_result", "_services")
 
@@ -48,7 +48,7 @@ class PartitionProduce:
         self._result, self._hosted, self._records = result, hosted, records
 
     def run(self) -> ErrorCode:
-        """Append the batch. An error returned here means that it definitely was not appended."""
+        """Appends the batch. If this returns an error, the batch definitely was not appended."""
         hosted, request = self._hosted, self._request
         acks = request.message.acks
         if acks not in (-1, 0, 1):
@@ -87,7 +87,7 @@ class PartitionProduce:
         return rejection.code
 
     def _discard(self, header: BatchHeader) -> None:
-        """harness.discard: told as if it were stored."""
+        """With harness.discard, answers as if the batch were stored."""
         self._result.base_offset = self._hosted.discarded_offset
         self._hosted.discarded_offset += header.last_offset_delta + 1
 
@@ -138,7 +138,7 @@ class PartitionProduce:
         return is_adding or self._services.config.transaction_partition_verification_enable
 
     def _verify_then_append(self, records: memoryview, headers: list[BatchHeader]) -> ErrorCode:
-        """Append at once if the transaction is ongoing here, otherwise once the coordinator has agreed."""
+        """Appends at once if the transaction is ongoing here, otherwise when the coordinator has confirmed it."""
         (header,) = headers
         hosted, request, answer = self._hosted, self._request, self._answer
         is_adding = request.version >= PRODUCE_ADDS_SINCE_VERSION
@@ -159,7 +159,8 @@ class PartitionProduce:
             nonlocal first_error
             error = produce_error(error, request.version)
             if error is _NONE:
-                error = hosted.replica.check_append(acks=request.message.acks)  # the role may have changed meanwhile
+                # this broker's role may have changed meanwhile
+                error = hosted.replica.check_append(acks=request.message.acks)
             if error is _NONE:
                 error = self._append(batch, headers, guard=guard, must_be_verified=True)
             if not is_waiting:
@@ -173,14 +174,15 @@ class PartitionProduce:
         if self._services.verifier.ask(
             producer, hosted.key, adds=is_adding, take_guard=take_guard, proceed=guarded(request, proceed)
         ):
-            batch, is_waiting = memoryview(bytearray(records)), True  # the receive buffer is used again until then
+            # copied, because the receive buffer is used again before the answer
+            batch, is_waiting = memoryview(bytearray(records)), True
             answer.waiting += 1
         return first_error
 
 
 def _stamp(records: memoryview, header: BatchHeader, result: PartitionAnswer) -> BatchHeader:
-    """LogAppendTime into the batch and into the answer. The header keeps the CRC that the client sent: the journal
-    tells by it which batch of the wire this was."""
+    """Writes LogAppendTime into the batch and into the answer. The header keeps the CRC that the client sent. By this
+    CRC the journal identifies the batch on the wire."""
     now_ms = wall_ms()
     set_log_append_time(records, now_ms)
     result.log_append_time_ms = now_ms
@@ -190,7 +192,7 @@ def _stamp(records: memoryview, header: BatchHeader, result: PartitionAnswer) ->
 def _check_batches(
     request: Request[ProduceRequest], hosted: HostedPartition, records: memoryview | None
 ) -> tuple[memoryview | None, list[BatchHeader], ErrorCode]:
-    """The one batch, its header, and what is wrong with it."""
+    """Returns the one batch, its header, and its error."""
     if records is None or not len(records):
         return None, [], ErrorCode.invalid_record
     try:
@@ -207,5 +209,6 @@ def _check_batches(
     if header.size_bytes > hosted.config.max_message_bytes:
         return None, [], ErrorCode.message_too_large
     if header.is_transactional and (header.producer_id < 0 or header.base_sequence < 0):
-        return None, [], ErrorCode.invalid_record  # only a group coordinator writes without sequences
+        # only a group coordinator writes transactional batches without sequences
+        return None, [], ErrorCode.invalid_record
     return records, headers, _NONE

@@ -1,4 +1,4 @@
-"""The answer to one Produce request under construction: what came of each partition, and which records were refused."""
+"""The answer to one Produce request while it is built: the outcome of each partition, and the refused records."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ RECORD_ERRORS_SINCE_VERSION = 8  # KIP-467
 
 
 class ProduceAnswer:
-    """`waiting` counts partitions whose outcome is open."""
+    """`waiting` counts partitions whose outcome is not known yet."""
 
     __slots__ = ("_request", "_topics", "has_failed", "rejections", "waiting")
 
     def __init__(self, request: Request[shapes.ProduceRequest]) -> None:
         self._request = request
         self._topics: list[tuple[str | UUID | None, list[PartitionAnswer]]] = []
-        self.rejections: dict[PartitionAnswer, Rejection] = {}  # hardly ever any
-        self.has_failed = False  # some partition, definitely
-        self.waiting = 1  # the request itself, until all partitions are handled
+        self.rejections: dict[PartitionAnswer, Rejection] = {}  # nearly always empty
+        self.has_failed = False  # at least one partition has definitely failed
+        self.waiting = 1  # counts the request itself until all partitions are handled
 
     def topic(self, name: str | UUID | None) -> list[PartitionAnswer]:
-        """Where the results of its partitions go."""
+        """The list for the results of the topic's partitions."""
         partitions: list[PartitionAnswer] = []
         self._topics.append((name, partitions))
         return partitions
@@ -40,7 +40,7 @@ class ProduceAnswer:
         if self.waiting:
             return
         request = self._request
-        if request.charge is None and not self.rejections:  # no throttle time to tell, no records to name
+        if request.charge is None and not self.rejections:  # the answer has no throttle time and no refused records
             frame = encode_produce_response(request.version, request.header.correlation_id, self._topics)
             if frame is not None:
                 request.respond_frame([frame])

@@ -1,8 +1,10 @@
-"""Which replica a consumer should read from (KIP-392): with `replica.selector.class`, one in the consumer's own rack.
+"""The replica from which a consumer should read (KIP-392). With `replica.selector.class` it is one in the consumer's
+own rack.
 
 The rules are those of Kafka's RackAwareReplicaSelector and ReplicaManager. The leader names a follower that is in sync,
-in the rack that the consumer tells (`client.rack`), and holds the offset. If the leader is in that rack, or nobody else
-is, it answers with records. Among several it names the one that has most, then the one that was caught up last.
+is in the consumer's rack (`client.rack`), and has the offset. If the leader is in that rack, or no other replica is,
+the leader answers with records. Among several followers it names the one with the largest log end offset, then the one
+that was caught up last.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ NOBODY = -1
 def preferred_replica(
     hosted: HostedPartition, *, offset: int, rack: str, listener: str, image: MetadataImage, broker_id: int
 ) -> int:
-    """Asked of a leader. NOBODY: it answers itself. `listener`: where the consumer came in, and will go."""
+    """A leader calls it. NOBODY means that the leader itself answers. `listener` is the consumer's listener, which the
+    follower must have too."""
     own = image.brokers.get(broker_id)
     if not rack or (own is not None and own.rack == rack):
         return NOBODY

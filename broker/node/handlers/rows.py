@@ -1,10 +1,14 @@
-"""The columns of the handler table (table.py): who handles an API, and whether it goes on to the active controller.
+"""The columns of the handler table (table.py): which function handles an API, and whether requests are forwarded to the
+active controller.
 
 Three kinds of API:
 - `handle`: this broker answers.
-- `controller`: the controller core of this node decides. What it is asked and what is answered are two functions.
-- `forward`, beside one of these: on any listener but the controllers' the request goes on to the active controller.
-`refusal` is looked at first, on every listener, before the rights of the client, `refusal_of_entitled` after them.
+- `controller`: the controller core of this node decides. Two functions make its event and the answer.
+- `forward`, besides one of these: on any listener except the controllers' the request is forwarded to the active
+  controller.
+
+`refusal` is checked first, on every listener, before the authorization of the client. `refusal_of_entitled` is checked
+after it.
 """
 
 from __future__ import annotations
@@ -24,29 +28,32 @@ from broker.wire.apis import ApiKey, Listener
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
 
-# A request of a connection or of this broker itself: Any, because only the former can be closed.
+# Its argument is a request of a connection or of this broker itself. The type is Any, because only the former can be
+# closed.
 Handler: TypeAlias = Callable[[Services, Any], None]
-# Called with the token of the request.
+# It is called with the token of the request.
 MakeEvent: TypeAlias = Callable[[int], ControllerRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerApi(Generic[Asked]):
-    """`answer` makes the response of what the controller decided. Any: each request has a result type of its own."""
+    """`answer` makes the response from the controller's result. The result has the type Any, because each request has
+    its own."""
 
     event: Callable[[Services, AnyRequest[Asked]], MakeEvent]
     answer: Callable[[Services, AnyRequest[Asked], Any], Answers[Asked]]
-    # Of requests that make or delete partitions: from this version on a client over its quota of changes is refused.
+    # For requests that create or delete partitions: from this version on, a client over its controller mutation quota
+    # is refused.
     strict_since: int | None = None
 
     def ask(self, services: Services, request: AnyRequest[Asked]) -> None:
-        def answer(result: Any) -> None:  # that of this request
+        def answer(result: Any) -> None:  # the result for this request
             request.respond(self.answer(services, request, result))
 
         services.ask_controller(request, self.event(services, request), answer)
 
     def ask_charged(self, services: Services, request: AnyRequest[Asked]) -> None:
-        """As `ask`, for a request that comes with who sent it: its changes count for the quota of that client."""
+        """As `ask`, for a request with the client's principal: its changes count for the quota of that client."""
         if self.strict_since is None:
             self.ask(services, request)
             return
@@ -59,7 +66,7 @@ class ControllerApi(Generic[Asked]):
         make = self.event(services, request)
 
         def event(token: int) -> ControllerRequest:
-            made: Any = make(token)  # one of those that have this field
+            made: Any = make(token)  # the types that come here have this field
             charged: ControllerRequest = replace(made, charge=charge)
             return charged
 
@@ -72,12 +79,13 @@ class ControllerApi(Generic[Asked]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Generic[Asked]):
-    """Invariant: exactly one of `handle` and `controller`. All columns are of one API, that of the request `Asked`."""
+    """Invariant: exactly one of `handle` and `controller` is set. All columns belong to one API, whose request is
+    `Asked`."""
 
     handle: Callable[[Services, Request[Asked]], None] | None = None
     controller: ControllerApi[Asked] | None = None
-    forward: Forward[Asked, Any] | None = None  # Any: the answer to `Asked`, which no type variable can follow
-    # The answer, if it can be no other: to everybody, or to those who may ask.
+    forward: Forward[Asked, Any] | None = None  # Any: the answer to `Asked`; no type variable can express it
+    # The answer, if only one answer is possible: for every client, or for clients that are authorized.
     refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
     refusal_of_entitled: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
 
@@ -86,15 +94,15 @@ class Row(Generic[Asked]):
 
     @property
     def module(self) -> str:
-        """Where the API is described."""
+        """The name of the module that describes the API."""
         found = self.handle if self.controller is None else self.controller.event
         assert found is not None
         return found.__module__
 
 
 def handler_of(key: ApiKey, row: Row[Any], guard: Callable[[ApiKey, Handler], Handler] | None = None) -> Handler:
-    """What the columns mean, as one function: of an API without them it is `handle` itself. `guard` stands behind the
-    refusal, which nobody's rights change, and before everything else."""
+    """Makes one function from the columns. For an API without them it is `handle` itself. `guard` runs after the
+    refusal, which does not depend on permissions, and before everything else."""
     handle = row.handle if row.controller is None else row.controller.ask
     assert handle is not None
     if row.forward is not None:

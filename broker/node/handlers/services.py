@@ -1,4 +1,5 @@
-"""What a handler may use of its broker. Made once, by the broker; handlers know nothing else of it."""
+"""The parts of the broker that a handler may use. The broker makes it once. Handlers know nothing else of the
+broker."""
 
 from __future__ import annotations
 
@@ -54,10 +55,11 @@ class Services:
     change_quotas: ChangeQuotas
     replication_quotas: ReplicationQuotas
     authorizer: Authorizer | None  # None: everybody may do everything
-    denials: DenialLog | None  # with an authorizer
+    denials: DenialLog | None  # set if there is an authorizer
     groups: Groups
     transactions: Transactions
-    coordinators: Mapping[int, CoordinatorHost[Any]]  # by FindCoordinator's key type; Any: each has shards of its own
+    # by the key type of FindCoordinator; Any: each has its own kind of shard
+    coordinators: Mapping[int, CoordinatorHost[Any]]
     share_states: ShareStates
     shares: Shares
     peers: Links
@@ -69,7 +71,8 @@ class Services:
     offered: frozenset[int]  # API keys that have a handler
 
     def absent(self, topic: str, index: int) -> ErrorCode:
-        """Why a partition is not hosted here: nobody has it, or others have it, or ours is offline (as in Kafka)."""
+        """The error for a partition that is not hosted here: it does not exist, other brokers have it, or it is offline
+        here (as in Kafka)."""
         if self.metadata.image.partition(topic, index) is None:
             return ErrorCode.unknown_topic_or_partition
         if self.partitions.is_offline(topic, index):
@@ -77,8 +80,9 @@ class Services:
         return ErrorCode.not_leader_or_follower
 
     def serve(self, request: UnderWay, work: Coroutine[object, object, None]) -> None:
-        """Answer a request in the background. As in `Dispatcher`, its exception costs that request only: it never ends
-        the broker as one of `spawn` does. The peer sees a closed connection: the outcome is unknown."""
+        """Answers a request in the background. As in `Dispatcher`, an exception ends only that request. It never ends
+        the broker, as an exception of a task of `spawn` does. The peer sees a closed connection, so the outcome is
+        unknown."""
 
         async def served() -> None:
             try:
@@ -94,5 +98,5 @@ class Services:
         make: Callable[[int], ControllerRequest],
         answer: Callable[[Any], None],  # Any: the response type of this request
     ) -> None:
-        """Have the controller of this node decide; an exception of `answer` costs that request only."""
+        """Lets the controller of this node decide. An exception of `answer` ends only that request."""
         self.metadata.controller_request(make, guarded(request, answer))

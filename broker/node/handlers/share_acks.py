@@ -1,6 +1,6 @@
-"""What ShareFetch and ShareAcknowledge have in common: acknowledgements, leaders that are told, and refusals.
+"""The common parts of ShareFetch and ShareAcknowledge: acknowledgements, hints about leaders, and refusals.
 
-An acknowledgement is answered per partition, once the share coordinator has written it.
+An acknowledgement is answered for each partition, when the share coordinator has written it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RENEW_SINCE_VERSION = 2
 MEMBER_ID_CHARACTERS_MAX = 36  # Kafka's
-NO_LEADER: share_fetch.LeaderIdAndEpochFields = {"leader_id": 0, "leader_epoch": 0}  # Kafka's defaults
+NO_LEADER: share_fetch.LeaderIdAndEpochFields = {"leader_id": 0, "leader_epoch": 0}  # the default values in Kafka
 LEADER_HINT_ERRORS = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch})  # KIP-951
 
 
@@ -47,7 +47,7 @@ class Acknowledged:
 
 
 def refusal(services: Services, request: ShareRequest) -> tuple[ErrorCode, str | None] | None:
-    """What makes the request as a whole impossible."""
+    """The error that makes the whole request invalid. None if it is valid."""
     message = request.message
     if not services.groups.is_share_protocol_on:
         return ErrorCode.unsupported_version, None
@@ -59,7 +59,7 @@ def refusal(services: Services, request: ShareRequest) -> tuple[ErrorCode, str |
 
 
 def may_read(services: Services, request: ShareRequest, topic_id: UUID | None) -> bool:
-    """A topic that is not there is not refused for that."""
+    """Whether the client may read the topic. A topic that does not exist is not refused here."""
     name = services.metadata.image.topic_names.get(topic_id)
     access = request.access
     return access is None or name is None or access.may(Operation.READ, ResourceType.TOPIC, name)
@@ -73,7 +73,7 @@ def acknowledge(
     is_renewing: bool,
     done: Callable[[dict[Place, Acknowledged]], None],
 ) -> None:
-    """`done` is called once, perhaps now, with the result of each partition."""
+    """Handles the acknowledgements. `done` is called once, perhaps at once, with the result of each partition."""
     message = request.message
     assert message.group_id is not None
     assert message.member_id is not None
@@ -94,7 +94,7 @@ def acknowledge(
             is_unknown = live is ErrorCode.unknown_topic_id
             results[place] = Acknowledged(error_code=ErrorCode.unknown_topic_or_partition if is_unknown else live)
         elif live.core is None:
-            # What it holds, it got from an earlier leader: that is offered again.
+            # The member acquired its records from an earlier leader. They are offered again.
             results[place] = Acknowledged(error_code=ErrorCode.invalid_record_state)
         else:
             to_ask.append((live, [_acknowledgement(batch) for batch in batches]))
@@ -138,7 +138,7 @@ def _problem(batches: Iterable[AckBatch], *, is_renewing: bool, may_renew: bool)
 
 
 def leader_of(services: Services, place: Place, error: ErrorCode) -> share_fetch.LeaderIdAndEpochFields | None:
-    """Who leads the partition now, for those who asked in vain (KIP-951)."""
+    """The present leader of the partition, for a client that asked a broker that does not lead it (KIP-951)."""
     name = services.metadata.image.topic_names.get(place[0])
     state = None if name is None else services.metadata.image.partition(name, place[1])
     if state is None or error not in LEADER_HINT_ERRORS:
@@ -149,7 +149,7 @@ def leader_of(services: Services, place: Place, error: ErrorCode) -> share_fetch
 def endpoints_of(
     services: Services, request: ShareRequest, leaders: Iterable[share_fetch.LeaderIdAndEpochFields | None]
 ) -> list[share_fetch.NodeEndpointFields]:
-    """Where these leaders are found."""
+    """The endpoints of these leaders."""
     found: list[share_fetch.NodeEndpointFields] = []
     for broker_id in sorted({leader["leader_id"] for leader in leaders if leader is not None}):
         registration = services.metadata.image.brokers.get(broker_id)

@@ -1,6 +1,7 @@
-"""What a member of a share group may be given of a partition: the log from the next offered offset on.
+"""Reads the records that a member of a share group may get from a partition: the log from the next offset that is
+offered.
 
-A read takes nothing yet. `acquire` gives the records to the member, and says which offsets it got.
+A read acquires no records. `acquire` gives the records to the member, and tells which offsets it has acquired.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class ShareRead:
 def read(
     partitions: Partitions, live: LiveShare, settings: GroupSettings, left_bytes: int, *, is_first: bool
 ) -> ShareRead | None:
-    """None: nothing is offered now, or it is still loading."""
+    """Reads records for a share partition. None if no record is offered now, or if the share partition is still
+    loading."""
     core, log = live.core, live.hosted.log
     if core is None:
         return None
@@ -51,7 +53,7 @@ def read(
         records = log.read(offset, max(0, left_bytes), limit, minimum_one_batch=is_first)
         hidden = _hidden(live, records, offset, limit, is_read_committed=settings.is_read_committed)
     except OffsetOutOfRangeError:
-        return None  # the log's start has just moved: the next look sees it
+        return None  # the log start offset has just moved: the next read will see it
     except STORAGE_ERRORS as failure:
         return ShareRead(place=live.place, error_code=partitions.storage_failed(live.hosted, failure).error_code)
     headers = [batch.header for batch in iter_batches(records)]
@@ -66,7 +68,8 @@ def read(
 def _hidden(
     live: LiveShare, records: bytes, offset: int, limit: int, *, is_read_committed: bool
 ) -> list[tuple[int, int]]:
-    """Markers of transactions, and with isolation level read_committed the records of those that were aborted."""
+    """The offsets that the member does not see: markers of transactions and, with isolation level read_committed,
+    records of aborted transactions."""
     headers = [batch.header for batch in iter_batches(records)]
     aborted = live.hosted.log.aborted_transactions(offset, limit) if is_read_committed else []
     return [
@@ -84,7 +87,7 @@ def _hidden(
 
 
 def acquire(found: ShareRead, member: str, *, records_max: int, batch_size: int, is_strict: bool) -> int:
-    """How many records the member got."""
+    """Acquires records for the member. Returns how many it has acquired."""
     live, fetched = found.live, found.fetched
     assert live is not None
     assert live.core is not None

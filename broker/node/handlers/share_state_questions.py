@@ -1,4 +1,4 @@
-"""What the five APIs of the share coordinator have in common: each partition is a question to its shard."""
+"""The common part of the five APIs of the share coordinator. For each partition, it asks the partition's shard."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ class _Topic(Protocol[Told]):
 
 def ask_all(
     services: Services,
-    request: AnyRequest[Any],  # Any: of one of the five APIs
+    request: AnyRequest[Any],  # Any: a request of one of the five APIs
     event: Callable[[int, StateKey, Asked, bool], StateRequest],
     done: Callable[[dict[UUID | None, list[tuple[Asked, StateResult]]]], None],
 ) -> None:
-    """`event(token, key, partition asked for, whether that exists)`. `done` is called once."""
+    """`event(token, key, the partition in the request, whether it exists)` makes the question. `done` is called
+    once."""
     group_id: str = request.message.group_id
     topics: tuple[_Topic[Asked], ...] = request.message.topics
     asked = [(topic.topic_id, partition) for topic in topics for partition in topic.partitions]
@@ -74,7 +75,7 @@ def _ask(
 
 
 def _problem(group_id: str, topic_id: UUID | None, partition: int) -> str | None:
-    """In Kafka's words."""
+    """The error message of Kafka for an invalid partition. None if it is valid."""
     if not group_id or are_too_long(group_id):
         return "The group id is empty or too long."
     if topic_id is None:

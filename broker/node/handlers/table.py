@@ -1,7 +1,9 @@
-"""The handler table: for each API who answers it, and whether it goes on to the active controller (rows.py).
+"""The handler table: for each API the function that answers it, and whether it is forwarded to the active controller
+(rows.py).
 
-A handler is `handle(services, request)`: it answers the request, now or later. It must be done with the memory of the
-request's records when it returns (they lie in the receive buffer). One file per API, named by its key.
+A handler is `handle(services, request)`. It answers the request, at once or later. When it returns, it must not need
+the request's records any more, because they are in the receive buffer. There is one file for each API, named by its
+key.
 """
 
 from __future__ import annotations
@@ -223,6 +225,6 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: Row(handle=api_91_alter_share_group_offsets.handle),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: Row(handle=api_92_delete_share_group_offsets.handle),
 }
-# Without an authorizer, and for what a broker asks of itself.
+# Used without an authorizer, and for requests of a broker to itself.
 HANDLERS: dict[ApiKey, Handler] = {key: handler_of(key, row) for key, row in TABLE.items()}
 AUTHORIZED_HANDLERS: dict[ApiKey, Handler] = {key: handler_of(key, row, authorized) for key, row in TABLE.items()}

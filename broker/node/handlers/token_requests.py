@@ -1,4 +1,5 @@
-"""What the handlers of delegation tokens have in common (KIP-48): who may ask at all, and how a token gets another end.
+"""The common parts of the handlers of delegation tokens (KIP-48): which clients may use them, and how the expiry of a
+token changes.
 
 RenewDelegationToken and ExpireDelegationToken differ in the type of their request, and in what its period means. The
 controller decides both, and answers with the new time.
@@ -25,12 +26,13 @@ from broker.wire.messages import to_ms
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers
 
-NO_TIME: Final = -1  # of a refusal, as in Kafka
+NO_TIME: Final = -1  # the time in a refusal, as in Kafka
 
 
 def may_ask(services: Services, request: AnyRequest[Asked]) -> bool:
-    """Who is known, and not by a token: otherwise a token that was stolen would live on in others. On a connection
-    without TLS and SASL nobody is known, and neither is a client of TLS without a certificate."""
+    """Whether the client may use the APIs of tokens. It must be authenticated, and not by a token: otherwise a stolen
+    token could be used to create further ones. On a connection without TLS and SASL no client is authenticated. A
+    client of TLS without a certificate is not either."""
     if request.principal.is_by_token:
         return False
     protocol = security_of(services.config, request.listener_name).protocol
@@ -41,9 +43,10 @@ def may_ask(services: Services, request: AnyRequest[Asked]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenChange(Generic[Asked]):
-    """The answers of an API that gives a token another end."""
+    """The answers of an API that changes the expiry of a token."""
 
-    told: Callable[[AnyRequest[Asked], int, int], Answers[Asked]]  # (request, error code, the new end in ms)
+    # takes (request, error code, the new time of expiry in ms)
+    told: Callable[[AnyRequest[Asked], int, int], Answers[Asked]]
 
     def refusal(self, services: Services, request: AnyRequest[Asked]) -> Answers[Asked] | None:
         if may_ask(services, request):
@@ -73,7 +76,7 @@ def change_event(
 
 
 def shows_end(image: MetadataImage, expiry: datetime | None) -> bool:
-    """Whether a token of the image has this end. A request names its token by the secret, which only who has the key
-    can turn into an id."""
+    """Whether any token of the image expires at this time. The request names its token by the secret, and only a broker
+    that uses the secret key can find the id for it. So the time is compared."""
     expires_ms = to_ms(expiry)
     return any(each.expires_ms == expires_ms for each in image.delegation_tokens.values())

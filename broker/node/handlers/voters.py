@@ -1,6 +1,6 @@
 """Vote (key 52), version 2, BeginQuorumEpoch (key 53) and EndQuorumEpoch (key 54), version 1, and FetchSnapshot
-(key 59), version 1, on the controller listener: a voter speaks to the quorum core of this node. With FetchSnapshot it
-gets the leader's snapshot (KIP-630).
+(key 59), version 1, on the controller listener: a voter's requests to the quorum core of this node. With FetchSnapshot
+a voter gets the leader's snapshot (KIP-630).
 
 Not done: other versions (all voters run the same release), observers, directory ids, leader endpoints.
 """

@@ -1,4 +1,5 @@
-"""Bytes in and out: listeners, connections, channels to peers, and the bounds that keep one peer from hurting others.
+"""The network side: listeners, connections, channels to peers, and the limits that prevent one peer from harming
+others.
 
-Knows no API: a request goes to whoever is given as `dispatch`.
+It knows no API: a request goes to the function that is given as `dispatch`.
 """

@@ -1,14 +1,15 @@
-"""SASL on a connection: who is at the other end, before anything else is answered, and again when a session ends.
+"""SASL on a connection. The client must authenticate before anything else is answered, and again when its session ends.
 
-`Authenticator` is one for a listener: its mechanisms and users. `Authentication` is one for a connection, and stands
-between its requests and the handlers. It lets through:
+There is one `Authenticator` for each listener, with its mechanisms and users. There is one `Authentication` for each
+connection. It stands between the requests and the handlers, and lets these requests through:
 
-- before: ApiVersions, SaslHandshake, then SaslAuthenticate (or bare tokens after SaslHandshake version 0)
-- afterwards: everything, until the session ends (KIP-368)
-- SaslHandshake begins another authentication, once a second at most; the user must stay the same
+- before authentication: ApiVersions, SaslHandshake, then SaslAuthenticate (or tokens without a request after
+  SaslHandshake version 0)
+- after authentication: all requests, until the session ends (KIP-368)
+- then SaslHandshake begins a re-authentication, at most once a second; the user must stay the same
 
-Whoever fails gets the answer after connection.failed.authentication.delay.ms, and the connection closes: guessing is
-slow. Shown, with a real process, by tests/broker_node/test_node_sasl.py.
+If an authentication fails, the client gets the answer after connection.failed.authentication.delay.ms, and the
+connection closes. So guessing passwords is slow. Shown, with a real process, by tests/broker_node/test_node_sasl.py.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.messages import response
 
 AUTHENTICATION_TIMEOUT_S = 30.0
-REAUTHENTICATION_MS_MIN = 1_000  # between two, as in Kafka
+REAUTHENTICATION_MS_MIN = 1_000  # minimum time between two re-authentications, as in Kafka
 Dispatch: TypeAlias = Callable[[Request[Any]], None]
 
 
 class Authenticated(Protocol):
-    """A connection, as far as its authentication goes."""
+    """The part of a connection that authentication needs."""
 
     is_closed: bool
     peer_host: str
@@ -56,8 +57,8 @@ class Authenticated(Protocol):
 
 
 class Authenticator:
-    """`find` tells the SCRAM credentials, `find_token` those of delegation tokens. `keys` are those of signed tokens,
-    None: tokens are not signed."""
+    """`find` returns the SCRAM credentials of users, `find_token` those of delegation tokens. `keys` are the keys of
+    signed tokens. If `keys` is None, tokens are not signed."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Authenticator:
         return ScramServer(mechanism, self._find, nonce=secrets.token_hex(16), find_token=self._find_token)
 
     def lifetime_ms(self, mechanism: str, expires_ms: int | None) -> int | None:
-        """Of a session that begins now; None: it does not end."""
+        """The lifetime of a session that begins now. None if it does not end."""
         ends = [self.settings.max_reauth_ms[mechanism]] if self.settings.max_reauth_ms[mechanism] else []
         if expires_ms is not None:
             ends.append(max(0, expires_ms - wall_ms()))
@@ -111,17 +112,17 @@ class _State(Enum):
 
 
 class Authentication:
-    """Make it when the connection is open. `dispatch`: where requests go afterwards."""
+    """It must be created when the connection is open. `dispatch` takes the requests after authentication."""
 
     def __init__(self, connection: Authenticated, authenticator: Authenticator, dispatch: Dispatch) -> None:
         self._connection, self._authenticator, self._dispatch = connection, authenticator, dispatch
         self._state = _State.HANDSHAKE
         self._server: SaslServer | None = None
         self._mechanism = ""
-        self._is_again = False  # it has been authenticated before
-        self._wrong_mechanism = ""  # asked for by a further handshake
-        self._again_ms: int | None = None  # monotonic: when it last began again
-        self._ends_ms: int | None = None  # monotonic: the session
+        self._is_again = False  # True: this is a re-authentication
+        self._wrong_mechanism = ""  # the mechanism of a re-authentication, if it differs from the first one
+        self._again_ms: int | None = None  # monotonic time when the last re-authentication began
+        self._ends_ms: int | None = None  # monotonic time when the session ends
         connection.limit_frames(authenticator.settings.receive_bytes_max)
         self._timer: asyncio.TimerHandle | None = asyncio.get_running_loop().call_later(
             AUTHENTICATION_TIMEOUT_S, self._is_late
@@ -132,7 +133,7 @@ class Authentication:
             self._timer.cancel()
 
     def dispatch(self, request: Request[Any]) -> None:
-        """Raises RemoteProtocolError: the connection says so and closes."""
+        """If it raises RemoteProtocolError, the connection logs the error and closes."""
         key = request.header.api_key
         if self._state is _State.DONE:
             self._dispatch_known(request, key)
@@ -214,9 +215,10 @@ class Authentication:
         )
 
     def _take_token(self, frame: memoryview) -> None:
-        """A token without a request around it: clients since 2016 may speak so, with SaslHandshake version 0."""
+        """Takes a token without a request around it. Clients since 2016 may send tokens like this, with SaslHandshake
+        version 0."""
         if self._state is not _State.BARE_TOKENS:
-            return  # it failed, and waits for its end
+            return  # the authentication has failed, and the connection will close after the delay
         try:
             outcome = self._evaluate(bytes(frame))
         except SaslRefusedError as error:
@@ -243,12 +245,13 @@ class Authentication:
             )
         return outcome
 
-    # -- ends ---------------------------------------------------------------------------------------------------------
+    # -- success and failure ------------------------------------------------------------------------------------------
 
     def _succeed(self, outcome: Outcome) -> int:
-        """How long the session lives, in ms, as the client is told: 0 means that it does not end."""
+        """The authentication has succeeded. Returns the session lifetime for the client in ms; 0 means that the session
+        does not end."""
         assert outcome.user is not None
-        self.closed()  # the time limit
+        self.closed()  # cancels the time limit
         self._server, self._state = None, _State.DONE
         self._connection.limit_frames(None)
         self._connection.principal = Principal("User", outcome.user, is_by_token=outcome.is_by_token)
@@ -257,17 +260,19 @@ class Authentication:
         return lifetime_ms or 0
 
     def _fail(self, request: Request[Any] | None, answer: Any, cause: str) -> None:
-        """Nothing more is read. The answer goes out after the delay, if there is one, and then it is over."""
+        """The authentication has failed. Nothing more is read. After the delay the answer is sent, if there is one, and
+        the connection closes."""
         self._state = _State.FAILED
         delay_ms = self._authenticator.settings.failed_delay_ms
         self._authenticator.warnings.tell(
             peer=self._connection.peer_host, mechanism=self._mechanism or "none", cause=repr(cause)
         )
 
-        due_ms = monotonic_ms() + delay_ms + 1  # a started millisecond counts as none
+        due_ms = monotonic_ms() + delay_ms + 1  # one more, because the present millisecond has already begun
 
         def end() -> None:
-            # uvloop counts in whole milliseconds of a clock that is cut down: its timers may end one early.
+            # The timers of uvloop use whole milliseconds of a clock that is rounded down. So a timer may end one
+            # millisecond early.
             if (left_ms := due_ms - monotonic_ms()) > 0:
                 loop.call_later(left_ms / 1000, end)
                 return

@@ -1,10 +1,11 @@
-"""`controller_mutation_rate` (KIP-599): how many partitions a client may make and delete in a second.
+"""`controller_mutation_rate` (KIP-599): how many partitions a client may create and delete in a second.
 
-Owns: a token bucket for each user and client id, on the active controller. It holds what `controller.quota.window.num`
-windows of `controller.quota.window.size.seconds` allow, and is full at first. Whoever finds it below zero is refused
-until it is filled again; so one large request is taken whole, and the next one waits. Clients of old versions know no
-such refusal: they are served, and only told to wait. Pure: the clock comes in; bounded: the least recently seen client
-is forgotten first. Shown by tests/broker_node/test_node_change_quotas.py.
+Owns: a token bucket for each user and client id, on the active controller. A bucket holds the partitions that are
+allowed in `controller.quota.window.num` windows of `controller.quota.window.size.seconds`, and is full at first. While
+it is below zero, requests are refused. So one large request is accepted as a whole, and the next one has to wait.
+Clients of old versions do not know this error: they are served, and only told to wait. The module is pure: the caller
+passes the time. It is bounded: the least recently seen client is forgotten first. Shown by
+tests/broker_node/test_node_change_quotas.py.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class _Bucket:
 
 
 class ChangeCharge:
-    """What one request costs its client. Called with the partitions of each topic that it changes; see
-    `broker.controller.topic_types.Charge`. `wait_ms`: how long the client is to wait after the answer."""
+    """The cost of one request for its client. It is called with the number of partitions of each topic that the request
+    changes; see `broker.controller.topic_types.Charge`. `wait_ms` is how long the client must wait after the answer."""
 
     def __init__(self, bucket: _Bucket | None, per_second: float, *, is_strict: bool) -> None:
-        """`bucket`: None if nothing limits the client."""
+        """`bucket` is None if no quota limits the client."""
         self._bucket, self._per_second, self._is_strict = bucket, per_second, is_strict
         self.wait_ms = 0
 
@@ -52,12 +53,13 @@ class ChangeCharge:
 
 
 class ChangeQuotas:
-    """`is_active` is False while no such quota is set: then brokers need not say who asks."""
+    """`is_active` is False while no such quota is set: then brokers need not tell the controller the client's
+    principal."""
 
     def __init__(self, *, window_count: int, window_size_ms: int) -> None:
         self._window_s = window_count * window_size_ms / 1000
         self._limits: Quotas = {}
-        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()  # by (user, client id) of who shares it
+        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()  # by the (user, client id) that share it
         self.is_active = False
 
     def set_limits(self, limits: Quotas) -> None:
@@ -65,7 +67,8 @@ class ChangeQuotas:
         self.is_active = any(CONTROLLER_MUTATION_RATE in values for values in limits.values())
 
     def charge_of(self, user: str, client_id: str, *, is_strict: bool, now_ms: int) -> ChangeCharge:
-        """Of a request that is decided now. `is_strict`: its version knows THROTTLING_QUOTA_EXCEEDED."""
+        """The charge for a request that is handled now. `is_strict` says that its version knows
+        THROTTLING_QUOTA_EXCEEDED."""
         limit = limit_of(self._limits, CONTROLLER_MUTATION_RATE, user, client_id)
         if limit is None:
             return ChangeCharge(None, 0.0, is_strict=is_strict)

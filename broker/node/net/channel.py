@@ -1,13 +1,13 @@
-"""A connection to a peer: requests out, answers matched by correlation id, with a time limit for each.
+"""A connection to a peer. It sends requests and matches answers by correlation id. Each request has a time limit.
 
-A silent cut is noticed by the time limit of the oldest request; the connection is then dropped, all its requests fail,
-and the next request dials again (not sooner than the backoff after a failure). The backoff does not count in a
-request's time, as in Kafka's NetworkClient. A request that may take less time than it would be over before the dial,
-and its end would begin the next backoff, for ever. Versions are the highest that both sides of this project speak, so
-there is no ApiVersions exchange between brokers.
+If the link is silently broken, the time limit of the oldest request shows it. The connection is then dropped, all its
+requests fail, and the next request connects again (after a failure not before the end of the backoff). As in Kafka's
+NetworkClient, the backoff does not count as a part of a request's time. Otherwise a request with a time limit shorter
+than the backoff would end before the connect, and its failure would begin the next backoff, for ever. Both sides are
+brokers of this project and know the highest common versions, so there is no ApiVersions exchange between brokers.
 
-Where the peer ends sessions, the channel proves again who it is before that, on the same connection (KIP-368). The peer
-takes nothing else meanwhile: requests wait for the end of the exchange.
+If the peer limits sessions, the channel re-authenticates on the same connection before the session ends (KIP-368).
+During the exchange the peer accepts no other request, so requests wait until it has ended.
 Shown by tests/broker_node/test_node_channel.py.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Reply = TypeVar("Reply")
 AddressSource: TypeAlias = Callable[[], Address | None]
-Answer: TypeAlias = Callable[[Message | None], None]  # None: failed, outcome unknown
+Answer: TypeAlias = Callable[[Message | None], None]  # None: the request failed, and its outcome is unknown
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Encode: TypeAlias = Callable[[int, str], list[Buffer]]
 Decode: TypeAlias = Callable[[memoryview], Message]
@@ -39,11 +39,12 @@ Decode: TypeAlias = Callable[[memoryview], Message]
 BACKOFF_MS = 50
 BACKOFF_MS_MAX = 500
 WAITING_REQUESTS_MAX = 1_000
-PROOF_TIMEOUT_S = 10.0  # of proving again who we are, with what the peer answers before it
+PROOF_TIMEOUT_S = 10.0  # for a re-authentication, including the answers to earlier requests
 
 
 class ChannelError(Exception):
-    """No answer came: refused, cut or too late. Whether the peer acted is unknown."""
+    """There was no answer: the connection was refused or broken, or the time was over. It is unknown whether the peer
+    acted."""
 
 
 class _Waiting:
@@ -57,11 +58,11 @@ class Channel(asyncio.BufferedProtocol):
     def __init__(
         self, *, name: str, address: AddressSource, client_id: str, logger: Logger, dialler: Dialler | None = None
     ) -> None:
-        """`dialler`: how to reach the peer; None: plain."""
+        """`dialler` makes the connection to the peer. None means plain text."""
         self._name = name
         self._dialler = dialler or plain_dialler(logger)
-        self._renew_s: float | None = None  # loop time when the session nears its end
-        self._is_proving = False  # again: requests wait in `_unsent`
+        self._renew_s: float | None = None  # loop time from which the session must be renewed
+        self._is_proving = False  # a re-authentication is under way: requests wait in `_unsent`
         self._address = address
         self._client_id = client_id
         self._logger = logger
@@ -71,20 +72,20 @@ class Channel(asyncio.BufferedProtocol):
         self._unsent: list[tuple[int, list[Buffer]]] = []
         self._next_correlation_id = 0
         self._connecting: asyncio.Task[None] | None = None
-        self._not_before_s = 0.0  # loop time before which we do not dial again
+        self._not_before_s = 0.0  # loop time before which there is no new connect
         self._backoff_ms = BACKOFF_MS
         self._is_closed = False
         self._is_failing = False
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_s = 0.0  # loop time that it is set to
+        self._timer_s = 0.0  # loop time for which the timer is set
 
-    # -- use ---------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def send(self, api_key: int, version: int, message: Message, *, timeout_ms: int, answer: Answer) -> None:
-        """`answer` is called exactly once, from the event loop, never from within `send`, and within `timeout_ms` and
-        the backoff (BACKOFF_MS_MAX at most).
+        """`answer` is called exactly once, from the event loop and never from within `send`. This happens at the latest
+        after `timeout_ms` plus the backoff (at most BACKOFF_MS_MAX).
 
-        Fetched records in the message are memoryviews of the receive buffer: use them before returning.
+        Fetched records in the message are memoryviews of the receive buffer. `answer` must use them before it returns.
         """
 
         def encode(correlation_id: int, client_id: str) -> list[Buffer]:
@@ -96,7 +97,8 @@ class Channel(asyncio.BufferedProtocol):
         self.exchange(encode, decode, timeout_ms=timeout_ms, answer=answer)
 
     def exchange(self, encode: Encode, decode: Decode, *, timeout_ms: int, answer: Answer) -> None:
-        """As `send`, for those who make and read the frames themselves: `encode(correlation id, client id)`."""
+        """As `send`, for callers that encode and decode the frames themselves. `encode(correlation id, client id)`
+        makes the frame."""
         loop = asyncio.get_running_loop()
         if self._renew_s is not None and loop.time() >= self._renew_s:
             self._renew_s = None
@@ -114,7 +116,7 @@ class Channel(asyncio.BufferedProtocol):
             self._connecting = loop.create_task(self._connect())
 
     def _note(self, encode: Encode, waiting: _Waiting) -> tuple[int, list[Buffer]]:
-        """(correlation id, frame) of a request that waits for its answer from now on."""
+        """Notes a request that waits for its answer from now on. Returns (correlation id, frame)."""
         self._next_correlation_id = correlation_id = (self._next_correlation_id + 1) & 0x7FFFFFFF
         buffers = encode(correlation_id, self._client_id)
         self._waiting[correlation_id] = waiting
@@ -130,7 +132,7 @@ class Channel(asyncio.BufferedProtocol):
         return reply
 
     async def request_encoded(self, encode: Encode, decode: Decode, *, timeout_ms: int) -> Message:
-        """As `request`, with frames made and read by the caller."""
+        """As `request`, but the caller encodes and decodes the frames."""
         future, answer = _future_answer()
         self.exchange(encode, decode, timeout_ms=timeout_ms, answer=answer)
         return await self._answer_to(future, "a request")
@@ -168,7 +170,8 @@ class Channel(asyncio.BufferedProtocol):
         if self._is_closed:
             cast("asyncio.Transport", transport).abort()
             return
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        # uvloop's class has the same methods, but does not inherit from it
+        self._transport = cast("asyncio.Transport", transport)
         self._reader = FrameReader()
         self._send_unsent()
 
@@ -179,10 +182,11 @@ class Channel(asyncio.BufferedProtocol):
             if correlation_id in self._waiting:
                 self._transport.writelines(buffers)
 
-    # -- who we are, again -------------------------------------------------------------------------------------------
+    # -- re-authentication -------------------------------------------------------------------------------------------
 
     def _prove_again(self) -> None:
-        """What was asked before is answered before: the peer answers in the order of the requests."""
+        """Begins a re-authentication. Earlier requests are answered first, because the peer answers in the order of the
+        requests."""
         proof = self._dialler.proof()
         if proof is None or self._transport is None:
             return
@@ -199,7 +203,8 @@ class Channel(asyncio.BufferedProtocol):
             return decode_response(key, version, frame)[1]
 
         def answer(reply: Message | None) -> None:
-            if reply is not None:  # else the connection is gone, and the next one begins with a proof
+            # if it is None, the connection is gone, and the next one begins with an authentication
+            if reply is not None:
                 self._take_proof(proof, reply, deadline_s)
 
         assert self._transport is not None
@@ -236,8 +241,8 @@ class Channel(asyncio.BufferedProtocol):
                 correlation_id = decode_response_correlation_id(frame)
                 waiting = self._waiting.get(correlation_id)
                 if waiting is None:
-                    continue  # it timed out; the connection is about to close
-                message = waiting.decode(frame)  # if it is no answer, the request fails with the others
+                    continue  # this request timed out; the connection will close soon
+                message = waiting.decode(frame)  # if the frame cannot be decoded, this request fails with the others
                 del self._waiting[correlation_id]
                 self._backoff_ms, self._is_failing = BACKOFF_MS, False
                 waiting.answer(message)
@@ -245,7 +250,8 @@ class Channel(asyncio.BufferedProtocol):
             self._drop(str(error), is_failure=True)
 
     def _set_timer(self, deadline_s: float) -> None:
-        """One timer for all requests, set to the earliest deadline: a timer for each costs more than its frame."""
+        """Sets the one timer for all requests to the earliest deadline. A timer for each request costs more than its
+        frame."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer_s = deadline_s
@@ -262,7 +268,7 @@ class Channel(asyncio.BufferedProtocol):
             self._set_timer(earliest_s)
 
     def _drop(self, cause: str, *, is_failure: bool) -> None:
-        """Give up this connection and everything on it."""
+        """Closes this connection. All requests on it fail."""
         transport, self._transport = self._transport, None
         self._is_proving, self._renew_s = False, None
         if transport is not None:
@@ -271,7 +277,7 @@ class Channel(asyncio.BufferedProtocol):
         self._unsent = []
         if is_failure:
             if waiting and not self._is_failing:
-                self._is_failing = True  # one line per outage, not per attempt
+                self._is_failing = True  # there is one log line for each outage, not for each attempt
                 self._logger.warning("channel_failed", channel=self._name, requests=len(waiting), cause=repr(cause))
             self._not_before_s = asyncio.get_running_loop().time() + self._backoff_ms / 1000
             self._backoff_ms = min(2 * self._backoff_ms, BACKOFF_MS_MAX)

@@ -1,8 +1,8 @@
-"""One accepted connection: bytes to requests, answers to bytes, in the order of the requests.
+"""One accepted connection. It turns bytes into requests, and answers into bytes, in the order of the requests.
 
-Frames are handled in the receive buffer (no copy), so a handler must be done with a frame's memory when it returns.
-Answers that are ready together leave in one write. Small pieces are joined, payloads of a fetch never are (measured:
-joining costs up to 0.9 CPU seconds a GB).
+Frames are handled in the receive buffer without a copy. So a handler must not use a frame's memory after it returns.
+Answers that are ready at the same time are sent with one write. Small pieces are joined, payloads of a fetch never are
+(measured: joining costs up to 0.9 CPU seconds for each GB).
 
 These are bounded:
 
@@ -40,10 +40,11 @@ from broker.wire.hot_fetch import decode_fetch_request
 from broker.wire.hot_produce import decode_produce_request
 from broker.wire.messages import Message
 
-# More than any client's max.in.flight; beyond it the connection is not read until answers have gone out.
+# This is more than any client's max.in.flight. If there are more requests, the connection is not read until answers
+# have been sent.
 IN_FLIGHT_REQUESTS_MAX = 64
-# Ready answers are written when they reach this size, or before. If the peer does not read them, its next request
-# waits. So a connection holds at most this, the transport's 64 KiB and one answer (fetch.max.bytes).
+# Ready answers are written when they reach this size, or earlier. If the peer does not read them, its next request
+# waits. So a connection holds at most this size plus the transport's 64 KiB plus one answer (fetch.max.bytes).
 ANSWERS_BYTES_MAX = 256 * 1024
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 JOIN_BELOW_BYTES = 16 * 1024
@@ -53,7 +54,7 @@ Dispatch: TypeAlias = Callable[[Request[Any]], None]
 
 
 def _ignore(frame: memoryview) -> None:
-    """Of a connection that is gone."""
+    """Ignores a frame of a connection that is gone."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -71,7 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         unread: UnreadAnswers,
         authenticator: Authenticator | None = None,
     ) -> None:
-        """`authenticator`: before it is content, nothing goes to `dispatch`. None: everybody may come."""
+        """With an `authenticator`, no request goes to `dispatch` before the authentication has succeeded. None means
+        that there is no authentication."""
         self.listener = listener
         self.listener_name = listener_name
         self.is_closed = False
@@ -80,28 +82,30 @@ class Connection(asyncio.BufferedProtocol):
         self._on_open, self._on_close = on_open, on_close
         self._request_bytes_max = request_bytes_max
         self._reader = FrameReader(frame_bytes_max=request_bytes_max)
-        self._take_frame: Callable[[memoryview], None] = self._handle_frame  # or what takes bare tokens of SASL
+        # or the function that takes SASL tokens without a request
+        self._take_frame: Callable[[memoryview], None] = self._handle_frame
         self._authenticator = authenticator
         self._authentication: Authentication | None = None
         self._memory = memory
         self._unread = unread
-        self._taken_bytes = 0  # of the memory, for the request that is arriving
-        self.taken_s = 0.0  # loop time of that
+        self._taken_bytes = 0  # bytes taken from the memory budget for the request that is arriving
+        self.taken_s = 0.0  # loop time when they were taken
         self.received_s = 0.0  # loop time of its last bytes
         self._waits_for_memory = False
         self._wanted_bytes = 0
         self._transport: asyncio.Transport | None = None
-        self._requests: deque[Request[Any]] = deque()  # not answered or not yet sent, in order of arrival
-        self._ready_bytes = 0  # of answers that have not left yet
-        self._alone: Request[Any] | None = None  # nothing else is taken before it is answered
+        # requests that are not answered or whose answers are not sent yet, in order of arrival
+        self._requests: deque[Request[Any]] = deque()
+        self._ready_bytes = 0  # bytes of answers that have not been written yet
+        self._alone: Request[Any] | None = None  # no other request is taken before this one is answered
         self._is_handling = False
         self._is_flush_due = False
         self._is_write_blocked = False
         self._is_reading_paused = False
         self._throttle_timer: asyncio.TimerHandle | None = None
         self._throttled_until_s = 0.0
-        self.silent_sweeps = 0  # of the server's, without a byte from this client or to it
-        self._unsent_bytes = 0  # at the last of them
+        self.silent_sweeps = 0  # number of the server's last sweeps that saw no byte from this client or to it
+        self._unsent_bytes = 0  # unsent bytes at the last sweep
         self.peer_host, self.peer_port = "", -1
         self.client_software = ("unknown", "unknown")
         self.principal: Principal = ANONYMOUS
@@ -109,7 +113,8 @@ class Connection(asyncio.BufferedProtocol):
     # -- asyncio -----------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without inheriting from it
+        # uvloop's class has the same methods, but does not inherit from it
+        self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         if peer:
             self.peer_host, self.peer_port = f"/{peer[0]}", peer[1]
@@ -148,14 +153,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._is_write_blocked = True
-        asyncio.get_running_loop().call_soon(self._note_unread)  # not now: the transport is in the midst of a write
+        # called later, because the transport is now in the middle of a write
+        asyncio.get_running_loop().call_soon(self._note_unread)
 
     def resume_writing(self) -> None:
         self._is_write_blocked = False
         self._unread.forget(self)
         self._handle_frames()
 
-    # -- in ----------------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------------
 
     def _handle_frames(self) -> None:
         if self._is_handling or self.is_closed:
@@ -164,8 +170,8 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
             if self._is_full():
                 break
-            # Answers have left meanwhile and made room. Go on with the frames that are here already: no further byte
-            # may come, because the client may be waiting for their answers.
+            # Answers were written meanwhile, so there is room for more requests. Go on with the frames that have
+            # already arrived. It may be that no further byte arrives, because the client waits for the answers to them.
         else:
             self._flush()
         if self._taken_bytes or self._reader.buffered_bytes:
@@ -174,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_or_resume()
 
     def _handle_until_full(self) -> bool:
-        """True: frames may be left, no more requests are taken now."""
+        """Handles frames. Returns True if frames may be left, but no more requests can be taken now."""
         self._is_handling = True
         reader = self._reader
         try:
@@ -190,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError as error:
             self._logger.warning("connection_closed", listener=self.listener_name, cause=repr(str(error)))
             self.close()
-        except Exception:  # a decoder met what it does not foresee
+        except Exception:  # an unexpected error in a decoder
             self.request_failed(-1, traceback.format_exc())
         finally:
             self._is_handling = False
@@ -205,7 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         message: Message = None
         if header.api_key == _PRODUCE:
             message = decode_produce_request(frame, header.body_position, header.api_version)
-        elif header.api_key == _FETCH and self.listener is not Listener.CONTROLLER:  # the quorum wants kio's message
+        elif header.api_key == _FETCH and self.listener is not Listener.CONTROLLER:  # the quorum needs kio's message
             message = decode_fetch_request(frame, header.body_position, header.api_version)
         if message is None:
             message = decode_request_body(header, frame, elements_max=elements_max(header.api_key, self.listener))
@@ -214,8 +220,8 @@ class Connection(asyncio.BufferedProtocol):
         self._requests.append(request)
         self._dispatch(request)
         if header.api_key == _FETCH and self.listener is Listener.CLIENT and not request.is_done:
-            # Kafka does so for every request. Otherwise waiting fetches of one client could all become due at once,
-            # each with its bytes.
+            # Kafka handles only one request of a connection at a time, of any kind. Otherwise many waiting fetches of
+            # one client could become due at the same time, each with its bytes.
             self._alone = request
 
     def _answer_unsupported(self, error: UnsupportedVersionError) -> None:
@@ -235,7 +241,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._throttle_timer is not None or self._waits_for_memory
 
     def _mind_memory(self) -> None:
-        """A request that needs more than the first buffer takes its bytes from the memory budget, or has to wait."""
+        """If a request needs more than the first buffer, its bytes are taken from the memory budget, or it has to
+        wait."""
         size_bytes = self._reader.unfinished_frame_bytes
         if not size_bytes:
             self._give_memory_back()
@@ -258,18 +265,18 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def holds_memory(self) -> bool:
-        """Of a request that is arriving."""
+        """Whether it holds memory for a request that is arriving."""
         return bool(self._taken_bytes)
 
     @property
     def unsent_bytes(self) -> int:
-        """Of answers, which the peer has not read."""
+        """The bytes of answers that the peer has not read."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def note_silence(self) -> int:
-        """How many sweeps in a row found this connection silent. Silent means: no request without an answer, no byte
-        from the peer, and no byte of ours read by it. A connection that is closing answers nothing any more. Only
-        bytes that the peer has not read keep it open."""
+        """Returns how many sweeps in a row found this connection silent. Silent means three things: no request waits
+        for an answer, the peer has sent no byte, and it has read no byte. A connection that is closing answers nothing
+        any more; only bytes that the peer has not read keep it open."""
         unsent_bytes = self.unsent_bytes
         is_reading, self._unsent_bytes = unsent_bytes < self._unsent_bytes, unsent_bytes
         is_awaited = bool(self._requests) and not self.is_closed
@@ -277,7 +284,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.silent_sweeps
 
     def throttle(self, wait_ms: int) -> None:
-        """Read nothing from this client for this time (KIP-219). Answers still go out."""
+        """Reads nothing from this client for this time (KIP-219). Answers are still sent."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + wait_ms / 1000
         if wait_ms <= 0 or self.is_closed or until_s <= self._throttled_until_s:
@@ -302,11 +309,11 @@ class Connection(asyncio.BufferedProtocol):
             self._is_reading_paused = False
             self._transport.resume_reading()
 
-    # -- out ---------------------------------------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------------------------
 
     def answer_ready(self, size_bytes: int) -> None:
-        """Called by a request that got its answer. During a wake-up the answers leave at its end, or when they are
-        many bytes."""
+        """A request calls this when it has got its answer. Answers of one wake-up are written at its end, or earlier if
+        they are large."""
         self._ready_bytes += size_bytes
         if self._is_handling or self._is_flush_due or self.is_closed:
             return
@@ -314,15 +321,15 @@ class Connection(asyncio.BufferedProtocol):
         asyncio.get_running_loop().call_soon(self._flush_later)
 
     def take_frames(self, take: Callable[[memoryview], None] | None) -> None:
-        """Give frames to `take`, which are no requests; None: they are requests again."""
+        """From now on frames go to `take`, because they are no requests. None means that they are requests again."""
         self._take_frame = self._handle_frame if take is None else take
 
     def limit_frames(self, size_bytes: int | None) -> None:
-        """None: requests may be as large as on any connection."""
+        """Limits the size of requests. None sets the usual limit."""
         self._reader.limit_frames(self._request_bytes_max if size_bytes is None else size_bytes)
 
     def answer_bytes(self, data: bytes) -> None:
-        """In the order of answers, to a frame that was no request."""
+        """Sends an answer to a frame that was no request, in the order of the answers."""
         answer: Request[Any] = Request(self, cast("Any", None), None)
         self._requests.append(answer)
         answer.respond_frame([data])
@@ -358,7 +365,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(out[0])
         elif out:
             self._transport.writelines(out)
-        self._note_unread()  # what was asked for before goes on being answered while it is blocked
+        self._note_unread()  # earlier requests are still answered while writing is blocked
 
     def _note_unread(self) -> None:
         if self._is_write_blocked and not self.is_closed:
@@ -369,7 +376,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
 
     def finish(self) -> None:
-        """Send the answers that are there, and close."""
+        """Sends the answers that are ready, and closes."""
         self._flush()
         self.close()
 
@@ -379,7 +386,7 @@ class Connection(asyncio.BufferedProtocol):
         self.is_closed = True
 
     def abort(self) -> None:
-        """Without waiting until the peer has read what was sent to it."""
+        """Closes at once, without waiting until the peer has read what was sent to it."""
         if self._transport is not None:
             self._transport.abort()
         self.is_closed = True

@@ -1,8 +1,8 @@
-"""How this broker reaches another one: plain, with TLS, with SASL, as the listener over there demands it.
+"""How this broker connects to another one: plain, with TLS or with SASL, as the other broker's listener requires.
 
-Both brokers have the same settings for the listener. What this broker says of itself is the username and password of
-the listener's jaas entry for the mechanism, and for OAUTHBEARER the subject of a token that it makes itself. It says so
-at the beginning of a connection and again before its session ends (KIP-368; channel.py).
+Both brokers have the same settings for the listener. This broker authenticates with the username and password of the
+listener's jaas entry for the mechanism. For OAUTHBEARER it makes a token itself, with the subject from that entry. It
+authenticates at the beginning of a connection and again before its session ends (KIP-368; channel.py).
 Shown by tests/broker_node/test_node_secured_cluster.py.
 """
 
@@ -30,15 +30,15 @@ from broker.wire.messages import Message
 from broker.wire.messages import request as make_request
 
 PLAIN_TIMEOUT_S = 1.0
-SECURED_TIMEOUT_S = 10.0  # of everything: a busy host takes a while for a handshake
-ANSWER_BYTES_MAX = 1 << 20  # before the other side has proved anything
+SECURED_TIMEOUT_S = 10.0  # for connect and authentication together: a handshake takes time on a busy host
+ANSWER_BYTES_MAX = 1 << 20  # limit for an answer before the other side is authenticated
 TOKEN_LIFE_S = 3_600
-RENEW_AT = 0.8  # of a session's lifetime
+RENEW_AT = 0.8  # share of a session's lifetime
 TOKEN_SUBJECT: Final = "unsecuredLoginStringClaim_sub"
 
 
 class Dialler:
-    """One for each kind of link. Raises SecurityError when a file or an entry is missing."""
+    """There is one for each kind of link. Raises SecurityError if a file or an entry is missing."""
 
     def __init__(self, security: ListenerSecurity, *, name: str, mechanism: str, logger: Logger) -> None:
         self._mechanism = mechanism
@@ -62,8 +62,8 @@ class Dialler:
             raise SecurityError(key, f"it needs {' and '.join(missing)}: who this broker is when it dials another one")
 
     async def connect(self, channel: asyncio.BufferedProtocol, address: Address) -> float | None:
-        """The channel's `connection_made` is called when requests may go. How long that is so, in s; None: for ever.
-        Raises OSError, TimeoutError among them."""
+        """Connects. The channel's `connection_made` is called when requests may be sent. Returns for how long they may
+        be sent, in s; None means for ever. Raises OSError, which includes TimeoutError."""
         loop = asyncio.get_running_loop()
         if self._contexts is None and self._entry is None:
             async with asyncio.timeout(PLAIN_TIMEOUT_S):
@@ -91,7 +91,7 @@ class Dialler:
         return lifetime_s
 
     def proof(self) -> Proof | None:
-        """A fresh exchange; None: nobody asks who we are, or a certificate tells."""
+        """A new SASL exchange. None if there is no authentication, or a certificate does it."""
         return None if self._entry is None else Proof(self._mechanism, self._client())
 
     def _client(self) -> SaslClient:
@@ -114,7 +114,7 @@ def plain_dialler(logger: Logger) -> Dialler:
 
 
 def internal_dialler(config: NodeConfig, logger: Logger) -> Dialler:
-    """To the listener between brokers."""
+    """The dialler for the listener between brokers."""
     name, mechanism = config.internal_listener, config.sasl_mechanism_inter_broker_protocol
     return Dialler(security_of(config, name), name=name, mechanism=mechanism, logger=logger)
 
@@ -131,7 +131,7 @@ def controller_dialler(config: NodeConfig, logger: Logger) -> Dialler:
 
 
 class _OwnToken:
-    """A token that is not signed, of this broker, for the default handler of Kafka."""
+    """An unsigned token of this broker, for the default handler of Kafka."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -161,18 +161,20 @@ class Asked(NamedTuple):
 
 
 class Proof:
-    """SASL with another broker, as messages: `begin`, then `take` each answer until it gives none back."""
+    """The SASL exchange with another broker, as messages: `begin` gives the first request. `take` gets each answer and
+    gives the next request, until it returns None."""
 
     def __init__(self, mechanism: str, client: SaslClient) -> None:
         self.mechanism, self._client = mechanism, client
         self._has_begun = False
-        self.lifetime_s: float | None = None  # how long requests may go from the end on; None: for ever
+        self.lifetime_s: float | None = None  # how long requests may be sent after the exchange; None: for ever
 
     def begin(self) -> Asked:
         return Asked(ApiKey.SASL_HANDSHAKE, 1, make_request(ApiKey.SASL_HANDSHAKE, 1, mechanism=self.mechanism))
 
     def take(self, answer: Message) -> Asked | None:
-        """None: it has ended well. Raises SaslError, and ValueError for what is no answer of this mechanism."""
+        """The next request. None if the exchange has succeeded. Raises SaslError, or ValueError for a message that is
+        no answer of this mechanism."""
         if answer.error_code != ErrorCode.none:
             message = getattr(answer, "error_message", None) or answer.error_code.name
             raise SaslError(f"refused: {message}")
@@ -190,7 +192,8 @@ class Proof:
 
 
 class _Proving(asyncio.BufferedProtocol):
-    """A proof on a fresh connection, before the channel has it. `done`: its `lifetime_s`, or OSError."""
+    """Runs a `Proof` on a new connection, before the channel gets the connection. `done` gets its `lifetime_s`, or
+    OSError."""
 
     def __init__(self, proof: Proof) -> None:
         self._proof = proof

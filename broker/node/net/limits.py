@@ -1,8 +1,9 @@
-"""How much one request may ask for, known before anything is built from it: elements in all its arrays together.
+"""How much one request may ask for: the number of elements in all its arrays together. It is known before anything is
+built from the request.
 
-A request keeps the event loop for as long as its elements take. So each API may have as many elements as are handled in
-about 50 ms (docs/internals/simulation.md says what was measured). If a request has more, its connection is closed, and
-a log line says why. Requests between brokers about many partitions may be larger and are handled in 200 ms at most. A
+A request uses the event loop in proportion to its elements. So each API may have as many elements as are handled in
+about 50 ms (docs/internals/simulation.md has the measurements). If a request has more, its connection is closed, and a
+log line says why. Requests between brokers about many partitions may be larger, and are handled in at most 200 ms. A
 follower names all partitions of its leader at once. In its other requests a broker sends no more than is allowed here.
 Shown by tests/broker_node/test_node_limits.py.
 """
@@ -13,18 +14,19 @@ from collections.abc import Mapping
 
 from broker.wire.apis import ApiKey, Listener
 
-ELEMENTS_MAX = 5_000  # of a request of a client, unless it is in the table
-# On the listeners that are the brokers' own.
+ELEMENTS_MAX = 5_000  # for a client's request whose API is not in the table
+# On the brokers' own listeners.
 ELEMENTS_MAX_OF_PEERS: Mapping[int, int] = {
     ApiKey.FETCH: 100_000,
     ApiKey.ALTER_PARTITION: 50_000,
     ApiKey.WRITE_TXN_MARKERS: 50_000,
-    ApiKey.WRITE_SHARE_GROUP_STATE: 20_000,  # one partition with group.share.max.partition.max.record.locks of states
+    # one partition with as many states as group.share.max.partition.max.record.locks
+    ApiKey.WRITE_SHARE_GROUP_STATE: 20_000,
 }
-# Elements of these APIs cost much more than one lookup: about 80 settings for each, a log, or a group's shard.
+# An element of these APIs costs much more than one lookup: it needs about 80 settings, a log, or a group's shard.
 ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.PRODUCE: 2_000,
-    ApiKey.FETCH: 10_000,  # these two cost less, and clients ask them of everything at once
+    ApiKey.FETCH: 10_000,  # these two cost less, and clients use them for all partitions at once
     ApiKey.METADATA: 10_000,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 3_000,
     ApiKey.CREATE_TOPICS: 1_000,
@@ -35,15 +37,15 @@ ELEMENTS_MAX_OF: Mapping[int, int] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 1_000,
     ApiKey.ALTER_CLIENT_QUOTAS: 1_000,
     ApiKey.CREATE_ACLS: 1_000,
-    ApiKey.DELETE_ACLS: 100,  # one filter without a name looks at every binding: 6 ms for 10,000 of them
+    ApiKey.DELETE_ACLS: 100,  # a filter without a name checks every binding: 6 ms for 10,000 bindings
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 1_000,
-    ApiKey.CREATE_DELEGATION_TOKEN: 1_000,  # renewers, which each renewal writes again
+    ApiKey.CREATE_DELEGATION_TOKEN: 1_000,  # renewers; each renewal writes all of them again
     ApiKey.DESCRIBE_DELEGATION_TOKEN: 1_000,
     ApiKey.DELETE_GROUPS: 1_000,
     ApiKey.DESCRIBE_GROUPS: 1_000,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 1_000,
     ApiKey.SHARE_GROUP_DESCRIBE: 1_000,
-    ApiKey.SHARE_FETCH: 20_000,  # most elements are the types of acknowledged records, a byte each
+    ApiKey.SHARE_FETCH: 20_000,  # most elements are the types of acknowledged records, with one byte each
     ApiKey.SHARE_ACKNOWLEDGE: 20_000,
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: 1_000,
     ApiKey.DELETE_SHARE_GROUP_STATE: 1_000,

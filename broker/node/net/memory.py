@@ -1,10 +1,11 @@
-"""The memory of requests that are arriving (queued.max.request.bytes): who may go on reading, and who waits.
+"""The memory of requests that are arriving (queued.max.request.bytes): which connections may be read, and which must
+wait.
 
 Only requests that are larger than a connection's first buffer count. The rule is Kafka's: while any memory is left, the
-next request is let in. So one request may go beyond the limit, and no request waits for ever because it is large.
-Waiting connections are not read, so TCP holds their clients back. They go on in the order of arrival. A quarter of the
-memory is reserved for requests of ordinary size: a few huge requests that stop halfway do not block everybody's
-Produce. Shown by tests/broker_node/test_node_memory.py.
+next request is accepted. So one request may exceed the limit, and no request waits for ever because it is large.
+Waiting connections are not read, so TCP slows their clients down. They continue in the order of arrival. A quarter of
+the memory is reserved for requests of ordinary size. So a few huge requests that stop halfway do not block the Produce
+requests of all clients. Shown by tests/broker_node/test_node_memory.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TypeAlias
 
 Resume: TypeAlias = Callable[[], None]
 
-ORDINARY_REQUEST_BYTES = 2 * 1024 * 1024  # twice message.max.bytes: what producers send by default is below it
+# twice message.max.bytes: requests of producers with default settings are smaller
+ORDINARY_REQUEST_BYTES = 2 * 1024 * 1024
 
 
 def _nothing() -> None:
@@ -22,16 +24,17 @@ def _nothing() -> None:
 
 
 class RequestMemory:
-    """Invariant: no request waits while less memory is in use than is open to its size. A limit below 0 means no limit.
+    """Invariant: no request waits while less memory is in use than the limit for its size. A limit below 0 means no
+    limit.
 
-    `on_wait` is called when somebody has to wait: time to look at who holds the memory.
+    `on_wait` is called when a request has to wait. Then the owner should check which requests hold the memory.
     """
 
     def __init__(self, *, limit_bytes: int, on_wait: Callable[[], None] = _nothing) -> None:
         self._limit_bytes = limit_bytes
         self._on_wait = on_wait
         self.used_bytes = 0
-        self._waiting: dict[Resume, int] = {}  # in order of arrival, of ordinary size
+        self._waiting: dict[Resume, int] = {}  # requests of ordinary size, in order of arrival
         self._huge_waiting: dict[Resume, int] = {}
 
     @property
@@ -39,7 +42,8 @@ class RequestMemory:
         return len(self._waiting) + len(self._huge_waiting)
 
     def take(self, size_bytes: int, resume: Resume) -> bool:
-        """False: wait; `resume` is called once, when the bytes are taken for the asker."""
+        """Takes the bytes and returns True. If it returns False, the caller must wait: `resume` is called once, when
+        the bytes are taken for it."""
         is_huge = size_bytes > ORDINARY_REQUEST_BYTES
         waiting = self._huge_waiting if is_huge else self._waiting
         if self._limit_bytes >= 0 and (self.used_bytes >= self._open_bytes(is_huge) or waiting):
@@ -50,7 +54,7 @@ class RequestMemory:
         return True
 
     def give_up(self, resume: Resume) -> None:
-        """The asker is gone."""
+        """The waiting connection is gone."""
         self._waiting.pop(resume, None)
         self._huge_waiting.pop(resume, None)
 

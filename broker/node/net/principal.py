@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: Kafka's KafkaPrincipal, written `User:alice`."""
+"""The identity of the peer of a connection: Kafka's KafkaPrincipal, written `User:alice`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 class Principal:
     kind: str
     name: str
-    # A delegation token proved it. Who is let in by a token may ask for no further one.
+    # The client authenticated with a delegation token. Such a client may not create further tokens.
     is_by_token: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
 
 
-ANONYMOUS = Principal("User", "ANONYMOUS")  # of a connection on which nobody proved who they are, as in Kafka
+ANONYMOUS = Principal("User", "ANONYMOUS")  # the principal of a connection without authentication, as in Kafka

@@ -1,9 +1,10 @@
-"""Client quotas (KIP-13, KIP-124, KIP-219): how long a client that goes over its rate is made to wait.
+"""Client quotas (KIP-13, KIP-124, KIP-219): how long a client must wait if it exceeds its rate.
 
 Owns: rates by user and client id over a sliding window (quota.window.num samples of quota.window.size.seconds) and the
-wait that brings them back to the limit, Kafka's formula. A client is answered at once with `throttle_time_ms`, and its
-connection is not read for that time, whatever it does. Followers are never slowed down. Pure: the clock comes in;
-bounded: the least recently seen client is forgotten first. Shown by tests/broker_node/test_node_quotas.py.
+wait that brings a rate back to the limit, by Kafka's formula. A client is answered at once with `throttle_time_ms`, and
+its connection is not read for that time, whatever the client does. Followers are never slowed down. The module is pure:
+the caller passes the time. It is bounded: the least recently seen client is forgotten first. Shown by
+tests/broker_node/test_node_quotas.py.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from broker.controller.quotas import (
     USER,
 )
 
-WIRE_INT_MAX = 2**31 - 1  # milliseconds to wait and bytes to fetch are int32
+WIRE_INT_MAX = 2**31 - 1  # milliseconds to wait and bytes to fetch are int32 on the wire
 CLIENTS_MAX = 10_000
-NANOSECONDS_PER_PERCENT = 10_000_000  # of one second of the event loop
+NANOSECONDS_PER_PERCENT = 10_000_000  # one percent of one second of the event loop
 
 Quotas: TypeAlias = Mapping[QuotaEntity, Mapping[str, float]]
 
 
 class Limit(NamedTuple):
     per_second: float
-    sharing: tuple[str, str]  # (user, client id) of those who share it; '': all of them
+    sharing: tuple[str, str]  # the (user, client id) that share the quota; '' stands for all
 
 
 def limit_of(limits: Quotas, key: str, user: str, client_id: str) -> Limit | None:
-    """By the first entity that limits this key, in Kafka's order. A quota of a user is for all clients of that user
-    together, one of a client id for all its users together. None: nothing limits it."""
+    """The quota of the first entity that limits this key, in Kafka's order. A quota of a user holds for all clients of
+    that user together. A quota of a client id holds for all its users together. None if no quota limits the key."""
     for whose in (user, None):
         for which in (client_id, None):
             values = limits.get(((CLIENT_ID, which), (USER, whose)))
@@ -59,10 +60,11 @@ class RateWindow:
     __slots__ = ("_count", "_elapsed_ms_min", "_samples", "_size_ms")
 
     def __init__(self, *, count: int, size_ms: int, elapsed_windows_min: int | None = None) -> None:
-        """`elapsed_windows_min`: over how many samples a first burst is spread; None: over all but one."""
+        """`elapsed_windows_min` is the number of samples over which a first burst is spread. None means all samples but
+        one."""
         self._count, self._size_ms = count, size_ms
         self._elapsed_ms_min = max(1, count - 1 if elapsed_windows_min is None else elapsed_windows_min) * size_ms
-        self._samples: list[tuple[int, float]] = []  # (begin, amount), oldest first
+        self._samples: list[tuple[int, float]] = []  # (begin, amount), the oldest first
 
     def add(self, amount: float, now_ms: int) -> None:
         if self._samples and now_ms - self._samples[-1][0] < self._size_ms:
@@ -84,7 +86,7 @@ class RateWindow:
 
 
 class ClientQuotas:
-    """`is_active` is False while no quota is set: then nothing is measured."""
+    """`is_active` is False while no quota is set. Then nothing is measured."""
 
     def __init__(self, *, window_count: int, window_size_ms: int) -> None:
         self._count, self._size_ms = window_count, window_size_ms
@@ -97,24 +99,26 @@ class ClientQuotas:
         self.is_active = bool(limits)
 
     def limit(self, key: str, user: str, client_id: str) -> float | None:
-        """None: nothing limits it."""
+        """The limit for this client. None if no quota limits it."""
         found = limit_of(self._limits, key, user, client_id)
         return None if found is None else found.per_second
 
     def produced(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
-        """Milliseconds to wait."""
+        """Counts the bytes. Returns the milliseconds to wait."""
         return self._record(PRODUCER_BYTE_RATE, user, client_id, size_bytes, now_ms)
 
     def fetched(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         return self._record(CONSUMER_BYTE_RATE, user, client_id, size_bytes, now_ms)
 
     def handled(self, user: str, client_id: str, duration_ns: int, now_ms: int) -> int:
-        """request_percentage: 100 is the whole of this broker's one event loop. At most one sample's time to wait."""
+        """Counts the time for request_percentage: 100 is the whole time of this broker's one event loop. The wait is at
+        most the time of one sample."""
         wait_ms = self._record(REQUEST_PERCENTAGE, user, client_id, duration_ns / NANOSECONDS_PER_PERCENT, now_ms)
         return min(wait_ms, self._size_ms)
 
     def connected(self, host: str, now_ms: int) -> int:
-        """A new connection from this address, of one of the clients' listeners."""
+        """Counts a new connection from this address to one of the clients' listeners. Returns the milliseconds to
+        wait."""
         for which in (host, None):
             limit = self._limits.get(((IP, which),), {}).get(CONNECTION_CREATION_RATE)
             if limit is not None:
@@ -122,7 +126,8 @@ class ClientQuotas:
         return 0
 
     def fetch_bytes_max(self, user: str, client_id: str) -> int | None:
-        """What one answer may hold, so that a client with a small quota still moves on; None: no limit."""
+        """The maximum size of one answer, so that a client with a small quota still makes progress. None means no
+        limit."""
         limit = self.limit(CONSUMER_BYTE_RATE, user, client_id)
         if limit is None:
             return None
@@ -145,5 +150,5 @@ class ClientQuotas:
         rate = window.per_second(now_ms)
         if rate <= limit:
             return 0
-        # A limit may be as small as a float can be, the excess then beyond every number.
+        # A limit may be extremely small. The excess can then be infinite.
         return round(min((rate - limit) / limit * self._count * self._size_ms, WIRE_INT_MAX))

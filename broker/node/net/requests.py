@@ -1,6 +1,6 @@
-"""A request on its way through the broker: what a handler sees of it, and the one that came over a connection.
+"""A request in the broker: the interface for handlers, and the class of requests that came over a connection.
 
-Knows no API and no socket: a connection is what answers go out by, and says when nobody reads them any more.
+It knows no API and no socket. A connection sends the answers, and tells when nobody reads them any more.
 """
 
 from __future__ import annotations
@@ -21,31 +21,32 @@ if TYPE_CHECKING:
 
 # An answer, or None for acks=0 -> milliseconds that the client must wait.
 Charge: TypeAlias = "Callable[[Answers[Any] | None], int]"
-# An answer -> the one that is given instead.
+# An answer -> the answer that is sent instead.
 Amend: TypeAlias = "Callable[[Answers[Any]], Answers[Any]]"
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
-Asked = TypeVar("Asked", bound="Asks[Any]")  # the message of one API: its handler's request and answer go together
+Asked = TypeVar("Asked", bound="Asks[Any]")  # the message of one API; it determines the type of the answer
 
 
 class UnderWay(Protocol):
-    """A request as those see it who do not look into it."""
+    """A request for code that does not read its content."""
 
     def take_alone(self) -> None:
-        """Take no other request of its connection before this one is answered."""
+        """No other request of its connection is taken before this one is answered."""
 
     def fail(self, cause: str) -> None:
-        """The broker failed at this request: it gets no answer, and its peer learns so at once. `cause` is logged."""
+        """The broker failed to handle this request. It gets no answer, and the peer learns this at once. `cause` is
+        logged."""
 
 
 class AnyRequest(UnderWay, Protocol[Asked]):
-    """What a handler sees of a request: one that came over a connection, or one of our own."""
+    """A request as a handler sees it. It came over a connection, or the broker sent it to itself."""
 
     message: Asked
     listener: Listener
     listener_name: str
-    access: Access | None  # None: it may do everything
+    access: Access | None  # None: the client may do everything
 
     @property
     def version(self) -> int: ...
@@ -64,8 +65,9 @@ P = ParamSpec("P")
 
 
 def guarded(request: UnderWay, callback: Callable[P, None]) -> Callable[P, None]:
-    """Wrap `callback`, which another part calls later to answer `request`. An exception of the callback then fails that
-    request only, not the requests that the other part was about to serve. See also `Broker.dispatch` and `serve`."""
+    """Wraps `callback`, which another part calls later to answer `request`. An exception of the callback then ends only
+    that request, and not other requests that the other part serves. See also `Dispatcher.dispatch` and
+    `Services.serve`."""
 
     def call(*arguments: P.args, **named: P.kwargs) -> None:
         try:
@@ -77,7 +79,7 @@ def guarded(request: UnderWay, callback: Callable[P, None]) -> Callable[P, None]
 
 
 class RequestOrigin(Protocol):
-    """A connection, as far as its requests go."""
+    """The part of a connection that its requests need."""
 
     listener: Listener
     listener_name: str
@@ -95,7 +97,7 @@ class RequestOrigin(Protocol):
 
 
 class Request(Generic[Asked]):
-    """One request and the place of its answer in the order of answers."""
+    """One request, and the place for its answer in the order of answers."""
 
     __slots__ = (
         "_buffers",
@@ -118,9 +120,10 @@ class Request(Generic[Asked]):
         self.header = header
         self.message = message
         self.size_bytes = 0
-        self.charge: Charge | None = None  # set while there are quotas: what this answer costs its client
-        self.access: Access | None = None  # set while there is an authorizer: what its sender may do
-        self.amend: Amend | None = None  # set when a part of it was refused, or a part of the answer is not for all
+        self.charge: Charge | None = None  # set while there are quotas: computes what this answer costs the client
+        self.access: Access | None = None  # set if there is an authorizer: what the client may do
+        # set if a part of the request was refused, or if the client may not see all of the answer
+        self.amend: Amend | None = None
         self.listener = connection.listener
         self.listener_name = connection.listener_name
 
@@ -134,12 +137,12 @@ class Request(Generic[Asked]):
 
     @property
     def peer_host(self) -> str:
-        """The client's address as Kafka writes it, `/127.0.0.1`."""
+        """The client's address in Kafka's form, `/127.0.0.1`."""
         return self._connection.peer_host
 
     @property
     def client(self) -> Mapping[str, str]:
-        """What is known of its sender, as subscriptions of metrics name it (KIP-714)."""
+        """What is known about the client, under the names that subscriptions of metrics use (KIP-714)."""
         name, version = self._connection.client_software
         return {
             "client_id": self.client_id,
@@ -150,27 +153,28 @@ class Request(Generic[Asked]):
         }
 
     def note_software(self, name: str, version: str) -> None:
-        """Of the client, for later requests of this connection."""
+        """Notes the client's software, for later requests of this connection."""
         self._connection.client_software = (name, version)
 
     @property
     def principal(self) -> Principal:
-        """Who sent it: what the connection has proved so far."""
+        """The client's principal, as the connection has authenticated it so far."""
         return self._connection.principal
 
     @property
     def is_open(self) -> bool:
-        """False when nobody will read the answer any more."""
+        """False if nobody will read the answer any more."""
         return not self._is_done and not self._connection.is_closed
 
     def connection_check(self) -> Callable[[], bool]:
-        """Whether its connection is still there, asked at any later time."""
+        """A function that tells at any later time whether the connection is still open."""
         connection = self._connection
         return lambda: not connection.is_closed
 
     def respond(self, message: Answers[Asked]) -> None:
-        """Answer, now or later, exactly once. After the connection is gone this does nothing. It never raises: if an
-        answer cannot be encoded, the request fails, and the caller goes on with its own work."""
+        """Answers the request. It must be called exactly once, at once or later. If the connection is gone, it does
+        nothing. It never raises: if an answer cannot be encoded, the request fails, and the caller continues its own
+        work."""
         if self._connection.is_closed:
             return
         header = self.header
@@ -179,7 +183,7 @@ class Request(Generic[Asked]):
                 message = self.amend(message)
             if self.charge is not None and (wait_ms := self.charge(message)) > 0:
                 self._connection.throttle(wait_ms)
-                told: Any = message  # of an API that has this field
+                told: Any = message  # an answer of an API that has this field
                 if hasattr(told, "throttle_time"):
                     message = replace(told, throttle_time=timedelta(milliseconds=wait_ms))
             frame = encode_response(header.api_key, header.api_version, header.correlation_id, message)
@@ -189,24 +193,25 @@ class Request(Generic[Asked]):
         self._finish(frame)
 
     def respond_frame(self, frame: list[Buffer]) -> None:
-        """Answer with a frame that is encoded already. Only where nothing is charged for it."""
+        """Answers with an encoded frame. It may be called only if nothing is charged for the answer."""
         assert self.charge is None, "the answer of a client with quotas may have to say how long it must wait"
         assert self.amend is None, "a frame is not amended"
         if not self._connection.is_closed:
             self._finish(frame)
 
     def respond_nothing(self) -> None:
-        """acks=0: the client expects no answer."""
+        """With acks=0 the client expects no answer."""
         if self.charge is not None:
             self._connection.throttle(self.charge(None))
         self._finish([])
 
     def close_connection(self) -> None:
-        """The peer learns that something went wrong without an answer."""
+        """Closes the connection. By this the peer learns of an error without an answer."""
         self._connection.close()
 
     def take_alone(self) -> None:
-        """Take no other request from this connection before this one is answered. Its frame stays valid until then."""
+        """No other request of this connection is taken before this one is answered. The frame stays valid until
+        then."""
         self._connection.await_answer(self)
 
     @property
@@ -214,7 +219,8 @@ class Request(Generic[Asked]):
         return self._is_done
 
     def fail(self, cause: str) -> None:
-        """The broker failed at this request. The peer sees a closed connection, so the outcome is unknown to it."""
+        """The broker failed to handle this request. The peer sees a closed connection, so it does not know the
+        outcome."""
         self._connection.request_failed(self.header.api_key, cause)
 
     def _finish(self, buffers: list[Buffer]) -> None:

@@ -1,10 +1,10 @@
-"""The listening side: one socket per listener, connections on them, requests to their handlers.
+"""The listening side: one socket for each listener, the connections on them, and the way of requests to their handlers.
 
-Bounds, changeable at run time: connections in all (max.connections), from one address (max.connections.per.ip) and per
-second (max.connection.creation.rate, beyond which a new one is not read for a while); idle ones are closed
-(connections.max.idle.ms). queued.max.request.bytes bounds the memory of large requests (memory.py), and
-harness.unread.answer.bytes that of answers which clients do not read (unread.py). Descriptors that files need are never
-given to connections (descriptors.py).
+These limits can be changed at run time: connections in total (max.connections), from one address
+(max.connections.per.ip) and per second (max.connection.creation.rate; if the rate is higher, a new connection is not
+read for some time). Idle connections are closed (connections.max.idle.ms). queued.max.request.bytes bounds the memory
+of large requests (memory.py). harness.unread.answer.bytes bounds the memory of answers that clients do not read
+(unread.py). Descriptors that files need are never given to connections (descriptors.py).
 """
 
 from __future__ import annotations
@@ -33,12 +33,16 @@ from broker.node.settings.security import ListenerSecurity, SaslSettings, Securi
 from broker.security.scram import FindCredential, FindToken
 from broker.wire.apis import Listener
 
-PEER_UNREAD_BYTES_MAX = 256 << 20  # of answers to brokers: some 25 of a follower's fetches
-PEER_REQUEST_BYTES_MAX = 256 << 20  # of brokers, arriving at a time: theirs are small, a snapshot's piece at most
-STALLED_REQUEST_S = 2.0  # without a byte, while others wait for its memory
-SLOW_REQUEST_S = 30.0  # Kafka's request.timeout.ms: its client has given up
-PEER_CONNECTIONS = 64  # descriptors that clients leave to the brokers: a few for each of them
-IDLE_SWEEPS = 4  # looks, a quarter of the limit apart; a connection that was silent at each of them is closed
+PEER_UNREAD_BYTES_MAX = 256 << 20  # for answers to brokers: about 25 fetches of a follower
+# for arriving requests of brokers: they are small, at most as large as a piece of a snapshot
+PEER_REQUEST_BYTES_MAX = 256 << 20
+STALLED_REQUEST_S = 2.0  # so long a request may receive no byte while others wait for its memory
+SLOW_REQUEST_S = 30.0  # Kafka's request.timeout.ms: after this time the client has given up
+# descriptors that clients cannot use, because they are reserved for brokers: a few for each broker
+PEER_CONNECTIONS = 64
+# a sweep comes after each quarter of the limit; a connection is closed after more than this number of silent sweeps in
+# a row
+IDLE_SWEEPS = 4
 
 
 class Server:
@@ -58,7 +62,7 @@ class Server:
         self._find_credential, self._find_token = find_credential, find_token
         self._authenticators: dict[str, Authenticator] = {}  # by listener name
         self._listening: dict[str, asyncio.Server | TlsListener] = {}  # by listener name
-        self._tls: dict[str, TlsListener] = {}  # those of them
+        self._tls: dict[str, TlsListener] = {}  # the TLS listeners among them
         self._connections: dict[Connection, None] = {}  # in order of arrival
         self._by_host: Counter[str] = Counter()
         # The budgets of clients and of brokers are separate, so a client cannot keep the cluster from running.
@@ -71,7 +75,7 @@ class Server:
         self._openings = RateWindow(count=config.quota_window_num, size_ms=config.quota_window_size_seconds * 1000)
 
     def reconfigure(self, config: NodeConfig) -> None:
-        """New limits, certificates and users; they hold for the connections to come."""
+        """Takes new limits, certificates and users. They hold for new connections."""
         self._config = config
         for name in config.listeners:
             try:
@@ -91,7 +95,7 @@ class Server:
         return Listener.INTER_BROKER if name == self._config.internal_listener else Listener.CLIENT
 
     async def open(self) -> None:
-        """Bind all listeners; each refuses connections until it is served. Raises OSError when an address is taken,
+        """Binds all listeners. Each refuses connections until it is served. Raises OSError if an address is in use,
         SecurityError for a wrong certificate."""
         for name in sorted(self._config.listeners):
             security = security_of(self._config, name)
@@ -103,7 +107,7 @@ class Server:
                 self._listening[name] = await self._bind_tls(name, Contexts(name, security.tls, self._logger))
 
     async def serve(self, *kinds: Listener) -> None:
-        """Let connections in at the listeners of these kinds, which are bound."""
+        """Accepts connections at the bound listeners of these kinds."""
         for name, listening in self._listening.items():
             if self._kind(name) in kinds:
                 await listening.start_serving()
@@ -171,8 +175,8 @@ class Server:
         return make
 
     def _opened(self, connection: Connection) -> bool:
-        """False: refused. For connections of other brokers only the file descriptors are a limit. As in Kafka, these
-        connections come first, and a part of the descriptors is reserved for them."""
+        """Returns False if the connection is refused. Connections of other brokers are limited only by file
+        descriptors. As in Kafka, they have priority, and a part of the descriptors is reserved for them."""
         if not self._admits(connection.listener, connection.peer_host):
             return False
         if connection.listener is Listener.CLIENT:
@@ -182,13 +186,13 @@ class Server:
         return True
 
     def _admits_handshake(self, kind: Listener, host: str) -> bool:
-        """Connections that are in their handshake count like others, as in Kafka."""
+        """As in Kafka, connections that are in their handshake count like others."""
         under_way = sum(each.handshakes for each in self._tls.values())
         of_host = sum(each.handshakes_of(host) for each in self._tls.values())
         return self._admits(kind, host, handshakes=under_way, handshakes_of_host=of_host)
 
     def _admits(self, kind: Listener, host: str, *, handshakes: int = 0, handshakes_of_host: int = 0) -> bool:
-        """Whether there is room for one more connection from there. If not, a line says why."""
+        """Whether one more connection from this host is allowed. If not, a log line says why."""
         limit = self._reached_limit(kind, host, len(self._connections) + handshakes, handshakes_of_host)
         if limit is not None:
             self._refusals.tell(limit=limit, open=len(self._connections), peer=host)
@@ -215,7 +219,7 @@ class Server:
             self._memory_timer = loop.call_later(STALLED_REQUEST_S / 2, self._end_stalled_requests)
 
     def _end_stalled_requests(self) -> None:
-        """While others wait for memory, a request that stopped arriving or takes too long gives up its place."""
+        """While others wait for memory, closes connections whose request has stopped arriving or takes too long."""
         self._memory_timer = None
         now_s = asyncio.get_running_loop().time()
         for connection in list(self._connections):
@@ -249,13 +253,15 @@ class Server:
                 del self._by_host[connection.peer_host]
 
     async def run_idle_sweeps(self) -> None:
-        """Until cancelled: close what has been silent for connections.max.idle.ms and waits for no answer."""
+        """Runs until cancelled. Closes connections that have been silent for connections.max.idle.ms and wait for no
+        answer."""
         limit_ms = self._config.connections_max_idle_ms
         while limit_ms > 0:
             await asyncio.sleep(limit_ms / IDLE_SWEEPS / 1000)
             for connection in list(self._connections):
                 if connection.note_silence() > IDLE_SWEEPS:
-                    connection.abort()  # it may have left answers unread: nobody waits for that
+                    # aborted and not closed, so that answers which it has not read cannot delay the end
+                    connection.abort()
 
     async def close(self) -> None:
         if self._memory_timer is not None:

@@ -1,7 +1,7 @@
-"""The keys that tokens are signed with, from `sasl.oauthbearer.jwks.endpoint.url`: http, https or file.
+"""The keys that verify signed tokens, from `sasl.oauthbearer.jwks.endpoint.url`: http, https or file.
 
 They are read at the start, every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and soon after a token with an unknown
-key. What cannot be read leaves the keys as they are, with a line in the log.
+key. If they cannot be read, the old keys stay, and a log line says so.
 Shown by tests/broker_node/test_node_sasl.py.
 """
 
@@ -16,7 +16,7 @@ from broker.node.process.logs import Logger
 from broker.security.signatures import Key, parse_jwks
 
 READ_TIMEOUT_S = 10.0
-RETRY_S = 10.0  # after a failure, and between two looks that unknown keys ask for
+RETRY_S = 10.0  # the wait after a failure, and the minimum time between two reads
 KEYS_BYTES_MAX = 1 << 20
 
 
@@ -27,11 +27,11 @@ class SigningKeys:
         self.by_id: Mapping[str, Key] = {}
 
     def unknown(self) -> None:
-        """A token names a key that is not here: look again."""
+        """A token names an unknown key: the keys must be read again."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Reads the keys until cancelled."""
         while True:
             is_read = await self._read()
             await asyncio.sleep(RETRY_S)
@@ -46,13 +46,14 @@ class SigningKeys:
     async def _read(self) -> bool:
         try:
             self.by_id = parse_jwks(await asyncio.to_thread(self._fetch))
-        except (OSError, ValueError, http.client.HTTPException) as error:  # else it would end the broker
+        except (OSError, ValueError, http.client.HTTPException) as error:  # caught, because it would end the broker
             self._logger.warning("keys_not_read", url=self._url, cause=repr(str(error)))
             return False
         return True
 
     def _fetch(self) -> bytes:
-        with urllib.request.urlopen(self._url, timeout=READ_TIMEOUT_S) as answer:  # the operator's own address
+        # the operator has configured this address
+        with urllib.request.urlopen(self._url, timeout=READ_TIMEOUT_S) as answer:
             content: bytes = answer.read(KEYS_BYTES_MAX + 1)
         if len(content) > KEYS_BYTES_MAX:
             raise ValueError(f"more than {KEYS_BYTES_MAX} bytes")

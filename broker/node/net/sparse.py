@@ -1,4 +1,5 @@
-"""Log lines about what strangers do: one a second at most, with a count. A line for each would fill the disk."""
+"""Log lines about actions of unknown peers: at most one in a second, with a count. A line for each action could fill
+the disk."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ TOLD_EVERY_MS = 1_000
 class SparseWarnings:
     def __init__(self, logger: Logger, event: str) -> None:
         self._logger, self._event = logger, event
-        self._count = 0  # since the last line
+        self._count = 0  # number of events since the last line
         self._told_ms = -TOLD_EVERY_MS
 
     def tell(self, **facts: object) -> None:
-        """`facts` are those of the last one."""
+        """`facts` describe the last event."""
         self._count += 1
         now_ms = monotonic_ms()
         if now_ms - self._told_ms >= TOLD_EVERY_MS:

@@ -1,4 +1,4 @@
-"""Contexts of TLS from a listener's settings, and their renewal when the files or the settings change.
+"""TLS contexts from a listener's settings, and their renewal when the files or the settings change.
 
 PEM and PKCS12 are read (docs/guide/broker-security.md says how to convert JKS). No key is written to a disk.
 Shown by tests/broker_node/test_node_tls.py.
@@ -22,7 +22,7 @@ _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "r
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Raises SecurityError: what is wrong with which file."""
+    """Raises SecurityError, which names the setting and the error."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _prepare(context, settings)
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
@@ -30,7 +30,8 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """For dials to other brokers. Without a truststore the authorities of the host are trusted, as Java's are."""
+    """The context for connections to other brokers. Without a trust store, the certificate authorities of the host are
+    trusted, as Java trusts its own."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verifies_host
     _prepare(context, settings)
@@ -42,7 +43,7 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 def _prepare(context: ssl.SSLContext, settings: TlsSettings) -> None:
     context.minimum_version = _VERSIONS[settings.versions[0]]
     context.maximum_version = _VERSIONS[settings.versions[-1]]
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # what is in a truststore is trusted, as by Java
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, every certificate in a trust store is trusted
     context.options |= ssl.OP_NO_RENEGOTIATION
     if settings.cipher_suites:
         _choose_suites(context, settings.cipher_suites)
@@ -51,7 +52,7 @@ def _prepare(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _choose_suites(context: ssl.SSLContext, suites: str) -> None:
-    """In this order: the broker's wish counts, and not the client's."""
+    """Sets the cipher suites in this order. The broker's preference decides, and not the client's."""
     try:
         context.set_ciphers(suites)
     except ssl.SSLError:
@@ -70,9 +71,9 @@ def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
         )
     try:
         with unnamed_file(text) as path:
-            # A function: OpenSSL would ask a terminal.
+            # The password is a function. Without one, OpenSSL would ask on the terminal.
             context.load_cert_chain(path, password=lambda: settings.key_password)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # ssl.SSLError is a subclass
         hint = "" if "ENCRYPTED" not in text else "; the key is encrypted: is ssl.key.password right?"
         raise SecurityError(
             key, f"the key or a certificate cannot be used: {getattr(error, 'reason', None) or error}{hint}"
@@ -93,7 +94,7 @@ def _load_trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _pem(location: str, password: str, key: str, store: str) -> str:
-    """The store's content decides what it is, as with Java, whatever its type is called."""
+    """The store as PEM. As with Java, the content decides its type, whatever type the settings say."""
     path = Path(location)
     try:
         content = path.read_bytes()
@@ -113,10 +114,10 @@ def _pem(location: str, password: str, key: str, store: str) -> str:
 
 
 class Contexts:
-    """The context of a listener for the next connection. Connections that live keep the one that they began with.
+    """The context of a listener for the next connection. Open connections keep the context with which they began.
 
-    Files that are new since the last look are read again. If they cannot be used, the old context stays, with a line in
-    the log: certificates are often renewed in two steps.
+    Files that have changed since the last check are read again. If they cannot be used, the old context stays, and a
+    log line says so. One reason is that certificates are often renewed in two steps.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Contexts:
         return self._context
 
     def reconfigure(self, settings: TlsSettings) -> None:
-        """For the connections to come."""
+        """Takes new settings for new connections."""
         if settings != self.settings:
             self._seen = _files(settings)
             self._renew(settings)
@@ -155,7 +156,7 @@ class Contexts:
 
 
 def _files(settings: TlsSettings) -> tuple[object, ...]:
-    """What changes when a file does: of each its inode, size and time, None if it is not there."""
+    """A value that changes if a file changes: the inode, size and time of each file, or None if it does not exist."""
     return tuple(_state(path) for path in (settings.keystore_location, settings.truststore_location) if path)
 
 

@@ -1,7 +1,7 @@
 """A listening socket whose connections begin with a TLS handshake.
 
-Handshakes are bounded in time and number. If too many are under way, the oldest one ends: an honest client is through
-in milliseconds, and one that never finishes must not keep it out. A failed handshake costs nothing but itself.
+Handshakes are bounded in time and number. If too many are under way, the oldest one is ended. A normal client needs
+milliseconds, and clients that never finish must not block it. A failed handshake has no effect on other connections.
 Shown by tests/broker_node/test_node_tls.py.
 """
 
@@ -24,12 +24,13 @@ from broker.security.mapping_rules import NoRuleError
 
 HANDSHAKE_TIMEOUT_S = 10.0
 HANDSHAKES_MAX = 256
-SHUTDOWN_TIMEOUT_S = 5.0  # for the farewell of TLS, once everything else has been sent
-ACCEPT_PAUSE_S = 0.1  # after an accept that failed: there are no descriptors
+SHUTDOWN_TIMEOUT_S = 5.0  # for the closing message of TLS, after everything else has been sent
+ACCEPT_PAUSE_S = 0.1  # the pause after an accept that failed, for example because there are no descriptors
 
-# Makes what gets the decrypted bytes, given who is at the other end.
+# Makes the protocol that gets the decrypted bytes, for the principal of the peer.
 MakeInner: TypeAlias = Callable[[Principal], Inner]
-Admits: TypeAlias = Callable[[str], bool]  # an address as Kafka writes it -> whether one more may come from there
+# an address in Kafka's form -> whether one more connection from it is allowed
+Admits: TypeAlias = Callable[[str], bool]
 Spawn: TypeAlias = Callable[[Coroutine[object, object, None]], "asyncio.Task[None]"]
 
 
@@ -53,7 +54,7 @@ class TlsListener:
         self._handshakes: dict[asyncio.Task[None], str] = {}  # in order of arrival, with the peer's address
 
     async def bind(self, address: Address) -> None:
-        """Raises OSError when the address is taken."""
+        """Raises OSError if the address is in use."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, place in {(each[0], each[4]): None for each in found}:
@@ -61,12 +62,12 @@ class TlsListener:
             self._sockets.append(bound)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # IPv4 has a socket of its own
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # because IPv4 has its own socket
             bound.setblocking(False)
             bound.bind(place)
 
     async def start_serving(self) -> None:
-        """Raises OSError when another socket has begun to listen at the address meanwhile."""
+        """Raises OSError if another socket has begun to listen at the address meanwhile."""
         for listening in self._sockets:
             listening.listen(self._backlog)
             self._accepting.append(self._spawn(self._accept(listening)))
@@ -106,11 +107,11 @@ class TlsListener:
                 ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
                 ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
             )
-        except Exception as error:  # whatever a stranger sends: it must not end the broker, as a failure of a task does
+        except Exception as error:  # caught, because a failed task ends the broker, and no peer may cause that
             self._tell(peer, str(error) or type(error).__name__)
 
     def _opened(self, transport: asyncio.BaseTransport) -> Inner | None:
-        """None: it has a certificate, and no rule makes a name of it."""
+        """Returns None if the peer has a certificate that no rule maps to a name."""
         certificate = transport.get_extra_info("peercert")
         if not certificate:
             return self._make(ANONYMOUS)
@@ -127,11 +128,11 @@ class TlsListener:
 
     @property
     def handshakes(self) -> int:
-        """How many are under way."""
+        """How many handshakes are under way."""
         return len(self._handshakes)
 
     def handshakes_of(self, peer: str) -> int:
-        """How many with this address are under way, of HANDSHAKES_MAX at most."""
+        """How many handshakes with this address are under way. At most HANDSHAKES_MAX are searched."""
         return sum(each == peer for each in self._handshakes.values())
 
     def close(self) -> None:

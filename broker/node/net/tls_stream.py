@@ -1,8 +1,8 @@
-"""Between TLS and a connection: a transport to the connection, a protocol to TLS.
+"""The layer between TLS and a connection. For the connection it is a transport, for TLS it is a protocol.
 
-A TLS transport takes whatever it is given, encrypts it at once and holds it. It tells neither its size nor that it is
-too much: what lies in the socket's own transport below is not counted. So a connection's answers go to it in pieces,
-and only as it takes them. The rest waits here, where it is counted and where it can be thrown away.
+A TLS transport accepts all data that it is given, encrypts it at once and holds it. It does not tell how much it holds
+or when that is too much: data in the socket's own transport below it is not counted. So a connection's answers are
+given to it in pieces, and only while it is not blocked. The rest waits here, where it is counted and can be discarded.
 Shown by tests/broker_node/test_node_tls_stream.py and, with a real process, tests/broker_node/test_node_tls.py.
 """
 
@@ -15,14 +15,14 @@ from typing import Any, Protocol, TypeAlias, cast
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-PIECE_BYTES = 64 * 1024  # given to TLS at a time
-HIGH_BYTES = 64 * 1024  # beyond it the connection is told to wait, as a plain transport does
+PIECE_BYTES = 64 * 1024  # given to TLS in one call
+HIGH_BYTES = 64 * 1024  # above this size the connection is told to wait, as a plain transport does
 LOW_BYTES = 16 * 1024
-TURN_PIECES = 32  # encrypted without letting others have their turn: some 2 ms
+TURN_PIECES = 32  # encrypted in one turn of the event loop: this takes about 2 ms
 
 
 class Inner(Protocol):
-    """A connection, as far as its bytes go."""
+    """The part of a connection that takes bytes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
     def connection_lost(self, exc: Exception | None) -> None: ...
@@ -33,7 +33,8 @@ class Inner(Protocol):
 
 
 class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
-    """`opened` is called with the TLS transport after the handshake, and says who gets the bytes. None: nobody."""
+    """`opened` is called with the TLS transport after the handshake. It returns the connection that gets the bytes; if
+    it returns None, the transport is closed."""
 
     def __init__(self, opened: Callable[[asyncio.BaseTransport], Inner | None]) -> None:
         asyncio.Transport.__init__(self)
@@ -41,13 +42,13 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._inner: Inner | None = None
         self._below: asyncio.Transport | None = None
         self._pieces: deque[memoryview] = deque()
-        self._size_bytes = 0  # of the pieces
-        self._is_blocked = False  # TLS takes nothing more
-        self._is_told = False  # that it shall wait: the connection
+        self._size_bytes = 0  # size of the pieces
+        self._is_blocked = False  # TLS takes no more data now
+        self._is_told = False  # the connection was told to wait
         self._is_closing = False
         self._is_pump_due = False
 
-    # -- a protocol ---------------------------------------------------------------------------------------------------
+    # -- the protocol for TLS -----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._below = cast("asyncio.Transport", transport)
@@ -81,9 +82,9 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._is_blocked = False
         self._pump()
 
-    # -- a transport --------------------------------------------------------------------------------------------------
+    # -- the transport for the connection -----------------------------------------------------------------------------
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:  # as asyncio has it
+    def get_extra_info(self, name: str, default: Any = None) -> Any:  # the same signature as in asyncio
         return default if self._below is None else self._below.get_extra_info(name, default)
 
     def write(self, data: Buffer) -> None:
@@ -106,7 +107,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         return self._is_closing
 
     def close(self) -> None:
-        """Once everything has been read; the idle sweep ends what is never read."""
+        """Closes when the peer has read everything. If it never does, the idle sweep ends the connection."""
         self._is_closing = True
         if not self._pieces and self._below is not None:
             self._below.close()
@@ -126,10 +127,10 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         if self._below is not None:
             self._below.resume_reading()
 
-    # -- in between ---------------------------------------------------------------------------------------------------
+    # -- private ------------------------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
-        """Give TLS what it takes now. The rest goes in the next turn, or when it says that it takes more."""
+        """Gives TLS as much as it takes now. The rest follows in the next turn, or when TLS takes more."""
         for _ in range(TURN_PIECES):
             if self._is_blocked or not self._pieces or self._below is None:
                 break

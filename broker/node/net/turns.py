@@ -1,6 +1,8 @@
-"""Work of one request in turns: a request that may take long lets others have theirs in between.
+"""Does the work of one request in several turns of the event loop, so that a request which takes long does not block
+others.
 
-Between two turns no other request of its connection is taken, so their order stays and its frame stays valid.
+Between two turns no other request of the same connection is taken. So the order of requests stays, and the request's
+frame stays valid.
 Shown by tests/broker_node/test_node_limits.py.
 """
 
@@ -16,7 +18,8 @@ TURN_NS = 20_000_000
 
 
 def in_turns(request: UnderWay, work: Iterator[object], done: Callable[[], None]) -> None:
-    """Run `work`, which yields where it may be left, and then `done`: now, or later if it takes more than one turn."""
+    """Runs `work`, which yields where it may be interrupted, and then `done`. This happens at once, or later if it
+    takes more than one turn."""
     turn_ends_ns = monotonic_ns() + TURN_NS
     for _ in work:
         if monotonic_ns() > turn_ends_ns:

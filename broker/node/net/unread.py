@@ -1,9 +1,9 @@
-"""Answers that peers do not read, over all connections: a budget, and who is ended when it is used up.
+"""A memory budget for answers that peers do not read, over all connections. If it is used up, connections are closed.
 
-One connection has a bound of its own (connection.py). Two thousand connections with an answer of 55 MB each need a
-common one. Only connections whose transport is full count: each other one holds 64 KiB. Kafka sends from the file and
-holds nothing. The peer that has read nothing for the longest time is ended first, so that clients which read on,
-however slowly, stay.
+Each connection has its own limit (connection.py). But two thousand connections with an answer of 55 MB each need a
+common limit. Only connections whose transport is full count; any other connection holds at most 64 KiB. Kafka sends
+from the file and holds nothing. The connection whose peer has read nothing for the longest time is closed first. So
+clients that still read stay connected, even if they read slowly.
 Shown by tests/broker_node/test_node_unread.py and, with a real process, tests/broker_node/test_node_peer_limits.py.
 """
 
@@ -17,7 +17,7 @@ from broker.node.process.clock import monotonic_ms
 
 
 class Answering(Protocol):
-    """A connection, as far as its answers go."""
+    """The part of a connection that concerns its answers."""
 
     @property
     def unsent_bytes(self) -> int: ...
@@ -28,11 +28,12 @@ class Answering(Protocol):
 @dataclass(slots=True)
 class _Held:
     size_bytes: int
-    read_ms: int  # when its peer was last seen to have read something
+    read_ms: int  # when it was last seen that the peer had read something
 
 
 class UnreadAnswers:
-    """Invariant: after each call at most `limit_bytes` are held. `on_end` hears of each connection that was ended."""
+    """Invariant: after each call at most `limit_bytes` are held. `on_end` is called for each connection that is
+    closed."""
 
     def __init__(self, *, limit_bytes: int, on_end: Callable[[Answering, int], None]) -> None:
         self._limit_bytes, self._on_end = limit_bytes, on_end
@@ -40,7 +41,7 @@ class UnreadAnswers:
         self.total_bytes = 0
 
     def note(self, connection: Answering) -> None:
-        """Its transport is full, or has got more while it was."""
+        """The connection's transport is full, or has got more data while it was full."""
         size_bytes, held = connection.unsent_bytes, self._held.get(connection)
         if held is None:
             self._held[connection] = _Held(size_bytes, monotonic_ms())
@@ -52,7 +53,7 @@ class UnreadAnswers:
             self._make_room()
 
     def forget(self, connection: Answering) -> None:
-        """It has been read, or is gone."""
+        """The peer has read the answers, or the connection is gone."""
         held = self._held.pop(connection, None)
         if held is not None:
             self.total_bytes -= held.size_bytes

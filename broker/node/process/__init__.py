@@ -1,1 +1,2 @@
-"""What every part of the process uses: clocks, log lines, the journal, file descriptors. Imports no other room."""
+"""Parts that every other part uses: clocks, log lines, the journal, file descriptors. It imports no other package of
+the node."""

@@ -1,7 +1,7 @@
-"""The clocks of a broker: monotonic milliseconds for decisions, wall clock for what clients see as a timestamp.
+"""The clocks of a broker: monotonic milliseconds for decisions, and the wall clock for timestamps that clients see.
 
-The one place of the node that reads them, so that the simulation can put virtual ones in their place. Timers are the
-event loop's.
+Only this module of the node reads the clocks, so that the simulation can replace them by virtual ones. Timers are those
+of the event loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def wall_ms() -> int:
 
 
 def use_clocks(read_ns: Callable[[], int], read_wall_ns: Callable[[], int]) -> None:
-    """Read these from now on, in the whole process."""
+    """From now on the whole process reads these clocks."""
     global _read_ns, _read_wall_ns
     _read_ns, _read_wall_ns = read_ns, read_wall_ns
 
@@ -37,8 +37,8 @@ def use_clocks(read_ns: Callable[[], int], read_wall_ns: Callable[[], int]) -> N
 def set_wrong_by(control: Path) -> None:
     """From now on the wall clock is wrong by an offset, as on a host whose clock was stepped.
 
-    The first int64 of the mapped file is the offset in nanoseconds. It is read at each look at the clock. The monotonic
-    clock stays right, as on such a host. Raises OSError.
+    The first int64 of the mapped file is the offset in nanoseconds. It is read each time the clock is read. The
+    monotonic clock stays right, as on such a host. Raises OSError.
     """
     with control.open("rb") as file:
         offset_ns = memoryview(mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ)).cast("q")
@@ -47,5 +47,5 @@ def set_wrong_by(control: Path) -> None:
 
 
 def clocks() -> tuple[Callable[[], int], Callable[[], int]]:
-    """Those in use, to put them back."""
+    """The clocks that are in use now. A caller keeps them to restore them later."""
     return _read_ns, _read_wall_ns

@@ -1,6 +1,7 @@
-"""File descriptors: raised at the start as far as the system allows, and shared between files and connections.
+"""File descriptors. The limit is raised at the start as far as the system allows, and shared between files and
+connections.
 
-A broker that cannot open a file cannot write its log, so connections get what files leave, not the other way round.
+A broker that cannot open a file cannot write its log. So files have priority, and connections get the rest.
 Shown by tests/broker_node/test_node_limits.py.
 """
 
@@ -8,15 +9,16 @@ from __future__ import annotations
 
 import resource
 
-# What files keep (segments, indexes, listeners, journal, libraries): half of the limit, between these two values.
+# The descriptors reserved for files (segments, indexes, listeners, journal, libraries): half of the limit, but between
+# these two values.
 FILE_DESCRIPTORS_MIN = 256
 FILE_DESCRIPTORS_MAX = 100_000
-OTHER_FILES = 64  # metadata log, journal, checkpoints being written, what the libraries keep
+OTHER_FILES = 64  # metadata log, journal, checkpoints that are being written, files of libraries
 UNLIMITED = 2**31 - 1
 
 
 def raise_descriptor_limit() -> int:
-    """The soft limit becomes the hard one; returns it. What cannot be raised stays as it is."""
+    """Raises the soft limit to the hard one and returns it. If this fails, the soft limit stays."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return soft
@@ -28,13 +30,14 @@ def raise_descriptor_limit() -> int:
 
 
 def descriptors_for_connections() -> int:
-    """What the limit of this process leaves to connections."""
+    """The descriptors that remain for connections within the limit of this process."""
     soft = _limit()
     return max(1, soft - _for_files(soft))
 
 
 def partitions_with_descriptors() -> int:
-    """How many partitions can have an open log: one segment each, beside what the broker needs itself."""
+    """How many partitions can have an open log, with one segment each, besides the files that the broker itself
+    needs."""
     return max(1, _for_files(_limit()) - OTHER_FILES)
 
 

@@ -1,7 +1,7 @@
-"""The journal: what happened to this broker, one JSON object a line, for the harness to predict damage from.
+"""The journal: what happened to this broker, as one JSON object in each line. The harness uses it to predict damage.
 
 Kinds and fields are those of docs/internals/contracts.md. Each event is one write(2), so SIGKILL loses none. Events are
-not fsynced, because a crash of the host is not among the faults. Times are CLOCK_MONOTONIC in nanoseconds.
+not synced to disk, because no fault crashes the host. Times are CLOCK_MONOTONIC in nanoseconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Journal:
             os.close(self._descriptor)
             self._descriptor = None
 
-    # -- the kinds that more than one place writes -------------------------------------------------------------------
+    # -- kinds that are written at more than one place ---------------------------------------------------------------
 
     def became_leader(self, *, topic: str, partition: int, leader_epoch: int, log_end_offset: int) -> None:
         self.write(
@@ -52,7 +52,7 @@ class Journal:
         self.write("isr_changed", topic=topic, partition=partition, leader_epoch=leader_epoch, isr=list(isr))
 
     def truncated(self, *, topic: str, partition: int, leader_epoch: int, from_offset: int, to_offset: int) -> None:
-        """Records with to_offset <= offset < from_offset are gone; leader_epoch is theirs."""
+        """Records with to_offset <= offset < from_offset are gone. `leader_epoch` is the epoch of these records."""
         self.write(
             "truncated",
             topic=topic,

@@ -22,7 +22,8 @@ class Logger:
         self._line("ERROR", event, facts)
 
     def handler_failed(self, api_key: int, cause: str) -> None:
-        """A request met a defect of ours. It costs that request only; the line is for whoever mends the defect."""
+        """A request failed because of a defect of the broker. Only that request fails. The log line helps to find the
+        defect."""
         self.error("handler_failed", api_key=int(api_key), cause=repr(cause))
 
     def _line(self, level: str, event: str, facts: dict[str, object]) -> None:

@@ -1,4 +1,5 @@
-"""The background work of a broker: an unexpected exception in it ends the broker rather than leave it half alive.
+"""The background tasks of a broker. An unexpected exception in a task ends the broker, because otherwise the broker
+would go on without that task.
 
 Shown by tests/broker_node/test_node_lifecycle.py.
 """
@@ -14,7 +15,8 @@ END_TASKS_S = 2.0
 
 
 class Tasks:
-    """Make it within a running event loop. `failed` tells what ended the broker, if anything did."""
+    """It must be created within a running event loop. `failed` gets the error that ended the broker, if there was
+    one."""
 
     def __init__(self, logger: Logger) -> None:
         self._logger = logger
@@ -34,12 +36,13 @@ class Tasks:
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        """The first error counts."""
+        """Ends the broker with this error. Only the first error counts."""
         if not self.failed.done():
             self.failed.set_exception(error)
 
     async def end(self) -> None:
-        """Cancel them and wait until they have ended, but not for ever: what must reach the disk does not wait."""
+        """Cancels all tasks and waits until they have ended, but only for a limited time: the writes that follow must
+        not be delayed for ever."""
         tasks = list(self._running)
         for task in tasks:
             task.cancel()

@@ -1,4 +1,5 @@
-"""A partition as a leader: appends batches and transaction markers, and tells the journal of each, refused or not."""
+"""The leader's appends to a partition: batches and transaction markers. Each is written to the journal, whether it was
+appended or refused."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _REFUSALS = {
     Verdict.COORDINATOR_FENCED: ErrorCode.transaction_coordinator_fenced,
 }
 _Origin: TypeAlias = tuple[str, int]  # client id, correlation id
-_OK, _NONE = Verdict.OK, ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_OK, _NONE = Verdict.OK, ErrorCode.none  # looked up once, because each access to a member of an enum costs 70 ns
 
 
 class Appends:
@@ -41,7 +42,8 @@ class Appends:
         guard: VerificationGuard | None = None,
         must_be_verified: bool = False,
     ) -> AppendOutcome:
-        """Offsets are written into `buffer`. Unless the error code is `none`, nothing was appended."""
+        """Appends batches; their offsets are written into `buffer`. If the error code is not `none`, nothing was
+        appended."""
         replica = hosted.replica
         try:
             result = hosted.log.append(
@@ -79,7 +81,7 @@ class Appends:
         marker: EndMarker,
         transaction_version: int,
     ) -> AppendOutcome:
-        """End the producer's transaction in this log. Unless the error code is `none`, nothing was appended."""
+        """Ends the producer's transaction in this log. If the error code is not `none`, nothing was appended."""
         try:
             result = hosted.log.append_marker(
                 producer_id=producer_id,
@@ -117,7 +119,7 @@ class Appends:
         kind: str,
         hosted: HostedPartition,
         header: BatchHeader,
-        base_offset: int,  # -1: it has none
+        base_offset: int,  # -1: there is none
         origin: _Origin,
     ) -> None:
         client_id, correlation_id = origin

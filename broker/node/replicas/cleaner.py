@@ -1,8 +1,9 @@
-"""The log cleaner: finds the compacted log with the most dirt and compacts it, a slice of a few milliseconds at a time.
+"""The log cleaner: finds the log with cleanup.policy=compact that has the highest dirty ratio, and compacts it in
+slices of a few milliseconds.
 
-Owns which log is next, the pace (log.cleaner.io.max.bytes.per.second) and the checkpoint of how far each log is clean.
-What stays in a log is decided by broker/log/compaction.py. Runs on the broker's own loop between requests: there is no
-second thread, so a log never changes under a read.
+Owns: which log is next, the rate (log.cleaner.io.max.bytes.per.second), and the checkpoint with the offset up to which
+each log is clean. broker/log/compaction.py decides which records stay in a log. The cleaner runs on the broker's own
+event loop between requests. There is no second thread, so a log never changes during a read.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from broker.node.replicas.hosted import HostedPartition
 from broker.node.settings.config import NodeConfig
 from broker.wire.errors import CorruptBatchError
 
-SLICE_MS = 2  # how long requests may have to wait for the cleaner
-LOOK_AGAIN_MS = 200  # so that a new backoff, or a new topic, is noticed
+SLICE_MS = 2  # so long requests may have to wait for the cleaner
+LOOK_AGAIN_MS = 200  # short enough to notice a new backoff or a new topic soon
 
 
 class Cleaner:
@@ -31,7 +32,7 @@ class Cleaner:
         *,
         directory: LogDirectory,
         hosted: Callable[[], Iterable[HostedPartition]],
-        config: Callable[[], NodeConfig],  # with what was set at run time
+        config: Callable[[], NodeConfig],  # including settings that were changed at run time
         storage_failed: Callable[[HostedPartition, Exception], object],
         journal: Journal,
         logger: Logger,
@@ -39,10 +40,11 @@ class Cleaner:
         self._storage_failed = storage_failed
         self._directory, self._hosted, self._config = directory, hosted, config
         self._journal, self._logger = journal, logger
-        self._failed: set[tuple[UUID, int]] = set()  # what cannot be compacted is told once and left alone
+        # logs that cannot be compacted: each is logged once and not tried again
+        self._failed: set[tuple[UUID, int]] = set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Cleans logs until cancelled."""
         idle_since_ms = monotonic_ms()
         while True:
             config = self._config()
@@ -58,7 +60,7 @@ class Cleaner:
             await self._clean(*found)
 
     def truncated(self, hosted: HostedPartition, offset: int) -> None:
-        """What comes at `offset` and later is new: it is not clean."""
+        """The log was truncated at `offset`. Records from this offset on will be new, so they are not clean."""
         if self._directory.cleaner_offsets.get(hosted.key, 0) > offset:
             self._directory.cleaner_offsets[hosted.key] = offset
             self._directory.write_cleaner_offsets()
@@ -92,10 +94,10 @@ class Cleaner:
             self._logger.info("compaction_aborted", **names, cause=repr(str(reason)))
             return
         except OSError as error:
-            # Of a topic that was deleted meanwhile nothing is told: its files are closed.
+            # If the topic was deleted meanwhile, its files are closed, and this reports nothing.
             self._storage_failed(hosted, error)
             return
-        except CorruptBatchError as error:  # as in Kafka: it is left as it is, and readers of it are told
+        except CorruptBatchError as error:  # as in Kafka, the log is left as it is, and its readers get the error
             self._failed.add((hosted.topic_id, hosted.index))
             self._logger.error("compaction_failed", **names, cause=repr(f"{type(error).__name__}: {error}"))
             return

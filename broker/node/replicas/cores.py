@@ -1,7 +1,8 @@
-"""The one door to the replication cores: every change of a core goes through `perform`, which carries out its actions.
+"""The only access to the replication cores: every change of a core goes through `perform`, which carries out its
+actions.
 
-Owns the acks=all produces that wait, and which partitions may have a deadline. Decides nothing: that is done in
-broker/replication.
+Owns: the acks=all produces that wait, and the set of partitions that may have a deadline. It decides nothing;
+broker/replication decides.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Cores:
         self, *, propose_isr: Callable[[HostedPartition, ProposeIsr], None], journal: Journal, logger: Logger
     ) -> None:
         self._propose_isr, self._journal, self._logger = propose_isr, journal, logger
-        # Partitions that may have a deadline or something to flush. A partition enters when its core is told of
-        # something, and leaves when it has neither.
+        # Partitions that may have a deadline or something to flush. A partition is added when its core gets an event,
+        # and removed when it has neither.
         self.timed: dict[HostedPartition, None] = {}
         self._produces: dict[int, ProduceDone] = {}
         self._next_token = 0
@@ -64,7 +65,7 @@ class Cores:
     def await_replication(
         self, hosted: HostedPartition, *, required_offset: int, timeout_ms: int, done: ProduceDone
     ) -> None:
-        """`done` gets the error of an acks=all produce, perhaps before this returns."""
+        """Waits until an acks=all produce is replicated. `done` gets its error, perhaps before this returns."""
         self._next_token += 1
         self._produces[self._next_token] = done
         event = AwaitReplication(

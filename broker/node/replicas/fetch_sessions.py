@@ -1,4 +1,5 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once, then what changes; so does the broker.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, and afterwards only changes. The broker
+does the same.
 
 Owns:
 
@@ -6,7 +7,8 @@ Owns:
 - which session is evicted for which other one
 - which partitions the next answer must look at, and which of those it may leave out
 
-So the cost of a fetch depends on what changed, not on the size of its session. Pure: the clock comes in. Knows no log.
+So the cost of a fetch depends on the changes, not on the size of its session. The module is pure: the caller passes the
+time. It knows no log.
 Shown by tests/broker_node/test_node_fetch_sessions.py.
 """
 
@@ -23,25 +25,25 @@ from broker.wire.errors import ErrorCode
 
 NO_SESSION = 0
 FULL_EPOCH = 0  # a full request that asks for a session
-FINAL_EPOCH = -1  # a full request that ends the session, or wants none
+FINAL_EPOCH = -1  # a full request that ends the session, or that wants no session
 EPOCH_MAX = 2**31 - 1
-EVICTION_MS = 120_000  # Kafka's constant: a session that was not used for this time makes room for any other
+EVICTION_MS = 120_000  # Kafka's constant: a session that was not used for this time is evicted for any other session
 
-# topic name, or its id since version 13; partition
+# the topic's name, or its id since version 13; and the partition
 Key: TypeAlias = tuple[str | UUID, int]
 
 
 class AskedPartition(NamedTuple):
-    """What a client wants of one partition."""
+    """The request of a client for one partition."""
 
-    topic: str | None  # None: an unknown topic id
+    topic: str | None  # None: the topic id is unknown
     topic_id: UUID | None
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs
+    index: int  # type: ignore[assignment]  # hides tuple.index, which is not needed
     offset: int
     current_leader_epoch: int
     last_fetched_epoch: int
     max_bytes: int
-    log_start_offset: int  # of the replica that asks; -1 for consumers
+    log_start_offset: int  # log start offset of the fetching replica; -1 for consumers
 
     @property
     def key(self) -> Key:
@@ -49,18 +51,20 @@ class AskedPartition(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """Who asks, and how. If a partition was looked at for another kind of reader, that says nothing for this one."""
+    """The reader and its isolation level. If a partition has no news for one kind of reader, it may still have news for
+    another kind."""
 
-    replica_id: int  # -1: a consumer
+    replica_id: int  # -1 means a consumer
     replica_epoch: int
     is_read_committed: bool
 
 
 class CachedPartition:
-    """One partition of a session. If it is not pending, the client has everything and was told so, until the session
-    notes something new.
+    """One partition of a session. If it is not pending, the client has everything and knows that, until the session
+    notes news.
 
-    So the code that takes it off `pending` must register it with the partition's readers, which note what comes.
+    So the code that removes it from `pending` must register it with the partition's readers, because these note the
+    news.
     """
 
     __slots__ = ("asked", "readers", "session", "told_high_watermark", "told_log_start_offset")
@@ -68,15 +72,15 @@ class CachedPartition:
     def __init__(self, session: FetchSession, asked: AskedPartition) -> None:
         self.session, self.asked = session, asked
         self.readers: Readers | None = None
-        self.told_high_watermark = self.told_log_start_offset = -1  # by the last answer
+        self.told_high_watermark = self.told_log_start_offset = -1  # values that the last answer told
 
     @property
     def replica_id(self) -> int:
         return self.session.reader.replica_id
 
     def note(self, *, wakes: bool) -> None:
-        """Something is new. While no request waits, this stops watching: the next request looks and watches again. So a
-        session that its client has left is noted only once."""
+        """The partition has news. If no request waits, it also stops watching: the next request looks at the partition
+        and watches it again. So an abandoned session is noted only once."""
         session = self.session
         session.pending[self] = None
         if not session.wakes:
@@ -96,28 +100,28 @@ class CachedPartition:
             self.readers = None
 
     def must_tell(self, *, high_watermark: int, log_start_offset: int, has_records: bool, has_news: bool) -> bool:
-        """Whether the answer must hold this partition; notes what it says.
+        """Whether the answer must contain this partition. Notes the values that the answer will tell.
 
-        `has_news`: an error, a diverging log, or records deleted that the replica still has.
+        `has_news` stands for an error, a diverging log, or deleted records that the replica still has.
         """
         is_changed = self.told_high_watermark != high_watermark or self.told_log_start_offset != log_start_offset
         self.told_high_watermark, self.told_log_start_offset = high_watermark, log_start_offset
         if has_news:
-            self.told_high_watermark = -1  # what comes after an error is told in any case
+            self.told_high_watermark = -1  # the answer after an error contains the partition in any case
         return has_records or is_changed or has_news
 
 
 class FetchSession:
-    """`pending` is ordered: what was served goes to the end, so that no partition starves."""
+    """`pending` is ordered: a partition that was served goes to the end, so that no partition starves."""
 
     def __init__(
         self, *, session_id: int, reader: Reader, uses_ids: bool, now_ms: int, asked: Iterable[AskedPartition]
     ) -> None:
         self.session_id, self.reader, self.uses_ids, self.last_used_ms = session_id, reader, uses_ids, now_ms
-        self.epoch = 1  # that the next request must carry
+        self.epoch = 1  # epoch that the next request must have
         self.fetches = FetchTimes(last_ms=now_ms)
         self.is_closed = False
-        self.wakes = Wakes()  # of requests that wait
+        self.wakes = Wakes()  # the requests that wait
         self.partitions: dict[Key, CachedPartition] = {}
         self.pending: dict[CachedPartition, None] = {}
         self.update(asked, ())
@@ -127,7 +131,7 @@ class FetchSession:
         return self.reader.replica_id >= 0
 
     def update(self, changed: Iterable[AskedPartition], forgotten: Iterable[Key]) -> list[CachedPartition]:
-        """What the request says of partitions; returns those that are no longer in the session."""
+        """Takes the partitions of the request. Returns those that are no longer in the session."""
         gone = []
         for key in forgotten:
             cached = self.partitions.pop(key, None)
@@ -140,7 +144,8 @@ class FetchSession:
             if cached is None:
                 cached = self.partitions[asked.key] = CachedPartition(self, asked)
             elif cached.asked.current_leader_epoch != asked.current_leader_epoch:
-                cached.told_high_watermark = -1  # it may have dropped what it was told in the old epoch
+                # the client may have dropped the values that it was told in the old epoch
+                cached.told_high_watermark = -1
             cached.asked = asked
             self.pending[cached] = None
         return gone
@@ -155,7 +160,7 @@ class FetchSession:
         self.pending[cached] = None
 
     def settle(self, cached: CachedPartition) -> None:
-        """It has all there is and was told so."""
+        """The client has all records of this partition and was told so."""
         assert cached.readers is not None, "what comes is noted"
         self.pending.pop(cached, None)
 
@@ -187,7 +192,8 @@ class FetchSessions:
     def open(
         self, asked: Iterable[AskedPartition], *, reader: Reader, uses_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """A new session. None when there is no room or nothing was asked: the client then sends full requests.
+        """Opens a session. None if there is no room or the request has no partitions: the client then sends full
+        requests.
 
         A replica has at most one session. It may have died, or dropped its fetcher, without ending the last one.
         """
@@ -210,7 +216,8 @@ class FetchSessions:
     def resume(
         self, session_id: int, epoch: int, *, uses_ids: bool, now_ms: int
     ) -> tuple[FetchSession | None, ErrorCode]:
-        """The session of an incremental request, its epoch counted on; or why it must begin anew."""
+        """The session of an incremental request; its epoch is raised. Or the error, after which the client must begin a
+        new session."""
         session = self._sessions.get(session_id)
         if session is None:
             return None, ErrorCode.fetch_session_id_not_found
@@ -223,7 +230,9 @@ class FetchSessions:
         return session, ErrorCode.none
 
     def _make_room(self, size: int, *, is_replica: bool, now_ms: int) -> bool:
-        """Kafka's rules: an idle session goes first; else a replica's or a larger one displaces the least of them."""
+        """Evicts a session by Kafka's rules. An idle session goes first. Otherwise the session that ranks lowest goes,
+        if the new one ranks higher. Sessions of consumers rank below those of replicas, and then smaller ones below
+        larger ones."""
         if len(self._sessions) < self._slots:
             return True
         if not self._sessions:

@@ -1,8 +1,10 @@
-"""Replica fetchers: one task per leader broker, which pulls all partitions that this broker follows there.
+"""Replica fetchers: one task for each leader broker. It fetches all partitions in which this broker follows that
+leader.
 
-Each round is one Fetch with our end offsets and the epochs before them. The leader answers with records, or with where
-the logs part (then we truncate and ask again). By an incremental session (KIP-227, replica_session.py) requests and
-answers hold only what changed. A silent cut ends the request after replica.socket.timeout.ms.
+Each round is one Fetch with the log end offsets of this broker and the epochs of the records before them. The leader
+answers with records, or with the offset where the logs diverge (then this broker truncates and fetches again). With an
+incremental session (KIP-227, replica_session.py) requests and answers contain only changes. If the link is silently
+broken, the request ends after replica.socket.timeout.ms.
 """
 
 from __future__ import annotations
@@ -44,14 +46,14 @@ if TYPE_CHECKING:
     from broker.wire.shapes import fetch as shapes
 
 FETCH_VERSION = 17
-# As decoded by hand, or in the general way.
+# Decoded by the fast decoder, or by the general one.
 _Response: TypeAlias = "FetchResponse | shapes.FetchResponse"
 _Partition: TypeAlias = "FollowedPartition | shapes.PartitionData"
-_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_NONE = ErrorCode.none  # looked up once, because each access to a member of an enum costs 70 ns
 
 
 class Fetchers:
-    """Keeps one task per leader that this broker follows anything of."""
+    """Runs one task for each leader that this broker follows in any partition."""
 
     def __init__(
         self,
@@ -134,7 +136,7 @@ class _Fetcher:
         self._timeout_ms = config.replica_fetch_wait_max_ms + config.replica_socket_timeout_ms
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Fetches until cancelled."""
         while True:
             followed = self._partitions.followed(self._leader_id)
             if not followed:
@@ -142,7 +144,7 @@ class _Fetcher:
                 await self.partitions_changed.wait()
                 continue
             wanted = self._not_throttled(followed)
-            if not wanted:  # all wait until the quota has room
+            if not wanted:  # all partitions wait until the quota allows more
                 await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
                 continue
             try:
@@ -154,11 +156,12 @@ class _Fetcher:
                 self._session.failed()
                 has_failed = True
             if has_failed:
-                # A new leader epoch may already be known to the leader and not to us, or the other way round.
+                # Perhaps only one of the two brokers knows a new leader epoch already.
                 await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
 
     def _not_throttled(self, followed: list[HostedPartition]) -> list[HostedPartition]:
-        """Without those whose copying must wait. The same list if there are none, so that nothing is compared anew."""
+        """The partitions without those that must wait because of the quota. If none must wait, it is the same list, so
+        that the session need not compare it again."""
         if not self._quota.is_exceeded(monotonic_ms()):
             return followed
         return [each for each in followed if each.is_caught_up or not self._is_throttled(each)]
@@ -194,11 +197,12 @@ class _Fetcher:
         return [frame]
 
     def _handle(self, response: _Response) -> bool:
-        """False when a partition could not be fetched: back off before the next round."""
+        """Takes an answer. Returns False if a partition could not be fetched: then there is a backoff before the next
+        round."""
         session = self._session
         was_full = session.is_full
         if not session.answered(response.error_code, response.session_id):
-            return not was_full  # a session that the leader does not know, or no longer: at once a full request
+            return not was_full  # the leader does not know the session: send a full request at once
         is_fine = True
         for topic in response.responses:
             for partition in topic.partitions:
@@ -208,7 +212,7 @@ class _Fetcher:
                     continue
                 replica = hosted.replica
                 if replica.leader_id != self._leader_id or replica.leader_epoch != asked.current_leader_epoch:
-                    continue  # the role changed while the answer was on its way; ask again in the new one
+                    continue  # the role changed before the answer arrived; fetch again in the new role
                 session.moved(hosted)
                 is_fine &= self._handle_partition(hosted, partition, asked.fetch_offset)
         return is_fine
@@ -230,7 +234,7 @@ class _Fetcher:
                 hosted, leader_epoch=hosted.replica.leader_epoch, leader_high_watermark=answer.high_watermark
             )
             self._following.follow_log_start(hosted, answer.log_start_offset)
-        except OSError as error:  # what this replica cannot write keeps none of the others from fetching
+        except OSError as error:  # if one replica cannot write, the others still fetch
             self._partitions.storage_failed(hosted, error)
             return True
         except (CorruptBatchError, LogError) as error:
@@ -247,11 +251,12 @@ class _Fetcher:
         headers = validate_batches(view, is_stored=True)
         log, base_offset = hosted.log, headers[0].base_offset
         if asked_offset != log.log_end_offset:
-            return  # it was cut meanwhile; ask again from where we are
+            return  # the log was truncated meanwhile; fetch again from its end
         if base_offset < log.log_end_offset:
             if log.log_start_offset < log.log_end_offset:
                 raise LogError(f"{log.name}: fetched from {log.log_end_offset}, got a batch at {base_offset}")
-            # We begin in the middle of a batch, where DeleteRecords cut the leader's log: take all of it.
+            # This log begins in the middle of a batch, where DeleteRecords set the leader's log start offset. Take the
+            # whole batch.
             log.truncate_fully_and_start_at(base_offset)
         self._following.append_fetched(hosted, view, headers)
 
@@ -271,12 +276,12 @@ class _Fetcher:
         self._following.truncate(hosted, max(offset, log.log_start_offset))
 
     def _out_of_range(self, hosted: HostedPartition, answer: _Partition) -> bool:
-        """The leader's log begins after our end (retention), or ends before it.
+        """The leader's log begins after the end of this log (because of retention), or ends before it.
 
-        The second case comes here only if our log is empty, as after DeleteRecords. For any other log the epoch of its
-        last record shows where the logs diverge. In the second case the leader was elected uncleanly and has less. We
-        begin where the leader's log begins. Kafka's follower begins at the leader's end, and as a later leader it would
-        lack what is before that.
+        In the second case the leader was elected uncleanly and has fewer records. The case is handled here only if this
+        log is empty, as after DeleteRecords. For any other log the epoch of its last record shows where the logs
+        diverge. The follower then begins where the leader's log begins. Kafka's follower begins at the leader's end. If
+        it became the leader later, it would lack the records before that offset.
         """
         log = hosted.log
         is_empty = log.log_start_offset == log.log_end_offset

@@ -1,7 +1,7 @@
-"""A partition as a follower: what comes from its leader goes into the log, and what parts from the leader's is cut.
+"""A follower's log: fetched records are appended, and records that diverge from the leader's log are truncated.
 
-What is cut is told to the journal: the harness predicts from it which records are lost. Errors of the storage are the
-caller's, who takes the partition offline.
+Each truncation is written to the journal, from which the harness predicts the lost records. Errors of the storage go to
+the caller, which takes the partition offline.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Following:
         self._cores.perform(hosted, event)
 
     def truncate(self, hosted: HostedPartition, offset: int) -> None:
-        """Cut the diverging tail, and tell the journal which offsets of which leader epoch are gone."""
+        """Truncates the diverging tail. Writes to the journal which offsets of which leader epoch are gone."""
         log = hosted.log
         gone = _epochs_of_range(log, offset, log.log_end_offset)
         result = log.truncate_to(offset)
@@ -53,7 +53,8 @@ class Following:
         )
 
     def restart_at(self, hosted: HostedPartition, offset: int) -> None:
-        """The leader no longer has what we need: drop everything and begin at its log start."""
+        """The leader no longer has the next records: drops the whole log and begins at the leader's log start
+        offset."""
         log = hosted.log
         gone = _epochs_of_range(log, log.log_start_offset, log.log_end_offset)
         log.truncate_fully_and_start_at(offset)
@@ -65,14 +66,14 @@ class Following:
             )
 
     def follow_log_start(self, hosted: HostedPartition, leader_log_start_offset: int) -> None:
-        """As follower: what the leader deleted goes here too, as far as it is committed."""
+        """Deletes the records that the leader has deleted, up to the high watermark."""
         reachable = min(leader_log_start_offset, hosted.replica.high_watermark)
         if reachable > hosted.log.log_start_offset:
             hosted.log.advance_log_start(reachable)
 
 
 def _epochs_of_range(log: PartitionLog, begin: int, end: int) -> list[tuple[int, int, int]]:
-    """(leader epoch, first offset, end offset) of each stretch of one epoch in [begin, end)."""
+    """(leader epoch, first offset, end offset) of each range of one epoch in [begin, end)."""
     stretches = []
     entries = log.epochs.entries
     for position, entry in enumerate(entries):

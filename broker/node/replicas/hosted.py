@@ -1,4 +1,4 @@
-"""One partition on this broker: its log, its replication core, who reads it; and what comes of an append."""
+"""One partition on this broker: its log, its replication core and its readers. Also the outcome of an append."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ class HostedPartition:
         self.topic, self.topic_id, self.index = topic, topic_id, index
         self.log, self.replica, self.config = log, replica, config
         self.readers = Readers()
-        self.discarded_offset = 0  # with harness.discard: the offset that the next batch is told
+        self.discarded_offset = 0  # with harness.discard: the offset in the answer for the next batch
         self.follower_log_starts: dict[int, int] = {}  # by replica id, from its last fetch
-        self.is_caught_up = False  # as a follower: the last answer left nothing that its leader has committed
-        self.unflushed_since_ms: int | None = None  # since when the log holds something that is not flushed (flush.ms)
+        # as a follower: after the last answer it has everything that the leader has committed
+        self.is_caught_up = False
+        self.unflushed_since_ms: int | None = None  # since when the log has records that are not flushed (flush.ms)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -53,5 +54,5 @@ class HostedPartition:
 class AppendOutcome(NamedTuple):
     error_code: ErrorCode
     base_offset: int = -1
-    required_offset: int = -1  # of the high watermark, for acks=all
+    required_offset: int = -1  # the high watermark that acks=all waits for
     message: str | None = None

@@ -1,10 +1,11 @@
 """Gives the partitions of this broker each new metadata image, a few new partitions at a time.
 
-Owns what the partitions have been told. They hear nothing before the image holds the registration of this process.
-Until then the image is what this node's own log held, perhaps long ago. In that image we may still lead a partition
-alone, and would acknowledge records that the true leader will never have. The registration comes after everything that
-was decided without us, and in that image we lead nothing (found by the simulation: tests/broker_sim, seed 7). If this
-node is the only voter, it need not wait: nothing can have been decided without it.
+Owns: the part of the image that the partitions already know. They get no image before it contains the registration of
+this process. Until then the image comes from this node's own log and may be very old. In that image this broker may
+still be the only leader of a partition. It would then acknowledge records that the true leader never gets. The
+registration comes after every decision that was made while this broker was away, and in that image this broker leads no
+partition (found by the simulation: tests/broker_sim, seed 7). If this node is the only voter, it need not wait: nothing
+can have been decided without it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from broker.node.replicas.log_recovery import LogRecovery
 from broker.node.replicas.roles import Roles
 from broker.node.settings.config import NodeConfig
 
-PARTITIONS_OPENED_MAX = 5  # at a time: a new log is some files and syncs, 1 to 10 ms on a disk that is busy
+PARTITIONS_OPENED_MAX = 5  # in one turn: a new log needs some files and syncs, 1 to 10 ms on a busy disk
 
 
 class ImageFeed:
-    """`image` is the newest one. `on_step` is called when the partitions took a part of it in a turn of its own.
-    `on_failure` is called when they could not: their memory would stay behind the image for ever."""
+    """`image` returns the newest image. `on_step` is called when the partitions have taken a part of it in a later turn
+    of the event loop. `on_failure` is called when they could not: their memory would stay behind the image for ever."""
 
     def __init__(
         self,
@@ -42,8 +43,8 @@ class ImageFeed:
         self._roles, self._recovery = roles, recovery
         self._lifecycle, self._image = lifecycle, image
         self._on_step, self._on_failure = on_step, on_failure
-        self._told_image: MetadataImage | None = None  # None: nothing yet
-        self._telling: asyncio.Handle | None = None  # of what they do not know yet
+        self._told_image: MetadataImage | None = None  # None: the partitions have got no image yet
+        self._telling: asyncio.Handle | None = None  # the scheduled call for the rest of the image
         self._has_discarded_strays = False
 
     def tell(self, image: MetadataImage) -> None:
@@ -63,12 +64,13 @@ class ImageFeed:
                 self._recovery.discard_strays(image)
 
     def _tell_on(self) -> None:
-        """Tell the next few new partitions of the newest image. So a request for 10,000 keeps nobody waiting."""
+        """Opens the next few new partitions of the newest image. So a request for 10,000 partitions does not block
+        other work."""
         self._telling = None
         try:
             self.tell(self._image())
             self._on_step()
-        except Exception as error:  # as when the image itself brings them
+        except Exception as error:  # the same as for an error when a new image arrives
             self._on_failure(error)
 
     def close(self) -> None:

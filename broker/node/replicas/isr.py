@@ -1,6 +1,6 @@
-"""AlterPartition: carries ISR proposals of this broker's leaders to the controller, one request at a time.
+"""AlterPartition: sends ISR proposals of this broker's leaders to the controller, one request at a time.
 
-Proposals made while one is on its way are gathered into the next. A lost answer is told to the core, which asks again.
+Proposals that are made during a request go into the next one. If an answer is lost, the core is told and asks again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from broker.wire.shapes import alter_partition as shapes
 
 VERSION = 3
-PROPOSALS_MAX = 2_000  # in one request: see limits.py for what a controller takes
+PROPOSALS_MAX = 2_000  # in one request; limits.py has what a controller accepts
 
 
 class IsrSender:
     def __init__(self, *, config: NodeConfig, control: ControllerClient, logger: Logger) -> None:
         self._config, self._control, self._logger = config, control, logger
-        self._waiting: dict[tuple[str, int], tuple[HostedPartition, ProposeIsr]] = {}  # at most one a partition
+        self._waiting: dict[tuple[str, int], tuple[HostedPartition, ProposeIsr]] = {}  # at most one for each partition
         self._has_work = asyncio.Event()
 
     def propose(self, hosted: HostedPartition, proposal: ProposeIsr) -> None:
@@ -39,7 +39,7 @@ class IsrSender:
         self._has_work.set()
 
     async def run(self, cores: Cores, lifecycle: Lifecycle) -> None:
-        """Until cancelled. The controller refuses a broker epoch that is not ours, so registration comes first."""
+        """Runs until cancelled. The controller refuses a wrong broker epoch, so it waits for the registration first."""
         while True:
             await self._has_work.wait()
             broker_epoch = await asyncio.shield(lifecycle.broker_epoch)

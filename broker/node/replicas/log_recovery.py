@@ -1,11 +1,14 @@
-"""Opens the logs that the last life left, before the broker joins and outside of the event loop; removes deleted logs.
+"""Opens the logs that the previous process left, before the broker joins and outside of the event loop. Also removes
+deleted logs.
 
-A scan of large logs takes minutes. On the event loop it would cost this process its place in the quorum as a voter, and
-a registered broker its session. So a thread opens one log after another, once the image holds all that the last life
-knew (such as the settings of the logs). The broker registers when all logs are open.
+A scan of large logs takes minutes. On the event loop, this node would lose its place as a voter in the quorum
+meanwhile, and a registered broker would lose its session. So a thread opens one log after another. It begins when the
+image contains everything that the previous process knew (such as the settings of the logs). The broker registers when
+all logs are open.
 
-A topic may have been deleted while this broker was down. Its logs (strays) are deleted once the image holds everything
-that was decided without us. They are recognised by topic id. A directory without a topic id is not ours and stays.
+A topic may have been deleted while this broker was down. Its logs (strays) are deleted when the image contains every
+decision of that time. They are recognised by topic id. A directory without a topic id was not made by this broker and
+stays.
 Shown by tests/broker_node/test_node_log_recovery.py.
 """
 
@@ -28,20 +31,20 @@ from broker.node.process.clock import monotonic_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 
-DISCARDED_AT_ONCE_MAX = 5  # each some system calls, and a sync where a topic is compacted: 0.1 to 10 ms
-PROGRESS_MS = 1_000  # between two log lines of a long recovery
+DISCARDED_AT_ONCE_MAX = 5  # each needs some system calls, and a sync if the topic is compacted: 0.1 to 10 ms
+PROGRESS_MS = 1_000  # the time between two log lines of a long recovery
 
 RunBlocking: TypeAlias = Callable[[Callable[[], None]], Awaitable[None]]
 
 
 async def in_thread(work: Callable[[], None]) -> None:
-    """Run it in a thread that the end of the process does not wait for; raises what it raised."""
+    """Runs `work` in a thread. The process does not wait for this thread at its end. Raises the exception of `work`."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
     def tell(error: BaseException | None) -> None:
         if done.done():
-            return  # cancelled meanwhile
+            return  # the caller was cancelled meanwhile
         if error is None:
             done.set_result(None)
         else:
@@ -51,7 +54,7 @@ async def in_thread(work: Callable[[], None]) -> None:
         failure: BaseException | None = None
         try:
             work()
-        except BaseException as error:  # told to who waits
+        except BaseException as error:  # passed on to the caller
             failure = error
         if not loop.is_closed():
             loop.call_soon_threadsafe(tell, failure)
@@ -73,9 +76,9 @@ class LogRecovery:
     ) -> None:
         self._node_id, self._directory, self._log_config = node_id, directory, log_config
         self._run_blocking, self._journal, self._logger = run_blocking, journal, logger
-        self._left = directory.partitions()  # to be opened before the broker joins
-        self._opened: dict[tuple[str, int], PartitionLog] = {}  # until their partitions are hosted
-        self._going: dict[tuple[str, int], None] = {}  # served no more, and still under their names
+        self._left = directory.partitions()  # logs to open before the broker joins
+        self._opened: dict[tuple[str, int], PartitionLog] = {}  # open logs whose partitions are not hosted yet
+        self._going: dict[tuple[str, int], None] = {}  # no longer served, but their directories still have their names
         self._turn: asyncio.Handle | None = None
         self._has_discarded = asyncio.Event()
 
@@ -84,8 +87,8 @@ class LogRecovery:
         return bool(self._left)
 
     async def run(self, image: MetadataImage) -> None:
-        """Open every log of a partition that the image has here. If one cannot be opened, this leaves it: the code that
-        hosts the partition meets the error again and deals with it."""
+        """Opens every log whose partition is on this broker according to the image. If a log cannot be opened, it is
+        skipped. The code that hosts the partition gets the error again and handles it."""
         keys = [key for key in self._left if not self._is_stray(image, *key)]
         began_ms = told_ms = monotonic_ms()
         clean = self._directory.was_clean_shutdown
@@ -114,7 +117,8 @@ class LogRecovery:
     def _is_stray(self, image: MetadataImage, topic: str, partition: int) -> bool:
         try:
             stored = self._directory.topic_id_of(topic, partition)
-        except OSError as error:  # nothing says that it is one; who hosts the partition finds it unreadable
+        # nothing shows that it is a stray; the code that hosts the partition will find it unreadable
+        except OSError as error:
             self._logger.error("topic_id_unreadable", topic=topic, partition=partition, cause=repr(str(error)))
             return False
         try:
@@ -126,7 +130,8 @@ class LogRecovery:
         return self._node_id not in known.partitions[partition].replicas
 
     def take(self, topic: str, partition: int, topic_id: str, config: LogConfig) -> PartitionLog | None:
-        """The log, if it was opened for a topic of this id. Its settings may have changed since."""
+        """The log, if it was opened for a topic with this id. It gets the present settings, which may have changed
+        since."""
         log = self._opened.get((topic, partition))
         if log is None or log.topic_id != topic_id:
             return None
@@ -136,19 +141,20 @@ class LogRecovery:
         return log
 
     def forget(self, topic: str, partition: int) -> None:
-        """Its directory goes: close what is open of it."""
+        """Closes the log if it is open, because its directory will be removed."""
         log = self._opened.pop((topic, partition), None)
         if log is not None:
             log.abandon()
 
     def untaken(self) -> list[PartitionLog]:
-        """Those that a clean stop has to close as well."""
+        """The open logs that are not hosted. A clean stop has to close them too."""
         return list(self._opened.values())
 
-    # -- what goes ---------------------------------------------------------------------------------------------------
+    # -- deleted logs ------------------------------------------------------------------------------------------------
 
     def discard_strays(self, image: MetadataImage) -> None:
-        """`image` must hold all that was decided before this life: else a topic that is merely new to us would go."""
+        """Discards all strays. `image` must contain every decision from before this process started. Otherwise a topic
+        that this broker does not know yet would be removed."""
         for topic, partition in self._directory.partitions():
             if not self._is_stray(image, topic, partition):
                 continue
@@ -160,35 +166,36 @@ class LogRecovery:
             self.forget(topic, partition)
             try:
                 self.discard(topic, partition)
-            except OSError as error:  # it serves nobody: the next start tries again
+            except OSError as error:  # the log is not served: the next start tries again
                 self._logger.error("stray_log_left", **names, cause=repr(str(error)))
                 continue
             self._journal.write("stray_log_removed", **names)
             self._logger.warning("stray_log_removed", **names, cause=repr("its topic was deleted while we were down"))
 
     def discard(self, topic: str, partition: int) -> None:
-        """Gone at once; the files follow in the background."""
+        """Removes the log at once by renaming it. The files are deleted in the background."""
         self._directory.discard_log(topic, partition)
         self._has_discarded.set()
 
     def discard_soon(self, topic: str, partition: int) -> None:
-        """Delete a few in each turn of the loop, so that ten thousand partitions keep nobody waiting. If the process is
-        killed before the end, it leaves strays, which its next life discards."""
+        """Discards the log in a later turn of the event loop, a few logs in each turn. So ten thousand partitions do
+        not block other work. If the process is killed before the end, the rest are strays, which the next process
+        discards."""
         self._going[(topic, partition)] = None
         if self._turn is None:
             self._turn = asyncio.get_running_loop().call_soon(self._discard_some)
 
     def discard_now(self, topic: str, partition: int) -> None:
-        """Before a partition of the same name begins."""
+        """Discards the log at once, before a partition of the same name begins."""
         if (topic, partition) in self._going:
             del self._going[(topic, partition)]
             try:
                 self.discard(topic, partition)
-            except OSError as error:  # of a topic that is no more: nobody is served from it
+            except OSError as error:  # the topic no longer exists, so the log is not served
                 self._logger.error("log_not_removed", topic=topic, partition=partition, cause=repr(str(error)))
 
     def finish_discards(self) -> None:
-        """Before a clean stop."""
+        """Discards all remaining logs, before a clean stop."""
         for key in list(self._going):
             self.discard_now(*key)
 
@@ -200,7 +207,7 @@ class LogRecovery:
             self._turn = asyncio.get_running_loop().call_soon(self._discard_some)
 
     async def run_removals(self) -> None:
-        """Until cancelled. Begins with what a crash left of earlier ones."""
+        """Deletes the files of discarded logs until cancelled. It begins with files that an earlier process left."""
         if self._directory.has_discarded():
             self._has_discarded.set()
         while True:

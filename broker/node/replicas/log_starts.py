@@ -1,4 +1,4 @@
-"""The beginning of a log: DeleteRecords, retention by time and size, and how far the replicas have come with it."""
+"""The log start offset: DeleteRecords, retention by time and size, and the log start offsets of the replicas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogStarts:
         *,
         partitions: Partitions,
         live: Callable[[], tuple[int, ...]],  # ids of the live brokers
-        config: Callable[[], NodeConfig],  # with what was set at run time
+        config: Callable[[], NodeConfig],  # including settings that were changed at run time
         journal: Journal,
         logger: Logger,
     ) -> None:
@@ -30,7 +30,8 @@ class LogStarts:
         self._journal, self._logger = journal, logger
 
     def delete_records(self, hosted: HostedPartition, offset: int) -> ErrorCode:
-        """As leader: records below `offset` (-1: the high watermark) go. Followers learn it with their next fetch."""
+        """The leader deletes records below `offset` (-1: the high watermark). Followers learn it with their next
+        fetch."""
         high_watermark = hosted.replica.high_watermark
         wanted = high_watermark if offset == -1 else offset
         if not 0 <= wanted <= high_watermark:
@@ -45,12 +46,12 @@ class LogStarts:
         return ErrorCode.none
 
     def low_watermark(self, hosted: HostedPartition) -> int:
-        """The smallest log start offset of its live replicas, as far as we know."""
+        """The smallest log start offset of the live replicas, as far as the leader knows."""
         others = [replica for replica in hosted.replica.followers if replica in self._live()]
         return min([hosted.log.log_start_offset, *(hosted.follower_log_starts.get(replica, -1) for replica in others)])
 
     def retain(self) -> None:
-        """Retention of every log, by the wall clock that record timestamps are of."""
+        """Applies retention to every log. It uses the wall clock, because record timestamps do."""
         now_ms = wall_ms()
         for hosted in list(self._partitions.all()):
             start_offset = hosted.log.log_start_offset
@@ -62,7 +63,8 @@ class LogStarts:
             finally:
                 if hosted.log.log_start_offset != start_offset:
                     hosted.readers.log_start_moved(wakes_followers=False)
-                    self._partitions.forget_followed(hosted.replica.leader_id)  # so its fetcher compares all of them
+                    # so that its fetcher compares all partitions again
+                    self._partitions.forget_followed(hosted.replica.leader_id)
             hosted.log.producers.forget_idle(now_ms, self._config().producer_id_expiration_ms)
             if result.deleted_segments:
                 facts = asdict(result)

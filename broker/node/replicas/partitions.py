@@ -3,12 +3,11 @@
 If the storage of a partition fails in any call, `storage_failed` takes that partition offline
 (docs/decisions/0008-storage-failures.md):
 
-- It is not hosted again until the process starts anew.
+- It is not hosted again until the process is restarted.
 - Its waiting produces fail.
 - `on_offline` makes the broker tell the controller, which moves the leadership.
 
-The other partitions go on.
-Knows no protocol message: the handlers do.
+The other partitions are not affected. This module knows no protocol message.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from broker.wire.errors import ErrorCode
 
 
 class Partitions:
-    """`high_watermarks` are those of the last checkpoint, and of what has gone offline since."""
+    """`high_watermarks` has the values of the last checkpoint, and of partitions that went offline since."""
 
     def __init__(
         self,
@@ -34,7 +33,7 @@ class Partitions:
         cores: Cores,
         high_watermarks: dict[tuple[str, int], int],
         on_offline: Callable[[], None],
-        on_directory_failure: Callable[[OSError], None] | None,  # None: it is raised
+        on_directory_failure: Callable[[OSError], None] | None,  # None: the error is raised
         journal: Journal,
         logger: Logger,
     ) -> None:
@@ -42,8 +41,8 @@ class Partitions:
         self._on_offline, self._on_directory_failure = on_offline, on_directory_failure
         self._journal, self._logger = journal, logger
         self._hosted: dict[tuple[str, int], HostedPartition] = {}
-        self._offline: dict[tuple[str, int], UUID] = {}  # topic ids of those whose storage failed in this life
-        self._followed: dict[int, list[HostedPartition]] = {}  # by leader, as the last image has it
+        self._offline: dict[tuple[str, int], UUID] = {}  # topic ids of partitions whose storage failed in this process
+        self._followed: dict[int, list[HostedPartition]] = {}  # by leader, according to the last image
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -60,11 +59,12 @@ class Partitions:
         return sorted(self._offline)
 
     def offline_directories(self) -> list[UUID]:
-        """As the controller is told (KIP-858)."""
+        """The ids of failed directories for the controller (KIP-858)."""
         return [replica_directory(topic_id, index) for (_, index), topic_id in sorted(self._offline.items())]
 
     def followed(self, leader_id: int) -> list[HostedPartition]:
-        """What a fetcher of that leader pulls. The same list as long as nothing changed but what fetchers do."""
+        """The partitions to fetch from that leader. It is the same list as long as only fetchers change the
+        partitions."""
         followed = self._followed.get(leader_id)
         if followed is None:
             followed = self._followed[leader_id] = [
@@ -75,37 +75,39 @@ class Partitions:
         return followed
 
     def offline_topic_id(self, topic: str, index: int) -> UUID | None:
-        """Of the partition that is offline here under this name, None if none is."""
+        """The topic id of the partition that is offline here under this name. None if there is none."""
         return self._offline.get((topic, index))
 
-    # -- what comes and goes -----------------------------------------------------------------------------------------
+    # -- adding and removing -----------------------------------------------------------------------------------------
 
     def host(self, hosted: HostedPartition) -> None:
         self._hosted[hosted.key] = hosted
 
     def drop(self, topic: str, index: int) -> HostedPartition | None:
-        """It is served no more; None if it was not."""
+        """Removes the partition, which is no longer served. None if it was not here."""
         return self._hosted.pop((topic, index), None)
 
     def forget_offline(self, topic: str, index: int) -> None:
-        """Its topic was deleted."""
+        """Forgets that the partition is offline, because its topic was deleted."""
         self._offline.pop((topic, index), None)
 
     def forget_followed(self, leader_id: int | None = None) -> None:
-        """The partitions that follow this leader (or any) have changed, or the fetcher must compare them anew."""
+        """The partitions that follow this leader (None: any leader) have changed, or the fetcher must compare them
+        again."""
         if leader_id is None:
             self._followed.clear()
         else:
             self._followed.pop(leader_id, None)
 
-    # -- the door ----------------------------------------------------------------------------------------------------
+    # -- errors of the storage ---------------------------------------------------------------------------------------
 
     def storage_failed(self, hosted: HostedPartition, error: Exception) -> AppendOutcome:
-        """Take one partition offline after an error of its storage. What it had in memory is dropped.
+        """Takes one partition offline after an error of its storage. Its state in memory is dropped.
 
-        Kafka takes a log directory offline (KIP-112) and has several. Here each partition's directory counts as one.
+        Kafka takes a whole log directory offline (KIP-112) and may have several. Here each partition's directory counts
+        as a log directory.
         """
-        if self._hosted.get(hosted.key) is hosted:  # else this has been told, or the topic is deleted
+        if self._hosted.get(hosted.key) is hosted:  # otherwise it is offline already, or the topic was deleted
             self.high_watermarks[hosted.key] = hosted.replica.high_watermark
             del self._hosted[hosted.key]
             self._followed.clear()

@@ -1,6 +1,7 @@
-"""What the settings of a topic ask of a batch: timestamps in range, keys where it is compacted, the topic's codec.
+"""The checks of a batch that depend on the topic's settings: timestamps in range, keys if the topic is compacted, the
+topic's codec.
 
-Only the structure of each record is checked. Timestamps are judged by the batch header first. Keys are looked at only
+Of each record only the structure is checked. Timestamps are first checked by the batch header. Keys are checked only
 for compacted topics. The answer says which record is wrong and why (KIP-467).
 """
 
@@ -17,22 +18,22 @@ from broker.wire.record_check import check_records, record_heads
 from broker.wire.record_filter import recompress
 from broker.wire.records import BATCH_OVERHEAD_BYTES, BatchHeader, RawBatch, parse_batch_header, validate_batches
 
-LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # of every magic since 0
-CODEC_POSITION, CODEC_MASK = 22, 7  # the low byte of the attributes of magic 2
+LENGTH_POSITION, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION = 8, 12, 16  # the same positions in every format since magic 0
+CODEC_POSITION, CODEC_MASK = 22, 7  # the lower byte of the attributes in magic 2
 TIMESTAMP_TYPE_FLAG = 0x08
 MAGIC = 2
-# Both bound how long one batch keeps the event loop, about 50 ms at most. 1 MiB of the smallest records that make sense
-# (10 bytes of value) is below the first; sixteen times the default of message.max.bytes is the second.
+# Both limit the time that one batch uses the event loop to about 50 ms. The first is above the number of records in 1
+# MiB, even if each record has only a value of 10 bytes. The second is sixteen times the default of message.max.bytes.
 RECORDS_MAX = 1 << 16
-UNPACKED_BYTES_MAX = 16 << 20  # or max.message.bytes, where that is more
-RECORD_ERRORS_MAX = 100  # told of one batch
+UNPACKED_BYTES_MAX = 16 << 20  # or max.message.bytes, if that is more
+RECORD_ERRORS_MAX = 100  # so many errors are told for one batch
 
 
 def second_look(records: memoryview, *, knows_zstd: bool) -> tuple[memoryview, list[BatchHeader], ErrorCode]:
-    """Judge records that did not pass as whole valid batches, as Apache Kafka does:
+    """Checks records again that are not complete valid batches, by the rules of Apache Kafka:
 
-    - Bytes after the batch that are no batch themselves are cut off.
-    - If there is no whole batch of magic 2, the error is INVALID_RECORD.
+    - Bytes after the batch that are no batch themselves are removed.
+    - If there is no complete batch of magic 2, the error is INVALID_RECORD.
     - If the batch is damaged, the error is CORRUPT_MESSAGE.
     """
     size_bytes = _whole_batch_bytes(records)
@@ -54,7 +55,8 @@ def second_look(records: memoryview, *, knows_zstd: bool) -> tuple[memoryview, l
 
 
 def _whole_batch_bytes(data: memoryview) -> int | None:
-    """The size of the batch that these bytes begin with, of any magic; None if they end before it does."""
+    """The size of the batch at the beginning of these bytes, of any magic. None if the bytes end before the batch
+    does."""
     if len(data) <= MAGIC_POSITION:
         return None
     size_bytes = int.from_bytes(data[LENGTH_POSITION : LENGTH_POSITION + 4], signed=True) + LENGTH_OVERHEAD_BYTES
@@ -63,7 +65,7 @@ def _whole_batch_bytes(data: memoryview) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordError:
-    """Why one record had its whole batch refused (KIP-467); `batch_index` counts from 0."""
+    """Why one record made the broker refuse its whole batch (KIP-467). `batch_index` counts from 0."""
 
     batch_index: int
     text: str
@@ -72,7 +74,7 @@ class RecordError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """Of a batch, because of some of its records. The records themselves are told to clients since version 8."""
+    """The refusal of a batch because of some of its records. Since version 8 the answer lists these records."""
 
     code: ErrorCode
     text: str
@@ -80,11 +82,12 @@ class Rejection:
 
 
 def unpack(records: memoryview, header: BatchHeader, config: TopicConfig) -> Buffer | Rejection:
-    """The records of a producer's batch, decompressed and checked. There must be as many whole records as the header
-    says, with offset deltas from 0. Records of an uncompressed batch stay in `records` and are not copied.
+    """The records of a producer's batch, decompressed and checked. The number of complete records must be the one in
+    the header, and the offset deltas must begin at 0. Records of an uncompressed batch stay in `records` and are not
+    copied.
 
-    Kafka's LogValidator does the same. Beyond a limit the error is MESSAGE_TOO_LARGE, after which a producer splits its
-    batch. Both limits are checked before anything is unpacked or looked at.
+    Kafka's LogValidator does the same. Above a limit the error is MESSAGE_TOO_LARGE. A producer then splits its batch.
+    The number of records is checked before anything is unpacked, and decompression stops at the limit of bytes.
     """
     if header.record_count > RECORDS_MAX:
         text = f"The batch holds {header.record_count} records, more than {RECORDS_MAX}"
@@ -113,13 +116,14 @@ def _checked(body: Buffer, header: BatchHeader) -> Buffer | Rejection:
 def rejection_of(
     body: Buffer, header: BatchHeader, config: TopicConfig, partition: tuple[str, int]
 ) -> Rejection | None:
-    """Check keys and timestamps.
+    """Checks keys and timestamps.
 
-    - A compacted topic keeps the last record of each key. So a record without a key could be neither kept nor removed.
+    - A compacted topic keeps the last record of each key. So compaction could neither keep nor remove a record without
+      a key.
     - Timestamps must be in range (message.timestamp.before.max.ms and .after.max.ms).
 
-    Records are looked at one by one only if something may be wrong: the header's timestamps are out of range, or the
-    topic is compacted. `body` is what `unpack` returned.
+    Records are checked one by one only if one may be wrong: the header's timestamps are out of range, or the topic is
+    compacted. `body` is the result of `unpack`.
     """
     if header.attributes & TIMESTAMP_TYPE_FLAG:
         text = "Producer should not set timestamp type to LogAppendTime"
@@ -153,10 +157,10 @@ def rejection_of(
 
 
 def is_timely(header: BatchHeader, config: TopicConfig, now_ms: int) -> bool:
-    """By what the header says of the first and the largest timestamp."""
+    """Whether the timestamps are in range, according to the first and the largest timestamp in the header."""
     after_ms, before_ms = config.timestamp_after_max_ms, config.timestamp_before_max_ms
     if header.max_timestamp < 0:
-        return True  # it has none
+        return True  # the batch has no timestamp
     if after_ms is not None and header.max_timestamp - now_ms > after_ms:
         return False
     return before_ms is None or now_ms - header.base_timestamp <= before_ms
@@ -177,7 +181,7 @@ def _wrong_time(timestamp_ms: int, index: int, config: TopicConfig, now_ms: int)
 def recompressed(
     body: Buffer, header: BatchHeader, codec: CodecId, level: int | None
 ) -> tuple[memoryview, list[BatchHeader]]:
-    """The batch, compressed by the topic's compression.type. The header keeps the CRC that the client sent: by it the
-    journal identifies the batch on the wire."""
+    """The batch, compressed by the topic's compression.type. The header keeps the CRC that the client sent. By this CRC
+    the journal identifies the batch on the wire."""
     data = memoryview(bytearray(recompress(header, body, codec, level=level)))
     return data, [parse_batch_header(data)._replace(crc=header.crc)]

@@ -1,4 +1,4 @@
-"""The parts of this room, connected: what a broker has of its partitions."""
+"""The parts of this package, connected: everything that a broker needs for its partitions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from broker.replication import ProposeIsr, StopReplica
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicas:
-    partitions: Partitions  # which are here, and the door of their storage
-    cores: Cores  # the door to their replication cores
-    roles: Roles  # what they make of an image
-    appends: Appends  # as leaders
-    following: Following  # as followers
+    partitions: Partitions  # the partitions on this broker, and errors of their storage
+    cores: Cores  # the access to their replication cores
+    roles: Roles  # what a metadata image changes in them
+    appends: Appends  # appends of leaders
+    following: Following  # appends and truncations of followers
     log_starts: LogStarts
     recovery: LogRecovery
     cleaner: Cleaner
@@ -39,7 +39,8 @@ class Replicas:
     directory: LogDirectory
 
     def close(self, *, broker_epoch: int = NO_EPOCH) -> None:
-        """Answer what waits, flush everything, leave the mark of a clean stop. Once. NO_EPOCH: it never registered."""
+        """Answers waiting requests, flushes everything, and marks the stop as clean. It may be called once. NO_EPOCH
+        means that the broker never registered."""
         self.partitions.forget_followed()
         for hosted in list(self.partitions.all()):
             self.cores.perform(hosted, StopReplica())
@@ -62,7 +63,7 @@ def open_replicas(
     on_roles_changed: Callable[[], None],
     filesystem: FileSystem = LOCAL,
     on_offline: Callable[[], None] = _nothing,
-    on_directory_failure: Callable[[OSError], None] | None = None,  # None: it is raised
+    on_directory_failure: Callable[[OSError], None] | None = None,  # None: the error is raised
     boot_id: str | None = None,
     run_blocking: RunBlocking = in_thread,
 ) -> Replicas:

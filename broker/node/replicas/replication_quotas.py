@@ -1,14 +1,15 @@
-"""Replication throttles (KIP-73): how much of the copying of chosen replicas a broker sends and takes in a second.
+"""Replication throttles (KIP-73): how many bytes of chosen replicas a broker sends to followers and fetches from
+leaders in a second.
 
-Owns the two rates of a broker (leader.replication.throttled.rate, follower.replication.throttled.rate), each over a
-sliding window of replication.quota.window.num samples. Which replicas count is in the topics' settings
+Owns: the two rates of a broker (leader.replication.throttled.rate, follower.replication.throttled.rate), each over a
+sliding window of replication.quota.window.num samples. The topics' settings choose the replicas that count
 (`ThrottledReplicas` of broker/node/settings/topic_config.py).
 
-As in Kafka, everything that is copied to or from these replicas counts, but only a replica that is out of sync has to
-wait. The leader then leaves its records out of the answer, and the follower does not ask for it. Only the bytes of
+As in Kafka, all bytes that are copied to or from these replicas count, but only a replica that is out of sync has to
+wait. The leader then leaves its records out of the answer, and the follower does not fetch it. Only the bytes of
 records count. Kafka's leader also counts the frame around them.
 
-Pure: the clock comes in. Shown by tests/broker_node/test_node_replication_quotas.py.
+The module is pure: the caller passes the time. Shown by tests/broker_node/test_node_replication_quotas.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from broker.node.settings.config import LONG_MAX, NodeConfig
 
 
 class ReplicationQuota:
-    """One direction. `is_limited` is False while no rate is set: then nothing is measured."""
+    """The quota for one direction. `is_limited` is False while no rate is set. Then nothing is measured."""
 
     __slots__ = ("_rate", "_window", "is_limited")
 
@@ -39,7 +40,7 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """Both of a broker."""
+    """Both quotas of a broker."""
 
     def __init__(self, config: NodeConfig) -> None:
         count, size_ms = config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
@@ -48,6 +49,6 @@ class ReplicationQuotas:
         self.reconfigure(config)
 
     def reconfigure(self, config: NodeConfig) -> None:
-        """`config`: with what was set at run time."""
+        """`config` includes settings that were changed at run time."""
         self.leader.set_rate(config.leader_replication_throttled_rate)
         self.follower.set_rate(config.follower_replication_throttled_rate)

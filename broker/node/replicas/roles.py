@@ -1,7 +1,7 @@
-"""What the partitions make of a metadata image: which are hosted, which lead, which follow, by which settings.
+"""Applies a metadata image to the partitions: which are hosted, which lead, which follow, and with which settings.
 
-Owns the settings in effect (those of the file, and over them what was set at run time) and what it remembers of earlier
-images. Opens logs, and has them discarded.
+Owns: the effective settings (those of the file, overridden by those set at run time), and what it remembers of earlier
+images. It opens logs, and lets LogRecovery discard them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from broker.replication import (
     StopReplica,
 )
 
-DELETED_TOPICS_MAX = 10_000  # names remembered, of 250 bytes at most
+DELETED_TOPICS_MAX = 10_000  # names that are remembered, each of at most 250 bytes
 
 
 class Roles:
@@ -52,8 +52,9 @@ class Roles:
         self._partitions, self._cores, self._directory, self._recovery = partitions, cores, directory, recovery
         self._on_roles_changed, self._journal, self._logger = on_roles_changed, journal, logger
         self._eligible_epochs: dict[int, int] = {}
-        self.live: tuple[int, ...] = ()  # brokers of the last image
-        # Names of deleted topics. If a topic of that name is made again, producers go on with their old sequences.
+        self.live: tuple[int, ...] = ()  # live brokers of the last image
+        # Names of deleted topics. If a topic of that name is created again, producers continue with their old
+        # sequences.
         self._deleted_topics: set[str] = set()
 
     def apply_image(self, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
@@ -66,8 +67,8 @@ class Roles:
                 self._reconfigure(name, new)
         for removal in delta.removed:
             self._remove(removal.topic, removal.partition)
-            # A replica that moved away and comes back stays offline until a restart: so long the controller counts its
-            # directory as failed, and lets it into no ISR.
+            # A replica that was offline, moved away and comes back stays offline until a restart. Until then the
+            # controller counts its directory as failed, and does not add it to any ISR.
             topic = new.topics.get(removal.topic)
             if topic is None or topic.topic_id != self._partitions.offline_topic_id(removal.topic, removal.partition):
                 self._partitions.forget_offline(removal.topic, removal.partition)
@@ -95,10 +96,11 @@ class Roles:
             if after is not topic and (after is None or after.topic_id != topic.topic_id):
                 self._deleted_topics.add(name)
         if len(self._deleted_topics) > DELETED_TOPICS_MAX:
-            self._deleted_topics.pop()  # whichever: of a name that comes again, its old producers may be refused
+            # any of them: if a topic of that name is created again, its old producers may be refused
+            self._deleted_topics.pop()
 
     def _host(self, change: PartitionChange, image: MetadataImage) -> HostedPartition | None:
-        """None: its storage is offline."""
+        """The hosted partition. It is created if necessary. None if its storage is offline."""
         key = (change.topic, change.partition)
         if self._partitions.offline_topic_id(*key) == change.topic_id:
             return None
@@ -106,19 +108,20 @@ class Roles:
         if hosted is not None and hosted.topic_id == change.topic_id:
             return hosted
         if hosted is not None:
-            self._remove(*key)  # the topic was deleted and made anew
-        self._partitions.forget_offline(*key)  # likewise
+            self._remove(*key)  # the topic was deleted and created again
+        self._partitions.forget_offline(*key)  # for the same reason
         effective = topic_config(self.config, image, change.topic)
         try:
             log = self._open_log(change, effective)
-        except (*STORAGE_ERRORS, LogError, ValueError) as error:  # unreadable or damaged: neither guessed nor deleted
+        # the log is unreadable or damaged: it is not repaired by guessing, and not deleted
+        except (*STORAGE_ERRORS, LogError, ValueError) as error:
             self._partitions.note_offline(key, change.topic_id, error)
             return None
         replica = PartitionReplica(
             config=ReplicationConfig(
                 broker_id=self.config.node_id, replica_lag_time_max_ms=self.config.replica_lag_time_max_ms
             ),
-            # What was deleted had been committed.
+            # Deleted records had been committed.
             high_watermark=max(self._partitions.high_watermarks.get(key, 0), log.log_start_offset),
             log_end_offset=log.log_end_offset,
         )
@@ -135,12 +138,12 @@ class Roles:
 
     def _open_log(self, change: PartitionChange, effective: TopicConfig) -> PartitionLog:
         topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
-        self._recovery.discard_now(topic, partition)  # of a deleted topic of this name
+        self._recovery.discard_now(topic, partition)  # the log of a deleted topic with this name
         log = self._recovery.take(topic, partition, topic_id, effective.log)
         try:
             log = log or self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
-        except TopicIdMismatchError as error:  # nothing else: a damaged log is not ours to delete
-            # What is left of a topic of that name which was deleted while this broker was down.
+        except TopicIdMismatchError as error:  # only for this error: a damaged log must not be deleted
+            # The log belongs to a topic of the same name that was deleted while this broker was down.
             self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
             self._recovery.forget(topic, partition)
             self._recovery.discard(topic, partition)
@@ -190,7 +193,8 @@ class Roles:
             return
         is_new = state.leader_epoch > hosted.replica.leader_epoch or hosted.replica.is_leader
         try:
-            # If we led an epoch and appended nothing, it would hide the epochs of the records that we fetch now.
+            # If this broker led in an epoch and appended nothing, that epoch would hide the epochs of the records that
+            # it fetches now.
             hosted.log.epochs.truncate_to(hosted.log.log_end_offset)
         except OSError as error:
             self._partitions.storage_failed(hosted, error)
@@ -216,7 +220,7 @@ class Roles:
                 hosted.config = topic_config(self.config, image, topic)
                 hosted.log.config = hosted.config.log
                 hosted.replica.min_insync_replicas = hosted.config.min_insync_replicas
-                self._cores.timed[hosted] = None  # flush.ms
+                self._cores.timed[hosted] = None  # flush.ms may have changed
 
     def _remove(self, topic: str, partition: int) -> None:
         hosted = self._partitions.drop(topic, partition)
@@ -226,7 +230,7 @@ class Roles:
             self._cores.perform(hosted, StopReplica())
             hosted.readers.role_changed()
             self._cores.timed.pop(hosted, None)
-            hosted.log.abandon()  # what is deleted need not be flushed
+            hosted.log.abandon()  # a deleted log need not be flushed
         self._partitions.high_watermarks.pop((topic, partition), None)
         self._recovery.discard_soon(topic, partition)
 

@@ -1,4 +1,4 @@
-"""What is done by the clock: deadlines of the cores, flushes, retention, checkpoints."""
+"""Work that depends on time: deadlines of the cores, flushes, retention, checkpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from broker.node.replicas.partitions import Partitions
 from broker.node.settings.config import NodeConfig
 from broker.replication import Tick
 
-TICK_MS = 50  # how late a deadline of a core may be noticed
+TICK_MS = 50  # the maximum delay until a deadline of a core is noticed
 
 
 class Upkeep:
@@ -25,13 +25,13 @@ class Upkeep:
         cores: Cores,
         log_starts: LogStarts,
         directory: LogDirectory,
-        config: Callable[[], NodeConfig],  # with what was set at run time
+        config: Callable[[], NodeConfig],  # including settings that were changed at run time
     ) -> None:
         self._partitions, self._cores, self._log_starts = partitions, cores, log_starts
         self._directory, self._config = directory, config
 
     async def run(self) -> None:
-        """Serve the deadlines of the cores, flush, retain and write checkpoints, until cancelled."""
+        """Handles the deadlines of the cores, flushes, applies retention and writes checkpoints, until cancelled."""
         checkpoint_ms = self._config().replica_high_watermark_checkpoint_interval_ms
         next_checkpoint_ms = monotonic_ms() + checkpoint_ms
         next_retention_ms = monotonic_ms() + self._config().log_initial_task_delay_ms
@@ -41,14 +41,14 @@ class Upkeep:
             now_ms = monotonic_ms()
             for hosted in list(self._cores.timed):
                 if self._partitions.get(*hosted.key) is not hosted:
-                    del self._cores.timed[hosted]  # gone, and told of something late
+                    del self._cores.timed[hosted]  # the partition is gone, and its core got a late event
                     continue
                 deadline_ms = hosted.replica.next_deadline_ms()
                 if deadline_ms is not None and deadline_ms <= now_ms:
                     self._cores.perform(hosted, Tick())
                 self.flush_if_due(hosted, now_ms)
                 if deadline_ms is None and hosted.unflushed_since_ms is None:
-                    self._cores.timed.pop(hosted, None)  # until its core is told of something
+                    self._cores.timed.pop(hosted, None)  # until its core gets an event
             if now_ms >= next_retention_ms:
                 next_retention_ms = now_ms + self._config().log_retention_check_interval_ms
                 self._log_starts.retain()
@@ -71,7 +71,7 @@ class Upkeep:
         self._directory.write_high_watermarks(self._partitions.high_watermarks)
 
     def flush_if_due(self, hosted: HostedPartition, now_ms: int) -> None:
-        """flush.ms: what was written is fsynced at most so much (and one tick) later."""
+        """Applies flush.ms: records are synced to disk at most flush.ms (and one tick) after they were written."""
         flush_ms = hosted.config.flush_ms
         if flush_ms is None or not hosted.log.has_unflushed:
             hosted.unflushed_since_ms = None

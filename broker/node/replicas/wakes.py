@@ -1,7 +1,7 @@
-"""Who reads a partition and is told when something comes: fetches that wait, and fetch sessions (KIP-227).
+"""The readers of a partition, which are told about news: fetches that wait, and fetch sessions (KIP-227).
 
-A waiting fetch is called. A session notes the partition, and its next answer looks at what was noted, at nothing else.
-Owns no partition and no session. Shown by tests/broker_node/test_node_fetch_sessions.py.
+A waiting fetch is called. A session notes the partition, and its next answer looks only at noted partitions. The module
+owns no partition and no session. Shown by tests/broker_node/test_node_fetch_sessions.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ Wake: TypeAlias = Callable[[], None]
 
 
 class Wakes:
-    """The callbacks to call when something comes. This set keeps the order of arrival. So the one that waited longest
-    is called first, and a simulated run repeats itself."""
+    """The callbacks to call when there is news. This set keeps the order of arrival. So the callback that has waited
+    longest is called first, and a simulated run can be repeated exactly."""
 
     __slots__ = ("_wakes",)
 
@@ -37,36 +37,36 @@ class Wakes:
 
 
 class Noting(Protocol):
-    """A partition as a fetch session has it."""
+    """A partition in a fetch session."""
 
     @property
     def replica_id(self) -> int:
-        """Of the follower whose session it is; -1: a consumer's."""
+        """The follower whose session it is. -1: the session of a consumer."""
 
     def note(self, *, wakes: bool) -> None:
-        """Something is new. With `wakes`, a waiting fetch of the session looks at once. Otherwise it looks when it
-        answers anyway. The call may remove this entry from `noting`.
+        """The partition has news. With `wakes`, a waiting fetch of the session looks at once. Without it, the fetch
+        looks when it answers for another reason. The call may remove this entry from `noting`.
         """
 
 
 class Readers:
-    """Of one partition."""
+    """The readers of one partition."""
 
     __slots__ = ("consumers", "followers", "noting")
 
     def __init__(self) -> None:
-        self.followers = Wakes()  # fetches without a session, of replicas
-        self.consumers = Wakes()  # likewise, of consumers
-        self.noting: dict[Noting, None] = {}  # by sessions
+        self.followers = Wakes()  # fetches of replicas without a session
+        self.consumers = Wakes()  # fetches of consumers without a session
+        self.noting: dict[Noting, None] = {}  # entries of sessions
 
     def appended(self) -> None:
-        """The log end offset grew."""
+        """The log end offset has risen."""
         for each in tuple(self.noting):
             each.note(wakes=each.replica_id >= 0)
         self.followers.call_all()
 
     def committed(self) -> None:
-        """The high watermark grew. Followers learn it with the answer they wait for."""
+        """The high watermark has risen. Followers learn it with the answer for which they wait."""
         for each in tuple(self.noting):
             each.note(wakes=each.replica_id < 0)
         self.consumers.call_all()
@@ -78,19 +78,21 @@ class Readers:
             self.followers.call_all()
 
     def isr_changed(self) -> None:
-        """A follower that idled may have to join the ISR again by its next fetch: look at it."""
+        """An idle follower may have to join the ISR again with its next fetch. So its next fetch must look at the
+        partition."""
         for each in tuple(self.noting):
             each.note(wakes=False)
 
     def role_changed(self) -> None:
-        """Also: the partition is gone."""
+        """The role has changed, or the partition is gone."""
         for each in tuple(self.noting):
             each.note(wakes=True)
         self.followers.call_all()
         self.consumers.call_all()
 
     def fetched_by(self, replica_id: int, noting: Noting | None) -> None:
-        """The follower's offset came through this session, or through none. Its other sessions must look again."""
+        """The follower has sent its offset in this session, or without a session. Its other sessions must look
+        again."""
         for each in tuple(self.noting):
             if each is not noting and each.replica_id == replica_id:
                 each.note(wakes=False)

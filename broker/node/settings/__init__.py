@@ -1,1 +1,2 @@
-"""Kafka's properties to `NodeConfig`, what each setting of Kafka means here, what is in effect for a topic."""
+"""Settings: from Kafka's properties to `NodeConfig`, the meaning of each setting of Kafka here, and the effective
+settings of a topic."""

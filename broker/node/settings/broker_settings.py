@@ -1,9 +1,9 @@
 """Every broker setting of Kafka 4.3 and what this broker does with it: honoured, accepted without effect, or refused.
 
-A setting is honoured if it is a field of `NodeConfig` that acts, or a coarser name of one. For all others this file
-says why they have no effect. A setting is refused if a user relies on what it asks for (security, tiered storage,
-plug-ins), unless it asks for nothing. Nothing is silent: load_config warns of settings without effect and fails for
-refused ones.
+A setting is honoured if it is a field of `NodeConfig` that has an effect, or a name for it in a coarser unit. For all
+others this file says why they have no effect. A setting is refused if a user would rely on its effect (security, tiered
+storage, plug-ins), unless its value asks for nothing. No setting is ignored silently: load_config warns of settings
+without effect and fails for refused ones.
 `python -m broker.node.settings_page` writes the table docs/reference/settings.md; tests/broker_settings compares it
 with the code and the names in kafka_settings.tsv with Apache Kafka's jars.
 """
@@ -36,7 +36,7 @@ _NO_PLUGINS = "Java classes cannot be loaded"
 _OWN_PACE = "the quorum has its own pace"
 
 WITHOUT_EFFECT: Mapping[str, str] = {
-    # Fields of NodeConfig that are read and described but change nothing.
+    # Fields of NodeConfig that are read and described but have no effect.
     "log.flush.scheduler.interval.ms": "flush.ms is looked at every 50 ms",
     "log.local.retention.bytes": _NO_TIERS,
     "log.local.retention.ms": _NO_TIERS,
@@ -118,7 +118,7 @@ REFUSED: Mapping[str, str] = {
     "sasl.jaas.config": "write listener.name.NAME.MECHANISM.sasl.jaas.config, as for Kafka's brokers",
     "transaction.two.phase.commit.enable": "there is no two-phase commit with outside coordinators",
 }
-# The first prefix that fits counts. Refused: such a setting asks for something that would silently be absent.
+# The first matching prefix decides. A setting is refused if it asks for something that the broker would silently lack.
 _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("sasl.kerberos.", Effect.WITHOUT_EFFECT, _NO_KERBEROS),
     ("sasl.login.", Effect.WITHOUT_EFFECT, "a broker makes its own tokens when it dials, and does not fetch them"),
@@ -138,7 +138,7 @@ _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
 
 
 def support_of(name: str) -> Support | None:
-    """What happens to a setting of Kafka; None for a name that Kafka does not have and we neither."""
+    """What this broker does with a setting. None for a name that neither Kafka nor this broker has."""
     if name in WITHOUT_EFFECT:
         return Support(effect=Effect.WITHOUT_EFFECT, note=WITHOUT_EFFECT[name])
     if name in REFUSED:
@@ -153,6 +153,6 @@ def support_of(name: str) -> Support | None:
 
 
 def asks_for_nothing(name: str, value: str) -> bool:
-    """Whether a refused setting is written with Kafka's default: then there is nothing to refuse."""
+    """Whether a refused setting has Kafka's default value. Then there is nothing to refuse."""
     default = kafka_settings("broker")[name].default
     return value.strip() in ("", default) or (default == "null" and value.strip() == "null")

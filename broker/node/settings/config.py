@@ -1,4 +1,4 @@
-"""Configuration of one broker process: the settings with their names and defaults. How they are read: properties.py.
+"""Configuration of one broker process: the settings with their names and defaults. properties.py reads them.
 
 Shown by tests/broker_node/test_node_config.py.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from broker.wire import addresses
 
 LONG_MAX = 2**63 - 1
-# Kafka's coarser names of the same settings: they count where the finer ones are absent, in this order.
+# Kafka's names for the same settings in coarser units. They apply if the finer ones are not given, in this order.
 COARSER: dict[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
     "log.roll.ms": (("log.roll.hours", 3_600_000),),
@@ -37,18 +37,20 @@ class NodeConfig:
 
     node_id: int
     controller_quorum_voters: Mapping[int, Address]
-    listeners: Mapping[str, Address]  # by listener name: where we bind
-    advertised_listeners: Mapping[str, Address]  # by listener name: what Metadata answers; CONTROLLER is not in it
+    listeners: Mapping[str, Address]  # by listener name: the addresses to bind
+    # by listener name: the addresses in Metadata; without the controllers' listener
+    advertised_listeners: Mapping[str, Address]
     log_dirs: Path  # the first and only directory
     process_roles: str = "broker,controller"
     inter_broker_listener_name: str = "INTERNAL"
     controller_listener_names: str = "CONTROLLER"
-    listener_security_protocol_map: str = ""  # empty: a listener speaks the protocol of its name, else PLAINTEXT
+    listener_security_protocol_map: str = ""  # empty: a listener has the protocol of its name, else PLAINTEXT
     listener_overrides: Mapping[str, str] = field(default_factory=dict, repr=False)  # listener.name.X.KEY -> value
-    security_inter_broker_protocol: str = "PLAINTEXT"  # only to check that the inter-broker listener speaks it
+    # if it is given, the inter-broker listener is the one with this name
+    security_inter_broker_protocol: str = "PLAINTEXT"
     ssl_keystore_type: str = "PEM"  # Kafka: JKS
     ssl_keystore_location: str = ""
-    ssl_keystore_password: str = field(default="", repr=False)  # of a PKCS12 store
+    ssl_keystore_password: str = field(default="", repr=False)  # for a PKCS12 store
     ssl_keystore_key: str = field(default="", repr=False)
     ssl_keystore_certificate_chain: str = field(default="", repr=False)
     ssl_key_password: str = field(default="", repr=False)
@@ -57,10 +59,10 @@ class NodeConfig:
     ssl_truststore_password: str = field(default="", repr=False)
     ssl_truststore_certificates: str = field(default="", repr=False)
     ssl_client_auth: str = "none"
-    ssl_protocol: str = "TLSv1.3"  # the highest that is offered
+    ssl_protocol: str = "TLSv1.3"  # the highest version that is offered
     ssl_enabled_protocols: str = "TLSv1.2,TLSv1.3"
-    ssl_cipher_suites: str = ""  # names of IANA; empty: OpenSSL chooses
-    ssl_endpoint_identification_algorithm: str = "https"  # as a client of other brokers
+    ssl_cipher_suites: str = ""  # names as registered by IANA; empty: OpenSSL chooses
+    ssl_endpoint_identification_algorithm: str = "https"  # for connections to other brokers
     ssl_principal_mapping_rules: str = "DEFAULT"
     sasl_enabled_mechanisms: str = "PLAIN"  # Kafka: GSSAPI
     sasl_mechanism_inter_broker_protocol: str = "PLAIN"  # Kafka: GSSAPI
@@ -76,7 +78,7 @@ class NodeConfig:
     sasl_oauthbearer_scope_claim_name: str = "scope"
     sasl_oauthbearer_sub_claim_name: str = "sub"
 
-    broker_rack: str = ""  # empty: in none
+    broker_rack: str = ""  # empty: the broker is in no rack
     num_partitions: int = 1
     default_replication_factor: int = 1
     min_insync_replicas: int = 1
@@ -86,7 +88,8 @@ class NodeConfig:
     leader_imbalance_check_interval_seconds: int = 300
     unclean_leader_election_enable: bool = False
 
-    # Kafka's default is 30000; a follower that is cut stays in the ISR, and in the way of acks=all, that long.
+    # The default is Kafka's. A follower that is cut off stays in the ISR for this time, and so long acks=all waits for
+    # it.
     replica_lag_time_max_ms: int = 30_000
     replica_selector_class: str = ""  # empty: consumers read from leaders
     replica_fetch_wait_max_ms: int = 500
@@ -94,9 +97,9 @@ class NodeConfig:
     replica_fetch_max_bytes: int = 1 << 20
     replica_fetch_response_max_bytes: int = 10 << 20
     replica_fetch_backoff_ms: int = 100  # Kafka: 1000
-    replica_socket_timeout_ms: int = 2_000  # Kafka: 30000; a silent cut is noticed after this
+    replica_socket_timeout_ms: int = 2_000  # Kafka: 30000; a silently broken link is noticed after this time
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
-    leader_replication_throttled_rate: int = LONG_MAX  # bytes a second; less makes reassignments slower
+    leader_replication_throttled_rate: int = LONG_MAX  # bytes per second; less makes reassignments slower
     follower_replication_throttled_rate: int = LONG_MAX  # bytes a second
     replication_quota_window_num: int = 11
     replication_quota_window_size_seconds: int = 1
@@ -106,14 +109,16 @@ class NodeConfig:
     controller_quorum_election_timeout_ms: int = 300  # Kafka: 1000
     controller_quorum_fetch_timeout_ms: int = 1_000  # Kafka: 2000
     controller_quorum_request_timeout_ms: int = 1_000  # Kafka: 2000
-    controller_quorum_fetch_max_bytes: int = 1 << 20  # of entries in one answer; one entry at least
+    controller_quorum_fetch_max_bytes: int = 1 << 20  # for entries in one answer, which has at least one entry
     controller_quorum_fetch_snapshot_max_bytes: int = 1 << 20
     metadata_log_max_record_bytes_between_snapshots: int = 20 << 20
-    metadata_log_max_snapshot_interval_ms: int = 3_600_000  # 0: never by time
-    metadata_max_retention_bytes: int = 100 << 20  # of log and snapshot; beyond it the next snapshot shortens the log
+    metadata_log_max_snapshot_interval_ms: int = 3_600_000  # 0: no snapshot because of time
+    # for log and snapshot together; above it the next snapshot removes the log before it
+    metadata_max_retention_bytes: int = 100 << 20
     metadata_max_retention_ms: int = 604_800_000
     controlled_shutdown_enable: bool = True
-    controlled_shutdown_max_wait_ms: int = 3_000  # ours: how long SIGTERM waits for the controller
+    # not a setting of Kafka: how long a stop after SIGTERM waits for the controller
+    controlled_shutdown_max_wait_ms: int = 3_000
 
     log_segment_bytes: int = 1 << 30
     log_roll_ms: int = 604_800_000
@@ -156,12 +161,14 @@ class NodeConfig:
     transaction_state_log_num_partitions: int = 50
     transaction_state_log_segment_bytes: int = 100 << 20
     transaction_state_log_load_buffer_size: int = 5 << 20
-    transaction_max_timeout_ms: int = 900_000  # what a client may ask for; more keeps a stuck transaction open longer
+    # the maximum that a client may ask for; more keeps a stuck transaction open longer
+    transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
     transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
-    transaction_partition_verification_enable: bool = True  # KIP-890 part 1; with version 2 there is no way around it
+    # KIP-890 part 1; with version 2 there is always a verification
+    transaction_partition_verification_enable: bool = True
     add_partitions_to_txn_retry_backoff_ms: int = 20
-    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # all retries of one question together
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100  # for all retries of one question together
     offsets_topic_num_partitions: int = 50
     offsets_topic_replication_factor: int = 3  # unless given: not more than there are voters
     offsets_topic_segment_bytes: int = 100 << 20
@@ -175,10 +182,10 @@ class NodeConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
-    group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: streams too
+    group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: also streams
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
-    # What a group's own settings may be, not these settings themselves.
+    # Limits of a group's own settings, not of the settings above.
     group_consumer_min_session_timeout_ms: int = 45_000
     group_consumer_max_session_timeout_ms: int = 60_000
     group_consumer_min_heartbeat_interval_ms: int = 5_000
@@ -190,9 +197,9 @@ class NodeConfig:
     group_share_session_timeout_ms: int = 45_000
     group_share_heartbeat_interval_ms: int = 5_000
     group_share_max_size: int = 200
-    group_share_delivery_count_limit: int = 5  # of one record; then it is given up
-    group_share_record_lock_duration_ms: int = 30_000  # more: a dead member's records come again later
-    group_share_partition_max_record_locks: int = 2_000  # of one group in one partition; more takes memory
+    group_share_delivery_count_limit: int = 5  # deliveries of one record; after that it is given up
+    group_share_record_lock_duration_ms: int = 30_000  # more: the records of a dead member are delivered again later
+    group_share_partition_max_record_locks: int = 2_000  # for one group in one partition; more needs memory
     group_share_max_share_sessions: int = 2_000
     group_share_min_session_timeout_ms: int = 45_000
     group_share_max_session_timeout_ms: int = 60_000
@@ -208,10 +215,11 @@ class NodeConfig:
     share_coordinator_state_topic_replication_factor: int = 3  # unless given: not more than there are voters
     share_coordinator_state_topic_min_isr: int = 2  # unless given: not more than the replication factor
     share_coordinator_state_topic_segment_bytes: int = 100 << 20
-    share_coordinator_state_topic_compression_codec: int = 0  # as offsets.topic.compression.codec
+    share_coordinator_state_topic_compression_codec: int = 0  # the same numbers as in offsets.topic.compression.codec
     share_coordinator_load_buffer_size: int = 5 << 20
     share_coordinator_write_timeout_ms: int = 5_000
-    share_coordinator_snapshot_update_records_per_snapshot: int = 500  # more: fewer bytes, and a longer load
+    # more: fewer bytes are written, but loading takes longer
+    share_coordinator_snapshot_update_records_per_snapshot: int = 500
 
     socket_request_max_bytes: int = 100 << 20
     socket_send_buffer_bytes: int = 102_400
@@ -232,29 +240,34 @@ class NodeConfig:
     max_incremental_fetch_session_cache_slots: int = 1_000
 
     authorizer_class_name: str = ""  # empty: everybody may do everything; else Kafka's StandardAuthorizer
-    delegation_token_secret_key: str = field(default="", repr=False)  # the same on all brokers; empty: no tokens
+    # must be the same on all brokers; empty: there are no tokens
+    delegation_token_secret_key: str = field(default="", repr=False)
     delegation_token_max_lifetime_ms: int = 604_800_000
     delegation_token_expiry_time_ms: int = 86_400_000
-    delegation_token_expiry_check_interval_ms: int = 3_600_000  # an expired token lets nobody in before it is removed
-    super_users: str = ""  # principals who may do everything, as in User:admin;User:broker
+    delegation_token_expiry_check_interval_ms: int = 3_600_000  # an expired token is refused even before it is removed
+    super_users: str = ""  # principals that may do everything, as in User:admin;User:broker
     allow_everyone_if_no_acl_found: bool = False
 
     harness_routes_internal: Mapping[int, Address] = field(default_factory=dict)
     harness_routes_controller: Mapping[int, Address] = field(default_factory=dict)
     harness_journal_path: Path | None = None
     harness_journal_appends: bool = False
-    telemetry_max_bytes: int = 1 << 20  # of one push of a client's metrics, as it comes
-    harness_telemetry_path: Path | None = None  # where clients' metrics land (KIP-714); None: they are not asked for
-    harness_telemetry_bytes: int = 64 << 20  # of that file; then it becomes FILE.1, and the last FILE.1 goes
-    harness_allow_remote: bool = False  # listeners without authentication that other machines can reach
-    harness_clock_control: Path | None = None  # its first int64: the wall clock's offset in ns; None: as the host's
-    harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: the disk as it is
-    # Bytes of answers that clients do not read, in all. A higher value lets more slow readers stay and takes memory.
+    telemetry_max_bytes: int = 1 << 20  # for one push of a client's metrics, as it is received
+    # the file for clients' metrics (KIP-714); None: clients are not asked for metrics
+    harness_telemetry_path: Path | None = None
+    # maximum size of that file; then it becomes FILE.1 and replaces the last FILE.1
+    harness_telemetry_bytes: int = 64 << 20
+    harness_allow_remote: bool = False  # allows listeners without authentication that other machines can reach
+    # its first int64 is the wall clock's offset in ns; None: the host's clock
+    harness_clock_control: Path | None = None
+    harness_disk_faults: Path | None = None  # control file of broker.log.disk_faults; None: no disk faults
+    # The total of bytes in answers that clients have not read. With a higher value more slow readers stay connected,
+    # but it takes memory.
     harness_unread_answer_bytes: int = 1 << 30
     harness_cluster_id: str = "cmVmZXJlbmNlLWJyb2tlcg"  # in Kafka's form: 16 bytes in base64
     harness_share_version: int = 1  # the level of share.version in a new cluster; 0: without share groups
     harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
-    # Acknowledge produce without storing: a null broker to calibrate load generators with. Nothing can be read back.
+    # Acknowledges Produce without storing: a null broker to calibrate load generators. Nothing can be read back.
     harness_discard: bool = False
 
     @property
@@ -266,11 +279,11 @@ class NodeConfig:
         return self.controller_listener_names
 
     def described(self) -> dict[str, str]:
-        """Every setting under its Kafka name. Secrets are among them: `is_sensitive`."""
+        """Every setting under its Kafka name. Secrets are included; see `is_sensitive`."""
         return {key_of(each.name): text_of(getattr(self, each.name)) for each in setting_fields()}
 
 
-# Kafka's settings of type password: DescribeConfigs does not tell their values.
+# Kafka's settings of the type password. DescribeConfigs does not show their values.
 _SENSITIVE = (
     "ssl.keystore.key",
     "ssl.keystore.password",
@@ -284,12 +297,12 @@ _SENSITIVE = (
 
 
 def is_sensitive(key: str) -> bool:
-    """`key`: of a broker, or of a listener with its prefix."""
+    """Whether the value is a secret. `key` is a setting of a broker, or of a listener with its prefix."""
     return key.endswith(_SENSITIVE)
 
 
 def setting_fields() -> tuple[Field[Any], ...]:
-    """The fields that are one setting each, under its name: all but the overrides of listeners."""
+    """The fields that stand for one setting each: all except the overrides of listeners."""
     return tuple(each for each in fields(NodeConfig) if each.name != "listener_overrides")
 
 

@@ -1,8 +1,7 @@
-"""Kafka's properties file, and what was set at run time, to NodeConfig.
+"""Makes a NodeConfig from Kafka's properties file and from settings that were changed at run time.
 
-Owns the syntax of the file and the checks; what a text means as a value is in values.py. A key that Kafka or we do not
-know is reported with the nearest known one and ignored, as Kafka does; a value that cannot be used is a ConfigError
-with file and line.
+Owns: the syntax of the file and the checks. values.py parses the values. As in Kafka, an unknown key is ignored; a
+warning names the nearest known key. A value that cannot be used is a ConfigError with file and line.
 Shown by tests/broker_node/test_node_config.py.
 """
 
@@ -24,11 +23,12 @@ from broker.node.settings.values import items_of, parser_of, whole_number
 
 
 class ConfigError(Exception):
-    """A value that the broker cannot start with. The message begins with FILE:LINE."""
+    """A value with which the broker cannot start. The message begins with FILE:LINE."""
 
 
 def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig:
-    """`config` with what IncrementalAlterConfigs set for this broker at run time (KIP-226); values were checked."""
+    """`config` with the settings that IncrementalAlterConfigs changed for this broker at run time (KIP-226). The values
+    are already checked."""
     known = {key_of(each.name): each for each in setting_fields()}
     values: dict[str, object] = {}
     of_listeners = {key: text for key, text in overrides.items() if key.startswith(LISTENER)}
@@ -37,7 +37,8 @@ def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig
     for key, text in overrides.items():
         if key in known and key in DYNAMIC_BROKER_CONFIGS:
             values[known[key].name] = parser_of(known[key].name, known[key].type)(text)
-    return replace(config, **values) if values else config  # type: ignore[arg-type]  # each from its field's parser
+    # each value comes from the parser of its field
+    return replace(config, **values) if values else config  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,8 @@ class Property:
 
 
 def parse_properties(text: str, *, source: str) -> list[Property]:
-    """`key=value` lines, as Java reads them: # and ! begin a comment, a line with a backslash at its end goes on, and
-    in a value \\n, \\t, \\r, \\f, \\uXXXX and a backslash before any other character are escapes."""
+    """Reads `key=value` lines as Java does: # and ! begin a comment, a line with a backslash at its end continues on
+    the next line, and in a value \\n, \\t, \\r, \\f, \\uXXXX and a backslash before any other character are escapes."""
     found = []
     for number, line in _logical_lines(text):
         key, separator, value = line.partition("=")
@@ -69,7 +70,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number of its first line, the line) without comments and empty ones."""
+    """(number of its first line, the line) for each logical line. Comments and empty lines are left out."""
     begun, number_begun = "", 0
     for number, raw in enumerate([*text.splitlines(), ""], start=1):
         line = raw.strip()
@@ -84,7 +85,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
-    """The configuration and the warnings. Raises ConfigError; OSError when the file cannot be read."""
+    """Returns the configuration and the warnings. Raises ConfigError, or OSError if the file cannot be read."""
     properties = parse_properties(path.read_text(), source=str(path))
     known = {key_of(each.name): each for each in setting_fields()}
     values: dict[str, object] = {}
@@ -116,7 +117,7 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
 
 
 def _apply_coarser(path: Path, properties: list[Property], values: dict[str, object]) -> None:
-    """log.retention.hours and the like, where the setting in milliseconds is not given."""
+    """Applies log.retention.hours and similar settings if the setting in milliseconds is not given."""
     given = {prop.key: prop for prop in properties}
     for key, coarser in COARSER.items():
         name = key.replace(".", "_")
@@ -132,7 +133,7 @@ def _apply_coarser(path: Path, properties: list[Property], values: dict[str, obj
 
 
 def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, object]) -> None:
-    """Roles and protocols that the process does not have are errors, not wishes."""
+    """Other roles than those of this process are an error."""
     roles = set(items_of(str(values.get("process_roles", "broker,controller"))))
     if roles != {"broker", "controller"}:
         line = lines["process.roles"]
@@ -140,8 +141,8 @@ def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, obje
 
 
 def _check_security(path: Path, config: NodeConfig, lines: Mapping[str, int]) -> list[str]:
-    """What each listener demands can be had. Loopback only unless it is authenticated or we are told otherwise. The
-    result are warnings."""
+    """Checks that each listener's security settings can be used. A listener without authentication must be on loopback,
+    unless harness.allow.remote allows another address. Returns warnings."""
     warnings = []
     for name, address in config.listeners.items():
         try:
@@ -163,7 +164,7 @@ def _check_security(path: Path, config: NodeConfig, lines: Mapping[str, int]) ->
 
 
 def _name_inter_broker_listener(path: Path, values: dict[str, object], lines: Mapping[str, int]) -> None:
-    """security.inter.broker.protocol: the listener between brokers is the one with the name of the protocol."""
+    """Applies security.inter.broker.protocol: the listener between brokers is the one with the name of the protocol."""
     if "security_inter_broker_protocol" not in values:
         return
     if "inter_broker_listener_name" in values:

@@ -1,8 +1,8 @@
-"""What each listener demands of those who connect, and shows them: protocol, TLS, SASL.
+"""The security settings of each listener: protocol, TLS, SASL.
 
-As in Kafka, `listener.name.X.KEY` counts before `KEY` for the listener X, and
-`listener.name.X.MECHANISM.sasl.jaas.config` holds the users of PLAIN and what this broker says of itself when it dials.
-No file is read here (net/tls.py does). Shown by tests/broker_node/test_node_security_settings.py.
+As in Kafka, `listener.name.X.KEY` overrides `KEY` for the listener X. `listener.name.X.MECHANISM.sasl.jaas.config` has
+the users of PLAIN and the credentials of this broker for connections to other brokers. This module reads no files
+(net/tls.py does). Shown by tests/broker_node/test_node_security_settings.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLIENT_AUTH: Final = ("none", "requested", "required")
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 URL_SCHEMES: Final = ("http://", "https://", "file://")
 REAUTH: Final = "connections.max.reauth.ms"
-# Settings that a listener may have of its own.
+# Settings that a listener may override.
 OF_A_LISTENER: Final = frozenset(
     key
     for each in setting_fields()
@@ -34,7 +34,7 @@ OF_A_MECHANISM: Final = (JAAS, REAUTH)
 
 
 class SecurityError(ValueError):
-    """A setting that a listener cannot be opened with. `key`: which."""
+    """A setting with which a listener cannot be opened. `key` names it."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")
@@ -63,7 +63,7 @@ class Protocol(Enum):  # in the order of Kafka's numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """Keys and certificates are given in the file, or as text. An empty text means: not given."""
+    """Keys and certificates are in a file or are given as text. An empty text means that they are not given."""
 
     keystore_location: str
     keystore_password: str = field(repr=False)
@@ -74,8 +74,8 @@ class TlsSettings:
     truststore_password: str = field(repr=False)
     truststore_certificates: str
     client_auth: str
-    versions: tuple[str, ...]  # of TLS_VERSIONS
-    cipher_suites: str  # of TLS 1.2, as OpenSSL wants them; empty: it chooses
+    versions: tuple[str, ...]  # some of TLS_VERSIONS
+    cipher_suites: str  # for TLS 1.2, under OpenSSL's names; empty: OpenSSL chooses
     verifies_host: bool
     mapper: PrincipalMapper = field(repr=False, compare=False)
     mapping_rules: str
@@ -87,7 +87,7 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSettings:
-    """OAUTHBEARER. Without `jwks_url` tokens are not signed, as Kafka's default has it: for tests."""
+    """Settings of OAUTHBEARER. Without `jwks_url` tokens are not signed, as in Kafka's default. This is for tests."""
 
     jwks_url: str
     refresh_ms: int
@@ -103,7 +103,7 @@ class SaslSettings:
     mechanisms: tuple[str, ...]
     entries: Mapping[str, JaasEntry]  # by mechanism
     max_reauth_ms: Mapping[str, int]  # by mechanism; 0: sessions do not end
-    receive_bytes_max: int  # of one request before authentication
+    receive_bytes_max: int  # maximum size of one request before authentication
     failed_delay_ms: int
     tokens: TokenSettings
 
@@ -116,7 +116,7 @@ class ListenerSecurity:
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether nobody uses the listener without a proof of who they are."""
+        """Whether every client of the listener must authenticate."""
         return self.sasl is not None or (self.tls is not None and self.tls.client_auth == "required")
 
 
@@ -124,7 +124,7 @@ PLAINTEXT: Final = ListenerSecurity(protocol=Protocol.PLAINTEXT)
 
 
 def is_listener_setting(name: str) -> bool:
-    """Whether `listener.name.X.KEY`, or `listener.name.X.MECHANISM.KEY`, is one that counts."""
+    """Whether `listener.name.X.KEY`, or `listener.name.X.MECHANISM.KEY`, is a setting that has an effect."""
     rest = name.removeprefix(LISTENER).partition(".")[2].lower()
     if rest in OF_A_LISTENER:
         return True
@@ -133,7 +133,7 @@ def is_listener_setting(name: str) -> bool:
 
 
 def security_of(config: NodeConfig, listener: str) -> ListenerSecurity:
-    """Raises SecurityError."""
+    """The security settings of a listener. Raises SecurityError."""
     protocol = _protocol(config, listener)
     if protocol is Protocol.PLAINTEXT:
         return PLAINTEXT
@@ -146,7 +146,7 @@ def security_of(config: NodeConfig, listener: str) -> ListenerSecurity:
 
 
 class _Values:
-    """Settings as one listener sees them."""
+    """The settings that hold for one listener."""
 
     def __init__(self, config: NodeConfig, listener: str) -> None:
         self._prefix = f"{LISTENER}{listener.lower()}."
@@ -156,7 +156,7 @@ class _Values:
         return self._overrides.get(self._prefix + key)
 
     def name_of(self, key: str) -> str:
-        """Under which name the value in effect is written."""
+        """The name under which the effective value is given."""
         return key if self.own(key) is None else self._prefix + key
 
     def text(self, key: str) -> str:
@@ -164,7 +164,7 @@ class _Values:
         return (self._common.get(key, "") if own is None else own).strip()
 
     def secret(self, key: str) -> str:
-        """As `text`, with the spaces around it: they may be a part of a password."""
+        """As `text`, but spaces at the ends are kept, because they may be a part of a password."""
         own = self.own(key)
         return self._common.get(key, "") if own is None else own
 
@@ -197,7 +197,7 @@ def _protocol(config: NodeConfig, listener: str) -> Protocol:
         return found[listener]
     if listener in Protocol.__members__:
         return Protocol[listener]
-    if found:  # as in Kafka: nobody should think that it is secured
+    if found:  # an error as in Kafka, so that nobody takes the listener for a secured one
         raise SecurityError(key, f"the listener {listener} is not in it; there is {', '.join(sorted(found))}")
     return Protocol.PLAINTEXT
 
@@ -223,7 +223,7 @@ def _tls(values: _Values, protocol: Protocol) -> TlsSettings:
         cipher_suites, versions = chosen.openssl, chosen.versions
     client_auth = values.choice("ssl.client.auth", CLIENT_AUTH)
     if protocol is Protocol.SASL_SSL and values.own("ssl.client.auth") is None:
-        client_auth = "none"  # as in Kafka (KIP-684): on such a listener only its own setting counts
+        client_auth = "none"  # as in Kafka (KIP-684): for such a listener only its own setting has an effect
     made = TlsSettings(
         keystore_location=values.text("ssl.keystore.location"),
         keystore_password=values.secret("ssl.keystore.password"),

@@ -1,7 +1,7 @@
-"""The effective configuration of a topic: its overrides over this broker's dynamic and static settings.
+"""The effective configuration of a topic: its overrides, and else this broker's dynamic and static settings.
 
 Order, as in Kafka: the topic's override, the broker's own dynamic value, the cluster-wide dynamic value, the static
-value of the properties file. `NodeConfig` comes in with the dynamic values applied. The names, checks and defaults are
+value of the properties file. In `NodeConfig` the dynamic values are already applied. The names, checks and defaults are
 in broker/controller/topic_configs.py.
 """
 
@@ -19,7 +19,7 @@ from broker.wire.compression import CodecId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledReplicas:
-    """Whose copying counts for a replication throttle (KIP-73)."""
+    """The replicas that count for a replication throttle (KIP-73)."""
 
     are_all: bool
     pairs: frozenset[tuple[int, int]]  # (partition, broker)
@@ -30,25 +30,25 @@ class ThrottledReplicas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """What the broker acts on, parsed. Times in ms, sizes in bytes; None: no limit."""
+    """The settings that the broker uses, parsed. Times are in ms, sizes in bytes. None means no limit."""
 
     min_insync_replicas: int
     max_message_bytes: int
-    compression: CodecId | None  # None: as the producer sent it
+    compression: CodecId | None  # None: the codec of the producer stays
     compression_level: int | None
     has_log_append_time: bool
     timestamp_before_max_ms: int | None
     timestamp_after_max_ms: int | None
     is_compacted: bool
-    is_deleted: bool  # cleanup.policy names `delete`
+    is_deleted: bool  # cleanup.policy contains `delete`
     flush_ms: int | None
-    leader_throttled: ThrottledReplicas  # with the broker that sends
-    follower_throttled: ThrottledReplicas  # with the broker that asks
+    leader_throttled: ThrottledReplicas  # pairs with the sending broker
+    follower_throttled: ThrottledReplicas  # pairs with the fetching broker
     log: LogConfig
 
 
 def broker_overrides(image: MetadataImage, node_id: int) -> dict[str, str]:
-    """Dynamic broker settings: the cluster-wide ones, and over them this broker's own."""
+    """Dynamic broker settings: the cluster-wide ones, overridden by this broker's own."""
     return {**image.broker_configs.get("", {}), **image.broker_configs.get(str(node_id), {})}
 
 
@@ -65,7 +65,7 @@ def topic_defaults(config: NodeConfig) -> Mapping[str, str]:
     return defaults
 
 
-# The last configuration asked for and its answer: the same one is asked for again for each partition.
+# The last configuration and its result, because the same one is needed again for each partition.
 _latest: list[tuple[NodeConfig, Mapping[str, str]]] = []
 
 
@@ -78,7 +78,7 @@ def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
         return int(values[name])
 
     def limit(name: str) -> int | None:
-        """None for what Kafka writes as the largest long, or a negative number."""
+        """The limit. None for the largest long or a negative number, with which Kafka expresses "no limit"."""
         value = int(values[name])
         return None if value >= LONG_MAX or value < 0 else value
 
@@ -116,7 +116,7 @@ def parse_topic_config(values: Mapping[str, str]) -> TopicConfig:
 
 
 def _throttled(value: str) -> ThrottledReplicas:
-    """The value was checked."""
+    """Parses the value, which is already checked."""
     items = [item.strip() for item in value.split(",") if item.strip()]
     pairs = [item.partition(":") for item in items if item != "*"]
     return ThrottledReplicas(

@@ -1,6 +1,6 @@
-"""Settings of a broker from their texts: a parser for each, by its field in NodeConfig.
+"""Parses the texts of a broker's settings. Each setting has a parser, by its field in NodeConfig.
 
-A text that is no value of its setting is a ValueError, which says what was expected.
+If a text is no valid value, the parser raises ValueError, which says what was expected.
 Shown by tests/broker_node/test_node_config.py.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from broker.node.settings.config import Address
 from broker.wire import addresses
 
-# Which replicas consumers read from (KIP-392).
+# The classes that choose the replica from which a consumer reads (KIP-392).
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -54,7 +54,7 @@ def _boolean(text: str) -> bool:
 
 
 def _choice(*allowed: str) -> Callable[[str], str]:
-    """One of these, in any case."""
+    """A parser for one of these values, in upper or lower case."""
 
     def parse(text: str) -> str:
         if text.strip().lower() not in allowed:
@@ -65,7 +65,8 @@ def _choice(*allowed: str) -> Callable[[str], str]:
 
 
 def _choices(*allowed: str, needed: str | None = None) -> Callable[[str], str]:
-    """A comma-separated list of some of these, in lower case; `needed` must be among them."""
+    """A parser for a comma-separated list of some of these values. The result is in lower case. `needed` must be in the
+    list."""
 
     def parse(text: str) -> str:
         given = [item.lower() for item in items_of(text)]

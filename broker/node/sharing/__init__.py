@@ -1,1 +1,1 @@
-"""Share groups on the leaders of their partitions, and the way to the share coordinators (KIP-932)."""
+"""Share groups on the leaders of their partitions, and the client of the share coordinators (KIP-932)."""

@@ -1,4 +1,4 @@
-"""The settings of one share group: its own, else those of this broker; and where a new group begins to read."""
+"""The settings of one share group: its own, else those of this broker. Also the offset at which a new group begins."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def group_settings(config: NodeConfig, own: Mapping[str, str]) -> GroupSettings:
 
 
 def first_offset(hosted: HostedPartition, reset: str) -> int:
-    """Within what is committed. `reset` was checked when it was set."""
+    """The first offset of a new group. It is at most the high watermark. `reset` was checked when it was set."""
     if reset == "earliest":
         return hosted.log.log_start_offset
     found = _DURATION.fullmatch(reset)

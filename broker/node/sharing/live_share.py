@@ -1,8 +1,8 @@
 """One share partition on its leader: the state machine (broker/sharing/partition.py), its loading and its writes.
 
-While a write is under way, later changes wait and go together with the next one. So there is one write at a time, and
-the start offset never goes back. When the coordinator says that this leader or this state is of an earlier time, the
-share partition is dropped, and the next request for it loads it anew.
+While a write is under way, later changes wait and are written together in the next one. So there is one write at a
+time, and the start offset never goes back. If the coordinator says that this leader's epoch or the state epoch is out
+of date, the share partition is dropped. The next request for it loads it again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from broker.sharing.partition import Acknowledgement, Change, Refusal, SharePart
 from broker.sharing.state_batches import NO_START_OFFSET, StateBatch, combine
 from broker.wire.errors import ErrorCode
 
-LOAD_RETRY_MS = 1_000  # some refusals come at once, as that of a state topic that cannot be made
-START_POLL_MS = 20  # how often a new leader looks whether it knows what is committed
+LOAD_RETRY_MS = 1_000  # some errors come at once, for example if the state topic cannot be created
+START_POLL_MS = 20  # how often a new leader checks whether it knows the high watermark
 Told: TypeAlias = Callable[[ErrorCode, str | None], None]
 
-# What the coordinator says -> what the client is told (Kafka's SharePartition).
+# The coordinator's error -> the client's error (as in Kafka's SharePartition).
 _ERRORS = {
     ErrorCode.not_coordinator: ErrorCode.coordinator_not_available,
     ErrorCode.coordinator_load_in_progress: ErrorCode.coordinator_not_available,
@@ -78,7 +78,7 @@ class LiveShare:
     # -- loading -----------------------------------------------------------------------------------------------------
 
     async def load(self) -> ErrorCode:
-        """Until the state is there, or this is no more its leader."""
+        """Loads the state. It tries until the state is loaded or this broker is no longer the leader."""
         while self.is_current:
             result = await self._persister.read(self.group_id, self.place, self.leader_epoch)
             error = _error_of(result)
@@ -101,10 +101,11 @@ class LiveShare:
         return ErrorCode.not_leader_or_follower
 
     async def _begin(self) -> int:
-        """Where the group begins, kept at once: a next leader must not begin at a later end of the log."""
+        """Chooses the offset at which the group begins, and writes it at once. Otherwise the next leader could begin at
+        a later end of the log."""
         replica = self.hosted.replica
         while self.is_current and replica.high_watermark < replica.leader_epoch_start_offset:
-            await asyncio.sleep(START_POLL_MS / 1000)  # a new leader does not know yet what is committed
+            await asyncio.sleep(START_POLL_MS / 1000)  # a new leader does not know the high watermark yet
         if not self.is_current:
             return NO_START_OFFSET
         start_offset = first_offset(self.hosted, self._settings().offset_reset)
@@ -123,7 +124,7 @@ class LiveShare:
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def acknowledge(self, member: str, acks: Sequence[Acknowledgement], told: Told) -> None:
-        """`told` is called exactly once: when it is written, or refused."""
+        """`told` is called exactly once: when the acknowledgement is written or refused."""
         core = self.core
         if core is None or not self.is_current:
             told(ErrorCode.not_leader_or_follower, None)
@@ -136,7 +137,7 @@ class LiveShare:
         self._write_change(core, change, told)
 
     def release(self, member: str, told: Told) -> None:
-        """The member's session ended."""
+        """Releases the records of a member whose session ended."""
         if self.core is None or not self.is_current:
             told(ErrorCode.none, None)
             return
@@ -203,7 +204,8 @@ class LiveShare:
         self._is_writing = False
 
     def drop(self) -> None:
-        """Whoever waits looks again and finds another leader, or a share partition that loads."""
+        """Drops the share partition. Waiting fetches look again, and find another leader or a share partition that is
+        loading."""
         self.is_dropped = True
         if self._timer is not None:
             self._timer.cancel()

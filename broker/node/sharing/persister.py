@@ -1,8 +1,9 @@
-"""Asks the share coordinators: states of share partitions are made, read, written and deleted (KIP-932).
+"""The requests to the share coordinators, which initialize, read, write and delete the states of share partitions
+(KIP-932).
 
-Each partition of a group has its coordinator, perhaps on another broker. A request holds partitions of one coordinator.
-While a coordinator moves or cannot be reached, the question is asked again, for `TIMEOUT_MS` at most. To ask twice
-does no harm: a state that is written twice is the same state.
+Each partition of a group has its coordinator, perhaps on another broker. A request contains partitions of one
+coordinator. While a coordinator moves or cannot be reached, the request is repeated, for at most `TIMEOUT_MS`. A
+repetition does no harm: a state that is written twice is the same state.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from broker.wire.messages import build, request_type
 TIMEOUT_MS = 10_000
 CALL_TIMEOUT_MS = 6_000  # longer than share.coordinator.write.timeout.ms
 BACKOFF_MS, BACKOFF_MAX_MS = 50, 1_000
-PARTITIONS_PER_REQUEST = 200  # three elements each: see limits.py for what a coordinator takes
+PARTITIONS_PER_REQUEST = 200  # three elements each; limits.py has what a coordinator accepts
 _VERSIONS: Mapping[ApiKey, int] = {
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: 0,
     ApiKey.READ_SHARE_GROUP_STATE: 0,
@@ -65,7 +66,7 @@ class Persister:
     async def initialize(
         self, group_id: str, state_epoch: int, offsets: Mapping[UUID, Mapping[int, int]]
     ) -> dict[Place, StateResult]:
-        """With these start offsets; -1: the group has not begun."""
+        """Initializes states with these start offsets. -1 means that the group has not begun."""
         asked: dict[Place, _Fields] = {
             (topic_id, index): {"partition": index, "state_epoch": state_epoch, "start_offset": offset}
             for topic_id, partitions in offsets.items()
@@ -101,7 +102,7 @@ class Persister:
         return await self._ask(ApiKey.DELETE_SHARE_GROUP_STATE, group_id, asked)
 
     async def summaries(self, group_id: str, places: Iterable[Place]) -> dict[Place, StateResult]:
-        """Without batches."""
+        """Reads states without their batches."""
         asked: dict[Place, _Fields] = {place: {"partition": place[1], "leader_epoch": -1} for place in places}
         return await self._ask(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, group_id, asked)
 
@@ -139,13 +140,13 @@ class Persister:
     async def _send(
         self, api: ApiKey, broker_id: int, group_id: str, asked: Mapping[Place, _Fields]
     ) -> dict[Place, StateResult]:
-        """The five APIs have the same form."""
+        """Sends one request of any of the five APIs, which have the same form."""
         if broker_id < 0:
             return dict.fromkeys(asked, StateResult(error_code=ErrorCode.coordinator_not_available))
         topics: dict[UUID, list[_Fields]] = {}
         for (topic_id, _), fields in asked.items():
             topics.setdefault(topic_id, []).append(fields)
-        message: Any = build(  # of whichever of the five APIs it is
+        message: Any = build(  # a message of one of the five APIs
             request_type(api, _VERSIONS[api]),
             {
                 "group_id": group_id,
@@ -175,7 +176,7 @@ def _parts(asked: Mapping[Place, _Fields]) -> list[dict[Place, _Fields]]:
     ]
 
 
-def _result(part: Any) -> StateResult:  # a partition's result, of whichever of the five APIs it is
+def _result(part: Any) -> StateResult:  # a partition's result, of one of the five APIs
     return StateResult(
         error_code=part.error_code,
         message=part.error_message,
@@ -195,4 +196,4 @@ def _result(part: Any) -> StateResult:  # a partition's result, of whichever of 
     )
 
 
-field_or_: Callable[[Any, str, Any], Any] = getattr  # as messages.field_or, of a message of any API
+field_or_: Callable[[Any, str, Any], Any] = getattr  # as messages.field_or, for a message of any API

@@ -1,8 +1,8 @@
 """The share partitions that this broker leads, and the sessions of the members that read them (KIP-932).
 
-A share partition is loaded when a member first asks for it. It is dropped when the leadership moves, when it is fenced,
-or when its group has no session here any more. A session whose connection is gone ends, and its records are offered
-again. Handlers ask; the rules are in broker/sharing.
+A share partition is loaded when a member first fetches it. It is dropped when the leadership moves, when it is fenced,
+or when its group has no session here any more. If the connection of a session is gone, the session ends, and its
+records are offered again. The handlers use it; the rules are in broker/sharing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from broker.sharing.sessions import ShareSession, ShareSessions
 from broker.wire.errors import ErrorCode
 
 SWEEP_MS = 500  # how soon the records of a lost connection are offered again
-SHARES_MAX = 20_000  # share partitions here; more are refused until some are dropped
+SHARES_MAX = 20_000  # share partitions on this broker; more are refused until some are dropped
 _Key: TypeAlias = tuple[str, Place]
 
 
@@ -45,7 +45,7 @@ class Shares:
         self._image, self._logger, self._spawn = image, logger, spawn
         self.sessions = ShareSessions(sessions_max=config.group_share_max_share_sessions)
         self._shares: dict[_Key, LiveShare] = {}
-        self._failed: dict[_Key, ErrorCode] = {}  # why loading ended; told once
+        self._failed: dict[_Key, ErrorCode] = {}  # why loading failed; each error is told once
         self._is_sweeping = False
 
     def settings(self, group_id: str) -> GroupSettings:
@@ -54,7 +54,8 @@ class Shares:
     # -- share partitions ----------------------------------------------------------------------------------------------
 
     def get(self, group_id: str, place: Place) -> LiveShare | ErrorCode:
-        """It may still be loading. An error: who leads it, or why it could not be loaded."""
+        """The share partition, which may still be loading. Or an error: this broker does not lead it, or it could not
+        be loaded."""
         key = (group_id, place)
         live = self._shares.get(key)
         if live is not None and live.is_current:
@@ -110,7 +111,7 @@ class Shares:
         live.drop()
 
     def image_changed(self) -> None:
-        """After the partitions took the image: drop what others lead now."""
+        """It is called after the partitions took the image. Drops share partitions that other brokers lead now."""
         for live in list(self._shares.values()):
             if not live.is_current:
                 self._drop(live)
@@ -118,23 +119,24 @@ class Shares:
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     def watch_connections(self) -> None:
-        """From the first session on."""
+        """Starts the sweep for lost connections, at the first session."""
         if not self._is_sweeping:
             self._is_sweeping = True
             self._spawn(self._sweep())
 
     async def _sweep(self) -> None:
-        """Until cancelled."""
+        """Ends sessions of lost connections until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_MS / 1000)
             for session in self.sessions.lost():
                 self.end_session(session, lambda errors: None)
 
     def end_session(self, session: ShareSession, done: Callable[[dict[Place, ErrorCode]], None]) -> None:
-        """What its member holds is offered again. `done` is called once, with what came of each partition."""
+        """Ends a session. The records that its member holds are offered again. `done` is called once, with the result
+        of each partition."""
         self.sessions.close(session)
         results: dict[Place, ErrorCode] = {}
-        # It may hold records of any that its group reads here, also of those that it has forgotten.
+        # The member may hold records of any share partition of its group, also of those that its session has forgotten.
         lives = [live for (group_id, _), live in self._shares.items() if group_id == session.group_id]
         waiting = len(lives)
 
@@ -159,7 +161,8 @@ class Shares:
             live.release(session.member_id, told(live.place))
 
     def _group_left(self, group_id: str) -> None:
-        """No member reads here: an admin may change its offsets."""
+        """The group has no session here any more. Its share partitions are dropped, so that an admin may change its
+        offsets."""
         for key in [key for key in self._shares if key[0] == group_id]:
             self._drop(self._shares[key])
         for key in [key for key in self._failed if key[0] == group_id]:
@@ -175,7 +178,8 @@ def share_parts(
     logger: Logger,
     spawn: Callable[..., object],
 ) -> tuple[ShareStates, Shares]:
-    """What a broker has of share groups beside their members: the coordinator of states, and the share partitions."""
+    """The parts of a broker for share groups, except their members: the coordinator of states, and the share
+    partitions."""
     states = ShareStates(config=config, replicas=replicas, control=control, image=image, logger=logger, spawn=spawn)
     shares = Shares(
         config=config,

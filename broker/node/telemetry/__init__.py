@@ -1,1 +1,1 @@
-"""What clients push of their own metrics (KIP-714): the rules, and the file that it lands in."""
+"""Metrics that clients push (KIP-714): the rules, and the file to which they are written."""

@@ -1,8 +1,8 @@
-"""The rules of clients' metrics (KIP-714), without I/O: which client is asked for what, and which push is taken.
+"""The rules of clients' metrics (KIP-714), without I/O: which metrics a client must send, and which push is accepted.
 
-They are those of Apache Kafka (ClientMetricsManager). A client asks what is wanted, at most once in a push interval,
-and pushes as often. What it is told has an id, and a push with another id is refused, so the client asks again. The
-instances are the ones that asked last: a client that was forgotten is known again when it asks.
+The rules are those of Apache Kafka (ClientMetricsManager). A client asks for its subscription, at most once in a push
+interval, and pushes as often. The subscription has an id. A push with another id is refused, so the client asks again.
+Only the clients that came last are remembered. A client that was forgotten is known again when it asks.
 Shown by tests/broker_node/test_node_telemetry.py.
 """
 
@@ -28,7 +28,7 @@ from broker.controller.client_metrics_configs import (
 from broker.wire.compression import CodecId
 from broker.wire.errors import ErrorCode
 
-INSTANCES_MAX = 16_384  # as Kafka; then the one that was silent for the longest time is forgotten
+INSTANCES_MAX = 16_384  # as in Kafka; above it the client that was silent for the longest time is forgotten
 COMPRESSIONS = (CodecId.ZSTD, CodecId.LZ4, CodecId.GZIP, CodecId.SNAPPY)  # in Kafka's order of preference
 _ASKS_AGAIN = frozenset({ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type})
 
@@ -44,7 +44,7 @@ class Subscription:
 
 
 def subscriptions_of(configs: Mapping[str, Mapping[str, str]]) -> tuple[Subscription, ...]:
-    """`configs` were checked by the controller. Of two patterns for one attribute the last counts, as in Kafka."""
+    """`configs` were checked by the controller. As in Kafka, if an attribute has two patterns, the last one is used."""
     found = []
     for _, values in sorted(configs.items()):
         patterns = dict(pair for item in items(values.get(MATCH, "")) if (pair := parsed(item)) is not None)
@@ -60,12 +60,12 @@ def subscriptions_of(configs: Mapping[str, Mapping[str, str]]) -> tuple[Subscrip
 
 @dataclass(slots=True)
 class Instance:
-    """What one client was told, and when it last came."""
+    """The subscription of one client, and the times of its last requests."""
 
     subscription_id: int
     interval_ms: int
     metrics: tuple[str, ...]
-    version: int  # of the subscriptions that it was told
+    version: int  # version of the subscriptions that it was told
     asked_ms: int | None = None
     pushed_ms: int | None = None
     last_error: ErrorCode = ErrorCode.none
@@ -83,7 +83,8 @@ class Instances:
         self._version += 1
 
     def asked(self, instance_id: UUID, client: Mapping[str, str], now_ms: int) -> tuple[ErrorCode, Instance]:
-        """GetTelemetrySubscriptions. `client`: its attributes, as patterns name them."""
+        """Handles GetTelemetrySubscriptions. `client` has the client's attributes, under the names that patterns
+        use."""
         instance = self._instance(instance_id, client)
         last_ms = max((each for each in (instance.asked_ms, instance.pushed_ms) if each is not None), default=None)
         is_early = last_ms is not None and now_ms - last_ms < instance.interval_ms
@@ -105,7 +106,7 @@ class Instances:
         compression: int,
         is_too_large: bool,
     ) -> ErrorCode:
-        """Whether a push is taken. Its data is looked at afterwards: `taken`, or `refused`."""
+        """Whether a push is accepted. Its data is checked afterwards: then `taken` or `refused` is called."""
         instance = self._instance(instance_id, client)
         error = self._problem(instance, now_ms, subscription_id, is_terminating, compression, is_too_large)
         if error is not ErrorCode.none:
@@ -135,7 +136,7 @@ class Instances:
         is_too_large: bool,
     ) -> ErrorCode:
         if instance.is_terminating:
-            return ErrorCode.invalid_request  # it said that it would not come again
+            return ErrorCode.invalid_request  # the client has said that its last push was the final one
         if not self._may_push(instance, now_ms) and not is_terminating:
             return ErrorCode.throttling_quota_exceeded
         if subscription_id != instance.subscription_id:
@@ -145,7 +146,8 @@ class Instances:
         return ErrorCode.telemetry_too_large if is_too_large else ErrorCode.none
 
     def _may_push(self, instance: Instance, now_ms: int) -> bool:
-        """The first push after a question may come at any time: clients wait for half an interval to one and a half."""
+        """Whether the client may push now. The first push after GetTelemetrySubscriptions may come at any time, because
+        clients wait for half an interval to one and a half."""
         asked_ms, pushed_ms = instance.asked_ms, instance.pushed_ms
         is_first = asked_ms is not None and (pushed_ms is None or asked_ms > pushed_ms)
         if not is_first and pushed_ms is not None and now_ms - pushed_ms < instance.interval_ms:
@@ -171,7 +173,7 @@ class Instances:
         seed = f"{','.join(metrics)} {interval_ms} {instance_id}".encode()
         subscription_id = zlib.crc32(seed)
         if subscription_id >= 1 << 31:
-            subscription_id -= 1 << 32  # an int32 of the protocol
+            subscription_id -= 1 << 32  # the protocol has an int32
         return Instance(
             subscription_id=subscription_id, interval_ms=interval_ms, metrics=metrics, version=self._version
         )

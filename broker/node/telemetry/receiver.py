@@ -1,7 +1,7 @@
-"""Where clients' metrics land: one file of JSON lines a broker, with at most one older file beside it.
+"""The file for clients' metrics: one file of JSON lines for each broker, with at most one older file beside it.
 
-Each line has what is known of the client, and its metrics in base64: OTLP's MetricsData (protobuf), unpacked. When the
-file would grow beyond `harness.telemetry.bytes`, it becomes FILE.1, and what FILE.1 was is gone.
+Each line has the facts about the client, and its metrics in base64: OTLP's MetricsData (protobuf), decompressed. If the
+file would become larger than `harness.telemetry.bytes`, it is renamed to FILE.1 and replaces the old FILE.1.
 Shown by tests/broker_node/test_node_telemetry.py.
 """
 
@@ -15,18 +15,18 @@ from pathlib import Path
 from broker.wire.compression import CodecId, decompress
 from broker.wire.errors import CorruptBatchError, ErrorCode, UnpackedTooBigError
 
-UNPACKED_BYTES_MAX = 4 << 20  # of one push: unpacked, written and read in some 20 ms
+UNPACKED_BYTES_MAX = 4 << 20  # for one push: it is unpacked, written and read in about 20 ms
 
 
 class Receiver:
     def __init__(self, path: Path | None, *, size_bytes_max: int) -> None:
-        """`path`: None throws away what is taken, as Apache Kafka does without a plug-in."""
+        """If `path` is None, accepted metrics are discarded, as Apache Kafka does without a plug-in."""
         self._path, self._size_bytes_max = path, size_bytes_max
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
 
     def take(self, codec: CodecId, metrics: bytes, **facts: object) -> ErrorCode:
-        """NONE, or why it is not taken. Raises OSError if the line cannot be written."""
+        """Returns NONE, or the error if the metrics are not accepted. Raises OSError if the line cannot be written."""
         try:
             unpacked = decompress(codec, metrics, size_bytes_max=UNPACKED_BYTES_MAX)
         except UnpackedTooBigError:

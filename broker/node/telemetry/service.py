@@ -17,8 +17,8 @@ from broker.wire.errors import ErrorCode
 
 
 class Telemetry:
-    """Without `harness.telemetry.path` clients are not told that they may push. Who asks all the same is answered, and
-    what he pushes is thrown away. Apache Kafka does the same without a plug-in."""
+    """Without `harness.telemetry.path` clients are not told that they may push. If a client asks all the same, it is
+    answered, and the metrics that it pushes are discarded. Apache Kafka does the same without a plug-in."""
 
     def __init__(self, config: NodeConfig, logger: Logger) -> None:
         self._logger = logger
@@ -70,9 +70,9 @@ class Telemetry:
             return self._receiver.take(codec, metrics, **facts)
         except OSError as error:
             self._logger.warning("telemetry_not_written", cause=repr(str(error)))
-            return ErrorCode.invalid_record  # what Kafka answers if its plug-in fails
+            return ErrorCode.invalid_record  # Kafka's answer if its plug-in fails
 
 
 def _named(instance_id: UUID) -> Mapping[str, str]:
-    """Kafka's form of an id."""
+    """The id in Kafka's form."""
     return {"client_instance_id": base64.urlsafe_b64encode(instance_id.bytes).decode().rstrip("=")}

@@ -1,4 +1,4 @@
-"""The roles of a voter, one class a role. What may follow what: `broker.quorum.transitions`."""
+"""The roles of a voter, one class for each. `broker.quorum.transitions` says which role may follow which."""
 
 from broker.quorum.roles.candidate import Candidate
 from broker.quorum.roles.entering import role_after

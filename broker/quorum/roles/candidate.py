@@ -17,7 +17,7 @@ from broker.quorum.voter import Voter
 class Candidate(Role):
     """It has raised the epoch, has voted for itself, and asks the others for their votes (Raft, section 5.2).
 
-    A peer that refused is not asked again: it has one vote in an epoch.
+    A peer that refused is not asked again, because it has only one vote in an epoch.
     """
 
     NAME: ClassVar = RoleName.CANDIDATE
@@ -26,7 +26,7 @@ class Candidate(Role):
     rejected: set[int] = field(default_factory=set)
 
     def entered(self, voter: Voter) -> Move | None:
-        return self._count(voter)  # alone, it has its majority
+        return self._count(voter)  # in a quorum of one, its own vote is the majority
 
     def election_deadline_ms(self) -> int:
         return self.gives_up_at_ms

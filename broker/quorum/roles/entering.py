@@ -1,4 +1,4 @@
-"""Makes the role that a voter takes on. Which one that is, `broker.quorum.transitions` says."""
+"""Creates the object of a voter's next role. `broker.quorum.transitions` says which role that is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from broker.quorum.voter import Voter
 
 
 def role_after(name: RoleName, previous: Role, move: Move, voter: Voter) -> Role:
-    """Time limits of the new role begin now."""
+    """The new role. Its time limits begin now."""
     match name:
         case RoleName.UNATTACHED:
             assert move.deadline_ms is not None

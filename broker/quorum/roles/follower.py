@@ -24,14 +24,14 @@ from broker.quorum.voter import Voter
 
 @dataclass(slots=True, kw_only=True)
 class Follower(Role):
-    """It fetches from the leader of its epoch, appends what it gets, and cuts what the leader does not have
-    (KIP-595).
+    """It fetches from the leader of its epoch, appends what it gets, and truncates entries that the leader does not
+    have (KIP-595).
     """
 
     NAME: ClassVar = RoleName.FOLLOWER
     fetch_deadline_ms: int
-    has_fetched: bool = False  # from this leader: then it is alive
-    download: SnapshotDownload | None = None  # of the snapshot that this leader named
+    has_fetched: bool = False  # this leader has answered a fetch, so it is alive
+    download: SnapshotDownload | None = None  # the snapshot that this leader named, as far as it is here
 
     def deadline_ms(self, voter: Voter) -> int:
         return self.fetch_deadline_ms
@@ -65,7 +65,7 @@ class Follower(Role):
     def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:
         match response:
             case FetchResponse(error_code=QuorumError.NOT_LEADER_OR_FOLLOWER):
-                # It led this epoch and no longer does. An epoch has only one leader, so a new epoch must come.
+                # The peer led this epoch and no longer does. An epoch has only one leader, so a new epoch must come.
                 return Move(trigger=Trigger.LEADER_STEPPED_DOWN, deadline_ms=voter.draw_election_deadline_ms())
             case FetchResponse():
                 self._fetched(voter, response, channel)
@@ -95,7 +95,7 @@ class Follower(Role):
             response.snapshot_id, position=response.position, size=response.size, piece=response.data
         )
         if not fits:
-            self.download = None  # a Fetch tells which snapshot there is now
+            self.download = None  # the next Fetch says which snapshot the leader has now
             return
         self._leader_lives(voter, channel)
         if len(download.data) == response.size:

@@ -1,4 +1,4 @@
-"""Before the first event of a life."""
+"""A voter whose process has not started it yet."""
 
 from __future__ import annotations
 

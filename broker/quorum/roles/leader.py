@@ -30,8 +30,8 @@ from broker.quorum.voter import Voter
 
 @dataclass(slots=True, kw_only=True)
 class VoterProgress:
-    end_offset: int  # what the voter certainly holds, by its fetch offset
-    last_fetch_ms: int  # starts at the election, so that voters get a full timeout
+    end_offset: int  # the voter certainly holds all entries below; its fetch offset shows this
+    last_fetch_ms: int  # begins with the time of the election, so that voters get a full timeout
     last_caught_up_ms: int = -1
     leader_end_offset_at_last_fetch: int = -1
     sent_high_watermark: int = -1
@@ -54,7 +54,7 @@ class Leader(Role):
     NAME: ClassVar = RoleName.LEADER
     epoch: int
     granting: frozenset[int]  # who voted for it
-    epoch_start_offset: int  # offset of our LeaderChange entry: nothing commits before it does
+    epoch_start_offset: int  # offset of our LeaderChange entry; nothing is committed before this entry is
     progress: dict[int, VoterProgress]  # the other voters
     parked: dict[int, ParkedFetch] = field(default_factory=dict)  # at most one per voter
 
@@ -71,7 +71,7 @@ class Leader(Role):
     # -- time --------------------------------------------------------------------------------------------------------
 
     def deadline_ms(self, voter: Voter) -> int | None:
-        """When a majority will have been silent for too long, unless it fetches before. None for a quorum of one."""
+        """When the leader steps down, unless a majority fetches before. None for a quorum of one."""
         fetches = sorted((each.last_fetch_ms for each in self.progress.values()), reverse=True)
         needed = (len(fetches) + 1) // 2  # number of other voters that make a majority with us
         return fetches[needed - 1] + voter.config.check_quorum_timeout_ms if needed else None
@@ -134,17 +134,17 @@ class Leader(Role):
     # -- fetches of the others ---------------------------------------------------------------------------------------
 
     def fetch(self, voter: Voter, token: int, request: FetchRequest) -> None:
-        """Answered now if there is something to tell, otherwise parked."""
+        """Answer now if there is something new for the voter. Otherwise park the request."""
         peer = self.progress[request.replica_id]
         if request.fetch_offset >= voter.log.end_offset:
             peer.last_caught_up_ms = voter.now_ms
         elif request.fetch_offset >= peer.leader_end_offset_at_last_fetch >= 0:
-            peer.last_caught_up_ms = peer.last_fetch_ms  # it has everything that we had at that time
+            peer.last_caught_up_ms = peer.last_fetch_ms  # it now has every entry that we had at that fetch
         peer.leader_end_offset_at_last_fetch = voter.log.end_offset
         peer.last_fetch_ms = voter.now_ms
         peer.acknowledged = True
         if request.replica_id in self.parked:
-            self._answer_parked(voter, request.replica_id)  # the voter gave up this request; the newer one counts
+            self._answer_parked(voter, request.replica_id)  # the voter has given up this request and sent a new one
         deadline_ms = voter.now_ms + min(request.max_wait_ms, voter.config.fetch_timeout_ms)
         self.parked[request.replica_id] = ParkedFetch(token=token, request=request, deadline_ms=deadline_ms)
         position = {"fetch_offset": request.fetch_offset, "last_fetched_epoch": request.last_fetched_epoch}
@@ -156,7 +156,7 @@ class Leader(Role):
         self._answer_ready(voter)
 
     def _answer_ready(self, voter: Voter) -> None:
-        """Answer each parked fetch for which there is something new: entries, or a high watermark."""
+        """Answer each parked fetch for which there are new entries or a new high watermark."""
         for replica_id, parked in list(self.parked.items()):
             knows_high_watermark = self.progress[replica_id].sent_high_watermark >= voter.high_watermark
             if parked.request.fetch_offset < voter.log.end_offset or not knows_high_watermark:
@@ -190,11 +190,11 @@ class Leader(Role):
         voter.reply(parked.token, response)
 
     def fetch_snapshot(self, voter: Voter, request: FetchSnapshotRequest) -> tuple[int, int, bytes]:
-        """Error, size of the whole snapshot, and the piece of it."""
+        """Returns the error code, the size of the whole snapshot, and the piece that was asked for."""
         self.progress[request.replica_id].last_fetch_ms = voter.now_ms  # this request shows that it follows us
         self.progress[request.replica_id].acknowledged = True
         if voter.snapshot is None or voter.snapshot.snapshot_id != request.snapshot_id:
-            return QuorumError.SNAPSHOT_NOT_FOUND, 0, b""  # there is a later snapshot now; a Fetch tells which
+            return QuorumError.SNAPSHOT_NOT_FOUND, 0, b""  # there is a later snapshot now; the next Fetch says which
         data = voter.snapshot.data
         if not 0 <= request.position < len(data):
             return QuorumError.POSITION_OUT_OF_RANGE, 0, b""
@@ -204,7 +204,7 @@ class Leader(Role):
     # -- for inspection ----------------------------------------------------------------------------------------------
 
     def describe(self, voter: Voter, now_ms: int) -> list[VoterState]:
-        """Every voter and how far it is."""
+        """The progress of every voter."""
         own = VoterState(
             replica_id=voter.node_id,
             log_end_offset=voter.log.end_offset,

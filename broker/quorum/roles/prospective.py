@@ -15,8 +15,8 @@ from broker.quorum.voter import Voter
 
 @dataclass(slots=True, kw_only=True)
 class Prospective(Role):
-    """It asks who would vote for it, and leaves the epoch as it is. So a voter that nobody would elect disturbs nobody
-    (pre-vote, KIP-996).
+    """It asks who would vote for it, and does not raise the epoch. So a voter that cannot win an election does not
+    disturb the others (pre-vote, KIP-996).
     """
 
     NAME: ClassVar = RoleName.PROSPECTIVE
@@ -24,14 +24,15 @@ class Prospective(Role):
     granted: set[int]
 
     def entered(self, voter: Voter) -> Move | None:
-        return self._count(voter)  # alone, it has its majority
+        return self._count(voter)  # in a quorum of one, its own vote is the majority
 
     def election_deadline_ms(self) -> int:
         return self.gives_up_at_ms
 
     def expired(self, voter: Voter) -> Move:
         if voter.leader_id != NO_NODE:
-            # Nobody would follow us. Perhaps the leader is alive, and only our connection to it was bad. Try it again.
+            # No majority would vote for us. Perhaps the leader is alive and only our connection to it was bad. So fetch
+            # from it again.
             return Move(trigger=Trigger.LEADER_RETRIED, leader_id=voter.leader_id)
         return Move(trigger=Trigger.ELECTION_TIMEOUT)
 
@@ -47,7 +48,7 @@ class Prospective(Role):
         if response.vote_granted:
             self.granted.add(peer_id)
             return self._count(voter)
-        # A peer refuses a pre-vote while it still hears the leader. A moment later it may answer differently.
+        # A peer refuses a pre-vote while it still hears from the leader. A moment later it may answer differently.
         channel.not_before_ms = voter.now_ms + max(1, voter.config.election_timeout_ms // 4)
         return observed(self, voter, response.leader_epoch, response.leader_id)
 

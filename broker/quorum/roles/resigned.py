@@ -1,4 +1,4 @@
-"""A voter whose host stops."""
+"""A voter whose host is stopping."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from broker.quorum.transitions import RoleName
 
 @dataclass(slots=True)
 class Resigned(Role):
-    """Its host stops. It starts no election and fetches no more, but it still votes, which helps the others."""
+    """Its host is stopping. It starts no election and does not fetch any more. It still votes, because this helps the
+    others."""
 
     NAME: ClassVar = RoleName.RESIGNED

@@ -17,12 +17,12 @@ from broker.quorum.voter import Voter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Why the role ends, and the epoch, the leader and the vote of the next one."""
+    """Why the role ends, and the epoch, the leader and the vote in the next role."""
 
     trigger: Trigger
-    epoch: int | None = None  # None: as it is
+    epoch: int | None = None  # None: unchanged
     leader_id: int = NO_NODE
-    voted_id: int | None = None  # None: as it is, and nobody in a newer epoch
+    voted_id: int | None = None  # None: unchanged in the same epoch, and no vote in a newer one
     deadline_ms: int | None = None  # when an unattached voter stands for election
 
 
@@ -53,7 +53,7 @@ class Role(Protocol):
         return []
 
     def tick(self, voter: Voter) -> None:
-        """The time has moved on."""
+        """Act on whatever is due at `voter.now_ms`."""
         return
 
     def hears_leader(self) -> bool:
@@ -68,7 +68,7 @@ class Role(Protocol):
         raise AssertionError(f"a voter that is {self.NAME.value} asks nothing")
 
     def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:
-        """An answer of this epoch to a request of this role."""
+        """A peer answered a request of this role, in the same epoch."""
         return None
 
     def check_invariants(self, voter: Voter) -> None:
@@ -82,8 +82,8 @@ def observed(role: Role, voter: Voter, epoch: int, leader_id: int) -> Move | Non
     if epoch > voter.epoch and is_foreign:
         return Move(trigger=Trigger.NEWER_LEADER, epoch=epoch, leader_id=leader_id)
     if epoch > voter.epoch:
-        # An election that has begun keeps its deadline. A candidate that cannot win must not hold up a better one for
-        # ever.
+        # A voter keeps the deadline of an election that has begun. Otherwise a candidate that cannot win could delay
+        # a better candidate again and again.
         deadline_ms = role.election_deadline_ms()
         if deadline_ms is None:
             deadline_ms = voter.draw_election_deadline_ms()

@@ -1,5 +1,4 @@
-"""The roles of a replica, each in a class of its own. `broker.replication.transitions` says which role may follow
-which."""
+"""The roles of a replica, one class for each. `broker.replication.transitions` says which role may follow which."""
 
 from broker.replication.roles.follower import Follower
 from broker.replication.roles.leader import Leader

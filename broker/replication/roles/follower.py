@@ -10,8 +10,8 @@ from broker.replication.types import Action, FetchedFromLeader, HighWatermarkAdv
 
 
 class Follower(ReplicaRole):
-    """It fetches from the leader of its leader epoch, if there is one. Its high watermark is the leader's, as far as
-    its own log goes.
+    """It fetches from the leader of its leader epoch, if there is one. Its high watermark is the leader's, but at most
+    its own log end offset.
     """
 
     NAME: ClassVar = Role.FOLLOWER

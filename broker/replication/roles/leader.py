@@ -1,15 +1,17 @@
-"""The replica that leads a leader epoch: who is in the ISR, what is committed, which produces are done.
+"""The replica that leads a leader epoch. It decides who is in the ISR, what is committed, and which produces are done.
 
-- HW = the smallest log end offset over the *maximal* ISR (committed ISR plus members being added). So the HW never runs
-  ahead of a replica that the controller may count in already, while a proposal is in flight.
-- A follower is caught up at the time of a fetch that asks from our end offset. If a fetch reaches the end offset that
-  we had at the follower's previous fetch, it was caught up at that previous time. So an idle follower that has
-  everything stays in the ISR.
+- The high watermark (HW) is the smallest log end offset over the *maximal* ISR (committed ISR plus members being
+  added). While a proposal is in flight, the controller may already count a proposed member. The HW never passes the log
+  end offset of such a member.
+- If a fetch asks from our log end offset, the follower is caught up at the time of this fetch. If it asks from the log
+  end offset that we had at its previous fetch, it was caught up at the time of that previous fetch. So an idle follower
+  that has everything stays in the ISR.
 - A follower that has everything may fetch in a session, and its fetches then do not name the partition (KIP-227). Each
-  fetch still counts, as in Kafka. Its times are those of the session. They are taken over when this ends, at the latest
-  with the next append.
-- While the *committed* ISR is below min.insync.replicas, the HW does not move (KIP-966, Partition.isUnderMinIsr). A
-  member that is only proposed may never be added. The others could then lead without an acknowledged record.
+  fetch still counts, as in Kafka. Meanwhile the session keeps the times of these fetches. The leader takes them over
+  when this ends, at the latest with the next append.
+- While the *committed* ISR is smaller than min.insync.replicas, the HW does not move (KIP-966,
+  Partition.isUnderMinIsr). It can happen that the controller never adds a proposed member. If that member counted, one
+  of the other replicas could later lead without an acknowledged record.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from broker.replication.types import (
 )
 from broker.replication.waiting import WaitingProduces
 
-_NONE = ErrorCode.none  # looked up once: an enum's member costs 70 ns each time
+_NONE = ErrorCode.none  # Looked up once, because each access to an enum's member costs 70 ns.
 
 
 class Leader(ReplicaRole):
@@ -59,7 +61,7 @@ class Leader(ReplicaRole):
         return self._waiting.fail(ErrorCode.not_leader_or_follower)
 
     def release_waiting(self) -> WaitingProduces:
-        """Nothing waits here any more: the next leader epoch of this broker answers."""
+        """Hand over the waiting produces. This broker answers them in its next leader epoch."""
         waiting, self._waiting = self._waiting, WaitingProduces()
         return waiting
 
@@ -90,8 +92,8 @@ class Leader(ReplicaRole):
         me, replicas = self._config.broker_id, self._replica.replicas
         for replica in replicas:
             if replica != me and replica not in self.followers:
-                # A member of the ISR gets a full lag time to show that it is alive. For the others the time does not
-                # matter.
+                # A member of the ISR gets the full replica.lag.time.max.ms to show that it is alive. For the others the
+                # time does not matter.
                 in_sync = replica in self._replica.isr
                 self.followers[replica] = FollowerState(last_caught_up_ms=now_ms if in_sync else 0)
         for replica in set(self.followers) - set(replicas):
@@ -168,8 +170,8 @@ class Leader(ReplicaRole):
         return [self._propose((*self._replica.isr, replica_id))]
 
     def _is_eligible(self, replica: int) -> bool:
-        """Not fenced, and the same incarnation that fetched from us. The controller checks the same (KIP-841,
-        KIP-903)."""
+        """Whether this broker is not fenced, and is still the incarnation that fetched from us. The controller checks
+        the same (KIP-841, KIP-903)."""
         eligible_epochs = self._replica.eligible_epochs
         if eligible_epochs is None:
             return True
@@ -211,7 +213,7 @@ class Leader(ReplicaRole):
     def proposal_answered(self, event: IsrProposalAnswered, now_ms: int) -> list[Action]:
         if self.proposal.is_answered_by(event.attempt):
             self.proposal.answered(event.error_code, retry_at_ms=now_ms + self._config.proposal_retry_ms)
-        return []  # what is committed changes with the image
+        return []  # the committed ISR changes only with the image
 
     # -- high watermark ----------------------------------------------------------------------------------------------
 
@@ -234,8 +236,8 @@ class Leader(ReplicaRole):
         """A replica that keeps up but is not in the ISR yet holds the HW back. Otherwise it might never catch up with
         the HW.
 
-        Only while it may join. A replica that was just fenced kept up until a moment ago; it would block the HW for
-        long.
+        It does so only while it may join. A replica that was fenced a moment ago has kept up until now. If it counted,
+        it would block the HW for replica.lag.time.max.ms.
         """
         return (
             self._is_eligible(replica)
@@ -270,7 +272,7 @@ class Leader(ReplicaRole):
         if proposal.retry_at_ms is not None and now_ms >= proposal.retry_at_ms:
             actions.append(self._propose(proposal.isr))
         actions.extend(self._maybe_shrink(now_ms))
-        actions.extend(self.advance_high_watermark(now_ms))  # a replica that was about to join may have given up
+        actions.extend(self.advance_high_watermark(now_ms))  # a replica that was about to join may have fallen behind
         return actions
 
     def next_deadline_ms(self) -> int | None:
@@ -287,7 +289,7 @@ class Leader(ReplicaRole):
                 if self._is_behind(replica)
             )
         if self._replica.high_watermark < self._replica.log_end_offset:
-            # A replica that is about to join holds the HW back until then.
+            # Until these deadlines a replica that is about to join holds the HW back.
             deadlines.extend(
                 follower.last_caught_up_ms + lag_ms
                 for replica, follower in self.followers.items()

@@ -32,22 +32,22 @@ UNKNOWN_OFFSET = -1
 class ReplicationConfig:
     broker_id: int
     replica_lag_time_max_ms: int = 30_000  # replica.lag.time.max.ms
-    proposal_retry_ms: int = 200  # between two AlterPartition of the same proposal
+    proposal_retry_ms: int = 200  # time between two AlterPartition requests of the same proposal
 
 
 @dataclass(slots=True, kw_only=True)
 class FollowerState:
-    """What a leader knows of a follower."""
+    """What a leader knows about a follower."""
 
     log_end_offset: int = UNKNOWN_OFFSET
     last_caught_up_ms: int = 0
     last_fetch_ms: int = 0
     leader_end_offset_at_last_fetch: int = UNKNOWN_OFFSET
     broker_epoch: int = -1
-    idle: FetchTimes | None = None  # the times of its session, while the follower has everything: see FollowerIdles
+    idle: FetchTimes | None = None  # times of its session while it has everything (FollowerIdles)
 
     def end_idling(self) -> None:
-        """Take over what the session's fetches until now say: each of them asked from our end offset."""
+        """Take over the times of the session's fetches until now. Each of them asked from our log end offset."""
         if self.idle is not None:
             self.last_fetch_ms = max(self.last_fetch_ms, self.idle.last_ms)
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.idle.last_ms)
@@ -55,7 +55,7 @@ class FollowerState:
 
 
 class Replica(Protocol):
-    """What stays when a replica changes its role. `PartitionReplica` owns it, and roles change it."""
+    """The state that stays when a replica changes its role. `PartitionReplica` owns it, and roles change it."""
 
     config: ReplicationConfig
     leader_epoch: int
@@ -66,8 +66,8 @@ class Replica(Protocol):
     isr: tuple[int, ...]  # committed; contains the leader while we lead
     replicas: tuple[int, ...]
     min_insync_replicas: int
-    eligible_epochs: Mapping[int, int] | None  # None: not told yet; the controller will judge
-    proposal_attempt: int  # of the last proposal in any role: no number is used twice
+    eligible_epochs: Mapping[int, int] | None  # None: not known yet; only the controller checks
+    proposal_attempt: int  # number of the last one in any role; no number is used twice
 
     @property
     def effective_min_insync_replicas(self) -> int: ...

@@ -1,4 +1,4 @@
-"""A replica that takes no part: it was told nothing yet, was removed, or its broker stops."""
+"""A replica that takes no part: no image has named it yet, it was removed, or its broker stops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.replication.types import Action, Truncated
 
 
 class Stopped(ReplicaRole):
-    """It takes no part: it was told nothing yet, was removed, its storage failed, or its broker stops."""
+    """It takes no part. No image has named it yet, it was removed, its storage failed, or its broker stops."""
 
     NAME: ClassVar = Role.STOPPED
 

@@ -1,4 +1,4 @@
-"""The invariants of the simulation, one class a file. `INVARIANTS` is all of them, in the order of the page."""
+"""The invariants of the simulation, one class per file. `INVARIANTS` holds all of them, in the order of the page."""
 
 from broker.sim.invariants.acknowledged_means_committed import AcknowledgedMeansCommitted
 from broker.sim.invariants.acknowledged_record_is_not_lost import AcknowledgedRecordIsNotLost

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class ClusterRecoversAfterALossOfPower(Invariant):
-    """The cluster is well again after a host without power is back."""
+    """The cluster is healthy again after a host that lost its power is back."""
 
     NAME = "the cluster recovers after a loss of power"
     GROUP = Group.AFTERMATH

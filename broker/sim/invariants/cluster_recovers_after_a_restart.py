@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class ClusterRecoversAfterARestart(Invariant):
-    """The cluster is well again after a broker was restarted."""
+    """The cluster is healthy again after a broker was restarted."""
 
     NAME = "the cluster recovers after a restart"
     GROUP = Group.AFTERMATH

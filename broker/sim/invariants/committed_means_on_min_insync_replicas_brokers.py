@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class CommittedMeansOnMinInsyncReplicasBrokers(Invariant):
-    """What is committed lies on at least min.insync.replicas brokers, dead or alive."""
+    """Every committed record is on at least min.insync.replicas brokers, dead or alive."""
 
     NAME = "committed means on min.insync.replicas brokers"
     GROUP = Group.REPLICATION

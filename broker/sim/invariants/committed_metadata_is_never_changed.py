@@ -7,7 +7,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class CommittedMetadataIsNeverChanged(Invariant):
-    """An entry that one node knows as committed is the same at every node that knows its offset as committed."""
+    """If two nodes know the same offset as committed, they have the same entry there."""
 
     NAME = "committed metadata is never changed"
     GROUP = Group.QUORUM

@@ -10,13 +10,13 @@ class CommittedOffsetIsNeitherLostNorGoesBack(Invariant):
     GROUP = Group.GROUPS
 
     def fetched(self, group: str, index: int, offset: int, *, floor: int) -> bool:
-        """`floor` is what was acknowledged when the fetch began. Returns whether the invariant holds."""
+        """`floor` is the offset that was acknowledged when the fetch began. Returns whether the invariant holds."""
         if offset >= floor:
             return True
         self.violated(f"{group} partition {index}: {offset} was fetched after {floor} was acknowledged")
         return False
 
     def goes_on(self, group: str, index: int, name: str, offset: int, *, floor: int) -> None:
-        """A member begins to read there."""
+        """A member begins to read at this offset."""
         if offset < floor:
             self.violated(f"{group} partition {index}: {name} goes on at {offset}, {floor} was acknowledged")

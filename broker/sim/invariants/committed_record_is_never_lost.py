@@ -5,7 +5,8 @@ from broker.sim.partition_truth import BatchSeen, Truth, holds
 
 
 class CommittedRecordIsNeverLost(Invariant):
-    """A leader has all that was committed in its epoch and before it, unless an unclean election gave it up."""
+    """A leader has all records that were committed in its epoch and before, except those lost by an unclean
+    election."""
 
     NAME = "a committed record is never lost"
     GROUP = Group.REPLICATION

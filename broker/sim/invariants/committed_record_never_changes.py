@@ -5,7 +5,7 @@ from broker.sim.partition_truth import BatchSeen, Truth, holds
 
 
 class CommittedRecordNeverChanges(Invariant):
-    """A leader that commits more has the same batches below as were committed there."""
+    """When a leader commits more, its log has the same batches below as those that were committed before."""
 
     NAME = "a committed record never changes"
     GROUP = Group.REPLICATION

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class CompactionGoesOnAfterARestart(Invariant):
-    """A compaction that was interrupted comes to its end after a restart."""
+    """A compaction that was interrupted completes after a restart."""
 
     NAME = "a compaction goes on after a restart"
     GROUP = Group.AFTERMATH

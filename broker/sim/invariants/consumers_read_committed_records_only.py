@@ -12,7 +12,7 @@ class ConsumersReadCommittedRecordsOnly(Invariant):
     GROUP = Group.CLIENTS
 
     def check(self, where: str, node_id: int, header: BatchHeader, known: BatchSeen | None) -> bool:
-        """`known` is what is committed at that offset. Returns whether the invariant holds."""
+        """`known` is the committed batch at that offset. Returns whether the invariant holds."""
         if known is not None and (known.crc, known.epoch) == (header.crc, header.partition_leader_epoch):
             return True
         self.violated(

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class CoresOwnInvariants(Invariant):
-    """The cores' own assertions hold after every event."""
+    """The assertions of the cores themselves hold after every event."""
 
     NAME = "the cores' own invariants"
     GROUP = Group.PROCESSES

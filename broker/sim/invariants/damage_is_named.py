@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class DamageIsNamed(Invariant):
-    """A broker that starts on a damaged metadata log names the damage."""
+    """A broker that starts with a damaged metadata log reports the damage."""
 
     NAME = "damage is named"
     GROUP = Group.AFTERMATH

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class DamageIsNamedNotCut(Invariant):
-    """No broker starts on a damaged metadata log and cuts what was committed."""
+    """No broker starts with a damaged metadata log and cuts off committed entries."""
 
     NAME = "damage is named, not cut"
     GROUP = Group.AFTERMATH

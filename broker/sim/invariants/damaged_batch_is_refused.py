@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class DamagedBatchIsRefused(Invariant):
-    """No broker takes a batch whose CRC is wrong."""
+    """No broker accepts a batch whose CRC is wrong."""
 
     NAME = "a damaged batch is refused"
     GROUP = Group.CLIENTS

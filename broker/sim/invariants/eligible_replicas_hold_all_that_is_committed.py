@@ -5,7 +5,7 @@ from broker.sim.partition_truth import BatchSeen, Truth, holds
 
 
 class EligibleReplicasHoldAllThatIsCommitted(Invariant):
-    """Each live eligible leader replica holds all that is committed, as it may be elected (KIP-966)."""
+    """Each live eligible leader replica holds all that is committed, because it may be elected (KIP-966)."""
 
     NAME = "eligible replicas hold all that is committed"
     GROUP = Group.REPLICATION

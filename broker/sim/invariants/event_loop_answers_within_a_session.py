@@ -10,9 +10,10 @@ class EventLoopAnswersWithinASession(Invariant):
     GROUP = Group.PROCESSES
 
     def check(self, node_id: int, *, held_us: int, waited_us: int, session_ms: int) -> bool:
-        """Nobody gets an answer meanwhile, and no heartbeat leaves: the broker is fenced, its partitions move.
+        """Returns whether the invariant holds.
 
-        Returns whether the invariant holds.
+        A broker that is busy for longer answers nobody and sends no heartbeat. So it is fenced, and its partitions get
+        other leaders.
         """
         if held_us <= session_ms * 1000 and waited_us <= session_ms * 1000:
             return True

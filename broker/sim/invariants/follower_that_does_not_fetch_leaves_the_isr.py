@@ -4,8 +4,8 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class FollowerThatDoesNotFetchLeavesTheIsr(Invariant):
-    """A follower that only its leader cannot reach leaves the ISR within 1.5 seconds, if there is something to
-    replicate.
+    """If a follower is cut off only from its leader, and there is something to replicate, it leaves the ISR within 1.5
+    seconds.
     """
 
     NAME = "a follower that does not fetch leaves the ISR"

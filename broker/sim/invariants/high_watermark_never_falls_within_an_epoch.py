@@ -11,7 +11,7 @@ class HighWatermarkNeverFallsWithinAnEpoch(Invariant):
     GROUP = Group.REPLICATION
 
     def check(self, node_id: int, where: str, before: Watched, now: Watched) -> None:
-        """Of the same leader epoch."""
+        """Both states are of the same leader epoch."""
         if before.is_leader == now.is_leader and now.high_watermark < before.high_watermark:
             self.violated(
                 f"broker {node_id} {where} epoch {now.leader_epoch}: {before.high_watermark} to {now.high_watermark}"

@@ -5,7 +5,7 @@ from broker.sim.partition_truth import BatchSeen, Truth
 
 
 class IdempotenceNoBatchIsMissing(Invariant):
-    """The batches of an idempotent producer are committed without a gap, unless an unclean election made one."""
+    """The batches of an idempotent producer are committed without a gap, unless an unclean election caused one."""
 
     NAME = "idempotence: no batch is missing"
     GROUP = Group.REPLICATION

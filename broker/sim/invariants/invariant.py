@@ -1,8 +1,8 @@
 """What an invariant of the simulation is: a name, a sentence, and a check.
 
-Each stands in a file of its own. The docstring of the class is the sentence that the simulation proves for the seeds
-that it ran; docs/internals/simulation.md lists them. An observer (`quorum_checker`, `partition_checker`, ...) sees what
-happens, keeps the truth, and asks the invariant.
+Each is in a file of its own. The docstring of the class is the sentence that the simulation checks in every seed.
+docs/internals/simulation.md lists these sentences. A checker (`quorum_checker`, `partition_checker`, ...) sees what
+happens, keeps what must be true, and calls the invariant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Fail = Callable[[str, str], None]  # (name of the invariant, what was seen)
 
 
 class Group(Enum):
-    """What an invariant is about; the value is the heading of the page."""
+    """What an invariant is about. The value is a heading of the page."""
 
     QUORUM = "Quorum and metadata"
     REPLICATION = "Replication"
@@ -28,7 +28,7 @@ class Group(Enum):
 
 
 class Invariant(Protocol):
-    NAME: ClassVar[str]  # as violations, the table of mutants and its test have it
+    NAME: ClassVar[str]  # as in violations and in the table of mutants
     GROUP: ClassVar[Group]
     _fail: Fail
 
@@ -36,5 +36,5 @@ class Invariant(Protocol):
         self._fail = fail
 
     def violated(self, seen: str) -> None:
-        """It does not hold. Only the first violation of a run counts."""
+        """The invariant does not hold. Only the first violation of a run counts."""
         self._fail(self.NAME, seen)

@@ -11,7 +11,7 @@ class LastStableOffsetNeverFallsWithinAnEpoch(Invariant):
     GROUP = Group.TRANSACTIONS
 
     def check(self, node_id: int, where: str, before: Watched, now: Watched) -> None:
-        """Of the same leader epoch."""
+        """Both states are of the same leader epoch."""
         if before.is_leader == now.is_leader and now.last_stable_offset < before.last_stable_offset:
             self.violated(
                 f"broker {node_id} {where} epoch {now.leader_epoch}: "

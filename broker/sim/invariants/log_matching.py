@@ -5,7 +5,7 @@ from broker.sim.partition_truth import BatchSeen, Truth
 
 
 class LogMatching(Invariant):
-    """Two replicas that have a batch of the same offset and leader epoch are equal up to it (KIP-101)."""
+    """If two replicas have a batch with the same offset and leader epoch, their logs are equal up to it (KIP-101)."""
 
     NAME = "log matching"
     GROUP = Group.REPLICATION

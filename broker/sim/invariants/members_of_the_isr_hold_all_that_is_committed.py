@@ -5,7 +5,7 @@ from broker.sim.partition_truth import BatchSeen, Truth, holds
 
 
 class MembersOfTheIsrHoldAllThatIsCommitted(Invariant):
-    """Each live member of the ISR holds all that is committed, as any of them may be elected."""
+    """Each live member of the ISR holds all that is committed, because it may be elected."""
 
     NAME = "members of the ISR hold all that is committed"
     GROUP = Group.REPLICATION

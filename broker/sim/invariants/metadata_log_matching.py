@@ -7,15 +7,15 @@ from broker.sim.invariants.invariant import Fail, Group, Invariant
 
 
 class MetadataLogMatching(Invariant):
-    """Two metadata logs that have an entry of the same offset and epoch are equal up to it."""
+    """If two metadata logs have an entry with the same offset and epoch, they are equal up to it."""
 
     NAME = "metadata log matching"
     GROUP = Group.QUORUM
 
     def __init__(self, fail: Fail) -> None:
         super().__init__(fail)
-        # (offset, epoch) -> (epoch of the entry before, number of values, checksum): equal keys must mean equal logs up
-        # to there.
+        # (offset, epoch) -> (epoch of the entry before, number of values, checksum). Logs with the same key must be
+        # equal up to there.
         self._entries: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def check(self, node_id: int, entry: LogEntry, *, previous_epoch: int) -> None:

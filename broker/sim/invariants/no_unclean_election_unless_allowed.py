@@ -11,6 +11,6 @@ class NoUncleanElectionUnlessAllowed(Invariant):
     GROUP = Group.QUORUM
 
     def check(self, where: str, was: PartitionState, now: PartitionState, *, is_allowed: bool) -> None:
-        """Of an election of a leader that was neither in the ISR nor eligible, nor the last one that is left."""
+        """Check the election of a leader that was neither in the ISR, nor eligible, nor the last known leader."""
         if not is_allowed:
             self.violated(f"{where}: {now.leader} was not in the ISR {was.isr}, nor eligible {was.elr}")

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class OffsetsAreAPartOfTheirTransaction(Invariant):
-    """The offsets that a transaction carried count exactly if it was committed."""
+    """The offsets in a transaction count if and only if it was committed."""
 
     NAME = "offsets are a part of their transaction"
     GROUP = Group.TRANSACTIONS

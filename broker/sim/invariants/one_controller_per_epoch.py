@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Fail, Group, Invariant
 
 
 class OneControllerPerEpoch(Invariant):
-    """An epoch of the metadata quorum has one leader at most."""
+    """An epoch of the metadata quorum has at most one leader."""
 
     NAME = "one controller per epoch"
     GROUP = Group.QUORUM
@@ -14,7 +14,7 @@ class OneControllerPerEpoch(Invariant):
         self._leaders: dict[int, int] = {}  # epoch -> node
 
     def leads(self, node_id: int, epoch: int) -> bool:
-        """True when nobody was seen to lead this epoch before."""
+        """True if no leader of this epoch was seen before."""
         if epoch not in self._leaders:
             self._leaders[epoch] = node_id
             return True

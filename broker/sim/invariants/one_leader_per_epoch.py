@@ -5,7 +5,7 @@ from broker.sim.partition_truth import Truth
 
 
 class OneLeaderPerEpoch(Invariant):
-    """A leader epoch of a partition has one leader at most."""
+    """A leader epoch of a partition has at most one leader."""
 
     NAME = "one leader per epoch"
     GROUP = Group.REPLICATION

@@ -10,6 +10,6 @@ class OneOwnerOfAPartitionAtATime(Invariant):
     GROUP = Group.GROUPS
 
     def check(self, group: str, index: int, member: str, *, other: str | None) -> None:
-        """`other` holds the partition when it is given to `member`; None for nobody."""
+        """`other` still owns the partition when `member` gets it. None if nobody owns it."""
         if other is not None:
             self.violated(f"{group}: partition {index} was given to {member} while it is {other}'s")

@@ -14,7 +14,7 @@ class OneVotePerEpoch(Invariant):
         self._votes: dict[tuple[int, int], int] = {}  # (voter, epoch) -> candidate
 
     def voted(self, voter: int, epoch: int, candidate: int) -> bool:
-        """True when this vote was not seen before."""
+        """True if this vote was not seen before."""
         earlier = self._votes.get((voter, epoch))
         if earlier is None:
             self._votes[(voter, epoch)] = candidate

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class ProposedIsrCountsUntilItIsAnswered(Invariant):
-    """A leader counts the members of an ISR that it has proposed until the controller has answered."""
+    """Until the controller has answered, a leader counts the members of an ISR that it has proposed."""
 
     NAME = "a proposed ISR counts until it is answered"
     GROUP = Group.REPLICATION

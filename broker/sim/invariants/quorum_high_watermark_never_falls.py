@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class QuorumHighWatermarkNeverFalls(Invariant):
-    """The high watermark of the metadata log does not fall within the life of a node."""
+    """The high watermark of the metadata log does not fall while the process of a node runs."""
 
     NAME = "quorum high watermark never falls"
     GROUP = Group.QUORUM

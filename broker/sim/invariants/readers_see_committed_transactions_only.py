@@ -11,7 +11,7 @@ class ReadersSeeCommittedTransactionsOnly(Invariant):
     GROUP = Group.TRANSACTIONS
 
     def check(self, where: str, attempt: Attempt, *, outcome: bool | None) -> bool:
-        """`outcome` is the end of the transaction in that partition, None for none yet.
+        """`outcome` is the end of the transaction in that partition. None if it has not ended there yet.
 
         Returns whether the invariant holds.
         """

@@ -5,8 +5,8 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class ReassignmentEndsWithItsTargetInSync(Invariant):
-    """Replicas leave a partition only with its leader epoch, and when all that stay are in the ISR or the reassignment
-    is cancelled.
+    """Replicas leave a partition only with a new leader epoch, and only if all that stay are in the ISR or the
+    reassignment is cancelled.
     """
 
     NAME = "a reassignment ends with its target in sync"

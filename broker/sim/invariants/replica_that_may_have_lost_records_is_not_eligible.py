@@ -7,13 +7,16 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class ReplicaThatMayHaveLostRecordsIsNotEligible(Invariant):
-    """A broker that registered after an unclean shutdown is in no ISR and is no eligible leader replica (KIP-966)."""
+    """A broker that registered after an unclean shutdown is in no ISR and is not an eligible leader replica until a
+    leader has brought it into the ISR again or it was elected itself (KIP-966).
+    """
 
     NAME = "a replica that may have lost records is not eligible"
     GROUP = Group.QUORUM
 
     def check(self, where: str, now: PartitionState, *, doubtful: Set[int]) -> None:
-        """`doubtful`: those that registered so, and that no leader has brought into the ISR since."""
+        """`doubtful`: brokers that registered after an unclean shutdown, and that no leader has brought into the ISR
+        since."""
         found = sorted(doubtful & {*now.isr, *now.elr})
         if found:
             self.violated(f"{where}: {found} shut down uncleanly; ISR {now.isr}, eligible {now.elr}")

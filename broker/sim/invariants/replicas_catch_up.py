@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class ReplicasCatchUp(Invariant):
-    """All replicas hold what their leader has written."""
+    """All replicas come to hold what their leader has written."""
 
     NAME = "replicas catch up"
     GROUP = Group.AFTERMATH

@@ -6,7 +6,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class SimulationDoesNotRaise(Invariant):
-    """No exception leaves a broker or a client into the simulation, or comes from the simulation itself."""
+    """No exception of a broker, of a client or of the simulation itself ends the run."""
 
     NAME = "the simulation does not raise"
     GROUP = Group.PROCESSES

@@ -10,6 +10,6 @@ class SnapshotHoldsCommittedEntriesOnly(Invariant):
     GROUP = Group.QUORUM
 
     def check(self, node_id: int, *, dropped: int, committed: int) -> None:
-        """The offset up to which the node's snapshot stands for the log, and up to which the log is committed."""
+        """`dropped` is the end offset of what the snapshot stands for, `committed` that of what is committed."""
         if dropped > committed:
             self.violated(f"node {node_id} has dropped the log up to {dropped}, it is committed up to {committed}")

@@ -4,7 +4,7 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class TopicIsDeleted(Invariant):
-    """A topic that is to be deleted is gone from the metadata."""
+    """After DeleteTopics the topic is no longer in the metadata."""
 
     NAME = "a topic is deleted"
     GROUP = Group.AFTERMATH

@@ -5,7 +5,7 @@ from broker.sim.transactions_seen import Attempt, end_text
 
 
 class TransactionEndsAsItsProducerWasTold(Invariant):
-    """A transaction ends in the logs as its producer was answered."""
+    """A transaction ends in the logs in the way that the answer to its producer said."""
 
     NAME = "a transaction ends as its producer was told"
     GROUP = Group.TRANSACTIONS

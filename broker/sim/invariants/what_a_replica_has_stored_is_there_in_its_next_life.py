@@ -5,7 +5,7 @@ from broker.sim.partition_truth import BatchSeen
 
 
 class WhatAReplicaHasStoredIsThereInItsNextLife(Invariant):
-    """With flush.messages=1 the log of a broker's next life holds all that an earlier life had stored."""
+    """With flush.messages=1 the log holds, after a restart of the broker, all that it had stored before."""
 
     NAME = "what a replica has stored is there in its next life"
     GROUP = Group.REPLICATION
@@ -13,7 +13,7 @@ class WhatAReplicaHasStoredIsThereInItsNextLife(Invariant):
     def check(
         self, node_id: int, where: str, *, log: list[BatchSeen], stored: tuple[int, BatchSeen], log_end_offset: int
     ) -> None:
-        """`stored`: how many batches the earlier life had, and the last of them."""
+        """`stored`: the number of batches before the restart, and the last of them."""
         count, last = stored
         if len(log) < count or log[count - 1] != last:
             self.violated(

@@ -1,8 +1,8 @@
-"""What mypy knows of each message: its fields and their types, over all versions that we support. Types only, no code.
+"""What mypy knows about each message: its fields and their types, in all versions that we support. Types only, no code.
 
-kio has a dataclass for each version of each message, and which one is used is decided at run time. No static type can
-follow that. So `python -m broker.wire.shape_writer` writes, from kio's schemas and the versions in apis.py, one stub
-for each API:
+kio has a dataclass for each version of each message, and the version is chosen at run time. No static type can express
+that. So `python -m broker.wire.shape_writer` writes one stub for each API, from kio's schemas and the versions in
+apis.py:
 
 - `FetchRequest`, `FetchTopic`, ...: a message as it is read, with the fields of all our versions together. A field
   that some versions lack says so in a comment. `messages.field_or` reads it where the version is not known.

@@ -1,1 +1,1 @@
-"""What the embedded server knows of Kafka: frame boundaries, Produce requests and responses, the wire log."""
+"""What the embedded server knows about Kafka: frame boundaries, Produce requests and responses, the wire log."""

@@ -1,10 +1,10 @@
 """Replaces the brokers' addresses in responses, so that clients stay on the proxies.
 
-Metadata, FindCoordinator and DescribeCluster contain addresses. So do Produce from version 10 and Fetch from version 16
-on, as a tagged field beside NOT_LEADER_OR_FOLLOWER (KIP-951). Everything else of a response is copied as it is. A
-version that this file does not know raises MalformedFrame. The caller must not let such a response through, because a
-client that learns a real address would leave the proxies unnoticed. Left out: ShareFetch and ShareAcknowledge (share
-groups, KIP-932). Shown by tests/chaos/test_chaos_kafka_addresses.py.
+Metadata, FindCoordinator and DescribeCluster contain addresses. So do Produce from version 10 on and Fetch from version
+16 on, in a tagged field that comes with NOT_LEADER_OR_FOLLOWER (KIP-951). The rest of a response is copied. A version
+that this file does not know raises MalformedFrame. The caller must not pass on such a response. Otherwise a client
+could learn a real address and bypass the proxies, and nobody would notice. Left out: ShareFetch and ShareAcknowledge
+(share groups, KIP-932). Shown by tests/chaos/test_chaos_kafka_addresses.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HostPort = tuple[str, int]
 Mapped = Mapping[HostPort, HostPort]
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER = 0, 1, 3, 10, 60
-# The newest version of each whose layout is known here, and the first that carries addresses.
+# For each API: the newest version whose layout is known here, and the first version with addresses.
 _NEWEST: Final = {PRODUCE: 13, FETCH: 18, METADATA: 13, FIND_COORDINATOR: 6, DESCRIBE_CLUSTER: 2}
 _FIRST: Final = {PRODUCE: 10, FETCH: 16, METADATA: 0, FIND_COORDINATOR: 0, DESCRIBE_CLUSTER: 0}
 _NODE_ENDPOINTS_TAG: Final = 0
@@ -29,30 +29,30 @@ def carries_addresses(api_key: int, version: int) -> bool:
 
 
 def rewritten(frame: bytes, api_key: int, version: int, mapped: Mapped) -> bytes:
-    """A response frame, with its length, in which every address in `mapped` is replaced."""
+    """The response frame, with its length, in which every address in `mapped` is replaced."""
     if version > _NEWEST[api_key]:
         raise MalformedFrame(f"api key {api_key} version {version}, known up to {_NEWEST[api_key]}")
     return _REWRITERS[api_key](_Copy(frame, mapped), version)
 
 
 class _Copy:
-    """Reads a response and writes it again. What lies between two edits is copied as one piece."""
+    """Reads a response and writes it again. The bytes between two edits are copied in one piece."""
 
     def __init__(self, frame: bytes, mapped: Mapped) -> None:
         self._frame, self._mapped = frame, mapped
-        self.reader = Reader(frame, position=8)  # behind length and correlation id
+        self.reader = Reader(frame, position=8)  # after length and correlation id
         self._writer = Writer(is_compact=False)
         self._copied_to = 4
 
     def begin(self, *, is_flexible: bool) -> Reader:
-        """The body, behind the header's tags."""
+        """Go to the body, after the header's tags."""
         self.reader.is_compact = is_flexible
         self._writer = Writer(is_compact=is_flexible)
         self.reader.skip_tags()
         return self.reader
 
     def address(self) -> None:
-        """The reader stands before host and port."""
+        """Replace an address. The reader is at its host and port."""
         start = self.reader.position
         host, port = self.reader.text(), self.reader.int32()
         replacement = self._mapped.get((host or "", port))
@@ -63,7 +63,7 @@ class _Copy:
             self._copied_to = self.reader.position
 
     def replace(self, start: int, content: bytes) -> None:
-        """`content` instead of everything between `start` and the reader."""
+        """Write `content` instead of the bytes between `start` and the reader."""
         self._flush(start)
         self._writer.raw(content)
         self._copied_to = self.reader.position
@@ -73,7 +73,8 @@ class _Copy:
         return self._writer.frame()
 
     def endpoints(self, tag: bytes) -> bytes:
-        """The tagged array of node endpoints, which has the encoding of the body: always compact."""
+        """Replace the addresses in the tagged array of node endpoints. Its encoding is always compact, like that of the
+        body."""
         inner = _Copy(b"\0\0\0\0" + tag, self._mapped)
         reader = inner.reader = Reader(inner._frame, position=4, is_compact=True)
         inner._writer = Writer(is_compact=True)
@@ -180,7 +181,7 @@ def _fetch(copy: _Copy, version: int) -> bytes:
 
 
 def _with_endpoints(copy: _Copy) -> bytes:
-    """The tags at the end of a body: node endpoints rewritten, others as they are."""
+    """Rewrite the node endpoints in the tags at the end of a body. Other tags are copied."""
     reader = copy.reader
     for _ in range(reader.tag_count()):
         tag = reader.varint()

@@ -1,4 +1,4 @@
-"""Kafka's API names and keys, as far as clients use them: what a Kafka toxic may be aimed at. Values only."""
+"""The names and keys of Kafka's APIs that clients use. A Kafka toxic can act on these. Values only."""
 
 from __future__ import annotations
 

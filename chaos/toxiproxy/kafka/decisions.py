@@ -1,6 +1,7 @@
-"""What the Kafka toxics of a proxy do to the exchanges of one connection. It decides and edits frames; the tap acts.
+"""Decides what the Kafka toxics of a proxy do to the exchanges of one connection, and edits frames. The tap (tap.py)
+carries it out.
 
-Knows no timers and no sockets. Shown by tests/chaos/test_chaos_kafka_toxics.py and test_chaos_kafka_edits.py.
+It knows no timers and no sockets. Shown by tests/chaos/test_chaos_kafka_toxics.py and test_chaos_kafka_edits.py.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ class Decisions:
     def __init__(self, settings: KafkaSettings, rng: random.Random) -> None:
         self._settings = settings
         self._rng = rng
-        self._draws: dict[int, bool] = {}  # by the toxic's id: whether it acts on this connection
+        self._draws: dict[int, bool] = {}  # id() of a toxic -> whether it acts on this connection
 
     def scope(
         self, header: produce.RequestHeader, request: produce.ProduceRequest | None, frame: bytes
     ) -> matching.Scope | None:
-        """None unless a toxic is aimed at this API."""
+        """What the request is about. None if no toxic acts on this API."""
         api = API_NAMES.get(header.api_key)
         aimed = [toxic for toxic in self._settings.toxics if toxic.text("api") == api]
         if api is None or not aimed:
@@ -44,8 +45,8 @@ class Decisions:
         return matching.Scope(api=api, client_id=produce.read_client_id(frame), partitions=partitions)
 
     def prepare(self, exchange: Exchange) -> None:
-        """What shall happen to the response is decided when the request comes, because requests are counted in this
-        order."""
+        """Decide what happens to the response. This is done when the request arrives, because the toxics count requests
+        in the order of their arrival."""
         assert exchange.scope is not None
         edits: list[Toxic] = []
         for toxic in self._settings.toxics:
@@ -69,7 +70,8 @@ class Decisions:
         return self._try_take("kafka_refuse_request", exchange)
 
     def try_drop(self, exchange: Exchange) -> bool:
-        """Only the response to a successful append. Dropping an error would show nothing."""
+        """Whether a toxic drops this response. For Produce it drops only the response to a successful append, because
+        it would prove nothing to drop an error."""
         if any(result.error_code for result in exchange.results.values()):
             return False
         return self._try_take("kafka_drop_response", exchange) is not None
@@ -78,7 +80,7 @@ class Decisions:
         assert exchange.request is not None
         if self._try_take("kafka_corrupt_batch", exchange) is None:
             return frame
-        position = exchange.request.records_end - 1  # the last byte of the last batch: a header count or value
+        position = exchange.request.records_end - 1  # the last byte of the last batch, which is part of a record
         return frame[:position] + bytes([frame[position] ^ 1]) + frame[position + 1 :]
 
     def edited(self, exchange: Exchange, frame: bytes) -> bytes:
@@ -118,8 +120,8 @@ class Decisions:
 
 
 def count_late_answer(toxic: Toxic, header: produce.RequestHeader, frame: bytes) -> None:
-    """Counts the answer by its error code, if it has one for the whole request. What matters is whether the broker
-    accepted the request."""
+    """Count a late answer. EndTxn has one error code for the whole request, and its answers are counted by it, because
+    it matters whether the broker accepted the request."""
     name = "answered"
     if header.api_key == END_TXN:
         position = 12 + (header.api_version >= END_TXN_FLEXIBLE)  # length, correlation id, tags, throttle time

@@ -1,7 +1,7 @@
-"""The requests of one connection that were not answered yet, and the order in which their responses may leave.
+"""The requests of one connection that have no answer yet, and the order in which their responses are sent.
 
 A broker answers in the order of the requests. So a response waits behind a refusal that is held or a response that is
-delayed. No timers, no sockets, no toxics. Shown by tests/chaos/test_chaos_kafka_toxics.py.
+delayed. This module has no timers, no sockets and no toxics. Shown by tests/chaos/test_chaos_kafka_toxics.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from chaos.toxiproxy.kafka import matching, produce
 from chaos.toxiproxy.toxic import Toxic
 from runlog.records.wire import WireOutcome
 
-HELD_BYTES_MAX = 8 << 20  # responses held behind a refusal; beyond this, the refusal is sent early
-OUTSTANDING_MAX = 10_000  # requests without response on one connection; beyond it the stream passes unread
+HELD_BYTES_MAX = 8 << 20  # responses that wait for their turn; beyond this, all waits end early
+OUTSTANDING_MAX = 10_000  # requests without a response on one connection; beyond this, the stream passes unread
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class Exchange:
     scope: matching.Scope | None = None  # only if a toxic may act on it
     request: produce.ProduceRequest | None = None  # only for Produce
     delay_ms: int = 0
-    is_delayed: bool = False  # the response has come and waits
+    is_delayed: bool = False  # the response has arrived and waits
     edits: tuple[Toxic, ...] = ()
     is_edited: bool = False
     cut: Toxic | None = None
@@ -53,7 +53,7 @@ class Exchange:
 
 
 class Outstanding:
-    """`log` is told the outcome of each exchange that leaves."""
+    """The unanswered requests. `log` is called with the outcome of each exchange that is over."""
 
     def __init__(self, log: Callable[[Exchange, WireOutcome], None]) -> None:
         self._log = log
@@ -68,7 +68,7 @@ class Outstanding:
         self._exchanges.append(exchange)
 
     def find(self, correlation_id: int) -> Exchange | None:
-        """The one that waits for this response of the broker."""
+        """The exchange that waits for this response of the broker."""
         for exchange in self._exchanges:
             if exchange.header.correlation_id == correlation_id and not exchange.refusal and exchange.response is None:
                 return exchange
@@ -78,7 +78,7 @@ class Outstanding:
         return self._exchanges[0] is exchange
 
     def hold(self, exchange: Exchange, size_bytes: int) -> None:
-        """The response has come. If it must wait and there is no space left, nothing waits any longer."""
+        """The response has arrived. If it must wait and there is no space left, all waits end."""
         if self.is_next(exchange) and not exchange.is_delayed:
             return
         self._held_bytes += size_bytes
@@ -86,7 +86,8 @@ class Outstanding:
             self._release_all()
 
     def count_follower(self, request: produce.ProduceRequest) -> bool:
-        """A later request for the same partitions has come: True if a refusal waited for just this one."""
+        """A later request has arrived. Refusals for one of its partitions count it. True if a refusal waited only for
+        this request."""
         partitions = {(batch.topic, batch.partition) for batch in request.batches}
         is_any_released = False
         for exchange in self._exchanges:
@@ -101,7 +102,7 @@ class Outstanding:
         return is_any_released
 
     def take_ready(self) -> bytes:
-        """All frames whose turn has come."""
+        """Remove and return all frames that may be sent now."""
         out: list[bytes] = []
         for exchange in self._exchanges:
             if exchange.refusal and exchange.refusal.is_released:
@@ -120,7 +121,7 @@ class Outstanding:
         return b"".join(out)
 
     def settle(self) -> bool:
-        """The client is gone. Exchanges that are over get their outcome; True if none is left."""
+        """The client has gone. Exchanges that are over get their outcome. True if no exchange is left."""
         waiting: list[Exchange] = []
         for exchange in self._exchanges:
             if exchange.response is not None:
@@ -134,7 +135,7 @@ class Outstanding:
         return not waiting
 
     def close(self) -> None:
-        """The connection has ended. Exchanges without an outcome get one."""
+        """The connection has ended. The remaining exchanges get an outcome."""
         for exchange in self._exchanges:
             if exchange.refusal:
                 exchange.refusal.cancel()

@@ -1,6 +1,6 @@
 """Reads and writes the primitive fields of Kafka's protocol in place, without copying record data.
 
-`Reader` raises `MalformedFrame` on anything that does not fit into the frame; it never reads beyond it.
+`Reader` raises `MalformedFrame` for anything that does not fit into the frame. It never reads beyond the frame.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from broker.wire.varints import read_uvarint, uvarint
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-# Entries of arrays and tags in one message, all together. This is about a second's work, and more than a cluster of
-# 30,000 partitions has. The event loop that reads them also serves every other proxy.
+# The limit for the entries of all arrays and tags in one message together. To read them takes about a second, and the
+# event loop also serves every other proxy. A cluster of 30,000 partitions has fewer.
 ITEMS_MAX = 250_000
 
 
@@ -79,7 +79,7 @@ class Reader:
         return self._data[start : start + size].decode("utf-8", errors="replace")
 
     def blob(self) -> tuple[int, int] | None:
-        """Start and size of a byte field, left where it is."""
+        """Start and size of a byte field. Its bytes are not copied."""
         size = self.varint() - 1 if self.is_compact else self.int32()
         return None if size < 0 else (self._advance(size), size)
 
@@ -107,7 +107,7 @@ class Reader:
         self._advance(size)
 
     def slice(self, start: int, size: int) -> bytes:
-        """Bytes that were passed already."""
+        """Bytes from a position before the reader."""
         return self._data[start : start + size]
 
 
@@ -154,5 +154,5 @@ class Writer:
             self._parts.append(0)
 
     def frame(self) -> bytes:
-        """The content with its length in front."""
+        """The content with its length before it."""
         return _INT32.pack(len(self._parts)) + bytes(self._parts)

@@ -1,8 +1,8 @@
-"""Finds frame boundaries in a byte stream. It is cheap while nobody reads the frames, and gives whole frames once
-somebody does.
+"""Finds frame boundaries in a byte stream. As long as no toxic needs the frames, it only follows the boundaries, which
+is cheap. Then it returns whole frames.
 
-If a length is one that no Kafka peer would send (TLS, HTTP), the stream becomes opaque: its bytes pass unread from then
-on.
+If a length is one that no Kafka peer would send (for example from TLS or HTTP), the stream becomes opaque: its bytes
+pass unread from then on.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ FRAME_BYTES_MAX = 128 << 20  # above socket.request.max.bytes (100 MiB) and fetc
 
 
 class FrameSplitter:
-    """Feed it chunks; `is_reading` says whether frames are wanted whole."""
+    """Takes the chunks of a stream. `is_reading`: whole frames are wanted."""
 
     def __init__(self) -> None:
         self.is_opaque = False
         self._is_reading = False
         self._left_in_frame = 0  # bytes of the current frame that must still pass unread
-        # Of a length field that a chunk's end has cut; these bytes have been passed on already.
+        # The first bytes of a length field, if a chunk ended within it. They have been passed on already.
         self._length_bytes = b""
         self._buffer = bytearray()
 
@@ -26,16 +26,16 @@ class FrameSplitter:
         return self._is_reading
 
     def start_reading(self) -> None:
-        """From the next frame boundary on."""
+        """Return whole frames from the next frame boundary on."""
         self._is_reading = True
 
     def skim(self, data: bytes) -> None:
-        """Only follow the boundaries of bytes that are passed on as they are."""
+        """Follow the boundaries in bytes that are passed on unread."""
         assert not self._is_reading
         self._follow(data, 0)
 
     def feed(self, data: bytes) -> tuple[bytes, list[bytes]]:
-        """Bytes to pass on unread, and then whole frames (each with its length)."""
+        """Returns the bytes to pass on unread, and the whole frames after them (each with its length)."""
         if self.is_opaque:
             return data, []
         position = 0
@@ -61,7 +61,7 @@ class FrameSplitter:
         return data[:position], frames
 
     def _follow(self, data: bytes, position: int, *, one_frame: bool = False) -> int:
-        """Move over frames that pass unread. With `one_frame` stop at the first boundary. Returns the position."""
+        """Move over frames that pass unread. `one_frame`: stop at the first boundary. Returns the position."""
         end = len(data)
         while position < end and not self.is_opaque:
             if self._left_in_frame:

@@ -1,4 +1,5 @@
-"""Which exchanges a Kafka toxic acts on: by API, topic, partition and client, and by number among those."""
+"""Decides which exchanges a Kafka toxic acts on: by API, topic, partition and client, and by the number of the
+match."""
 
 from __future__ import annotations
 
@@ -9,16 +10,17 @@ from chaos.toxiproxy.toxic import Attribute, Toxic
 
 
 def match_attributes(*apis: str) -> tuple[Attribute, ...]:
-    """`apis`: those that the toxic can act on, the default first; none: all."""
+    """The attributes that every Kafka toxic has. `apis` are those that it can act on, the default first. None given:
+    all APIs."""
     choices = apis or tuple(API_KEYS)
     return (
         Attribute(name="api", default=choices[0], choices=choices),
         Attribute(name="topic", default=""),  # empty: any
         Attribute(name="partition", default=-1, minimum=-1, maximum=1 << 30),  # -1: any
         Attribute(name="client_id", default=""),  # empty: any
-        Attribute(name="skip", default=0),  # let this many matches pass first
-        Attribute(name="count", default=1),  # act this often, 0 without end
-        Attribute(name="every", default=1, minimum=1),  # act on every n-th match
+        Attribute(name="skip", default=0),  # this many matches pass first
+        Attribute(name="count", default=1),  # acts at most this often; 0: no limit
+        Attribute(name="every", default=1, minimum=1),  # acts on every n-th match
     )
 
 
@@ -32,7 +34,8 @@ class Scope:
 
 
 def try_take(toxic: Toxic, scope: Scope) -> bool:
-    """Count this match; True if the toxic acts on it. A request matches if any of its partitions does."""
+    """Whether the toxic acts on this request. A request matches if any of its partitions matches. Every match is
+    counted."""
     if not _is_match(toxic, scope):
         return False
     counters = toxic.counters

@@ -1,7 +1,7 @@
-"""Any request or response as a message: which partitions it names, and a response with changed error codes.
+"""Decodes any request or response: finds the partitions that a request names, and changes error codes in a response.
 
-Only for the few exchanges that a toxic looks at; all others pass as bytes. It uses the wire types of `broker.wire`,
-which are imported at the first use, because most servers never need them.
+This is only for the few exchanges that a toxic acts on. All others pass as bytes. It uses the wire types of
+`broker.wire`. They are imported at the first use, because most servers never need them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOPIC_FIELDS = ("name", "topic", "topic_name")
 _PARTITION_FIELDS = ("partition", "partition_index", "index")
 UNKNOWN_TOPIC_OR_PARTITION = 3
 FETCH = 1
-EDITED_BYTES_MAX = 8 << 20  # its entries become objects; the entries of a Fetch are records, which stay bytes
+EDITED_BYTES_MAX = 8 << 20  # a response's entries become objects, but the records of a Fetch stay bytes
 
 
 @cache
@@ -32,9 +32,9 @@ def wire() -> tuple[ModuleType, ModuleType, type[Exception]]:
 
 
 def partitions_of_request(frame: bytes, names: Mapping[bytes, str]) -> Partitions:
-    """(topic, partition) that a request frame (with its length) names; partition -1 where it names a topic only.
+    """Each (topic, partition) that a request frame (with its length) names. Partition -1: it names only a topic.
 
-    Raises MalformedFrame for what cannot be read.
+    Raises MalformedFrame if the request cannot be read.
     """
     message = _decode_request(frame)
     return frozenset(_named(message, names))
@@ -53,10 +53,10 @@ def edited_response(
     is_hiding: bool = False,
 ) -> bytes:
     """The response with `error_code` for the entries of `topic` and `partition` (empty and -1: all), with a throttle
-    time, or both.
+    time, or with both.
 
-    If a response has error codes per topic or partition, those are set, otherwise its own. With `is_hiding` Metadata no
-    longer knows the topic. Raises MalformedFrame if the response cannot be read.
+    If a response has error codes per topic or partition, those are set, otherwise the one of the response. With
+    `is_hiding` a Metadata response no longer has the topic. Raises MalformedFrame if the response cannot be read.
     """
     codec, _, protocol_error = wire()
     if api_key != FETCH and len(frame) > EDITED_BYTES_MAX:
@@ -90,7 +90,7 @@ def _decode_request(frame: bytes) -> Any:  # kio's type is chosen by (API key, v
 
 
 def _topic_of(message: Any, names: Mapping[bytes, str]) -> str | None:
-    """The topic that an entry is about, None if it is about none."""
+    """The topic of an entry. None if it has none."""
     for field in _TOPIC_FIELDS:
         value = getattr(message, field, None)
         if isinstance(value, str):
@@ -108,7 +108,7 @@ def _partition_of(message: Any) -> int | None:
 
 
 def _children(message: Any) -> list[tuple[str, tuple[Any, ...]]]:
-    """Arrays of structures inside a message, by field."""
+    """The arrays of structures in a message, by field."""
     _, messages, _ = wire()
     return [
         (shape.name, tuple(getattr(message, shape.name) or ()))
@@ -132,7 +132,7 @@ def _named(message: Any, names: Mapping[bytes, str], topic: str | None = None) -
 
 
 def _bare_partitions(entry: Any, topic: str) -> list[tuple[str, int]]:
-    """Partitions that are listed as plain numbers. If there are none, the topic alone."""
+    """The partitions of an entry that lists them as plain numbers. If it lists none, only the topic."""
     numbers = getattr(entry, "partitions", None) or getattr(entry, "partition_indexes", None) or ()
     return [(topic, int(number)) for number in numbers if isinstance(number, int)] or [(topic, -1)]
 
@@ -147,7 +147,7 @@ def _with_error(message: Any, error_code: int, topic: str, partition: int, names
 def _edit_entries(
     message: Any, error_code: int, topic: str, partition: int, names: Mapping[bytes, str], of_topic: str | None
 ) -> tuple[Any, int]:
-    """The innermost entries that fit get the error; how many they were."""
+    """Give the innermost entries that match the error. Returns how many there were."""
     values: dict[str, object] = {}
     total = 0
     for field, entries in _children(message):
@@ -174,7 +174,8 @@ def _code(message: Any, error_code: int) -> Any:
 
 
 def _without_topic(message: Any, topic: str, names: Mapping[bytes, str]) -> Any:
-    """Metadata whose entry of the topic (empty: of all) says UNKNOWN_TOPIC_OR_PARTITION and has no partitions."""
+    """The Metadata response in which the entry of the topic (empty: every entry) has UNKNOWN_TOPIC_OR_PARTITION and no
+    partitions."""
     topics = tuple(
         replace(entry, error_code=_code(entry, UNKNOWN_TOPIC_OR_PARTITION), partitions=())
         if topic in ("", _topic_of(entry, names))

@@ -1,7 +1,7 @@
-"""Produce requests and responses, versions 3 to 13, as far as the proxy needs them.
+"""The parts of Produce requests and responses, versions 3 to 13, that the proxy needs.
 
-Left out: message sets (versions 0-2), record_errors' contents, the tagged leader hints of version 10.
-Version 13 names topics by id; `TopicNames` learns the names from the Metadata responses that pass.
+Left out: message sets (versions 0-2), the content of record_errors, the tagged leader hints of version 10. In version
+13 topics are named by id. `TopicNames` learns their names from the Metadata responses that pass.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VERSION_MIN, VERSION_MAX = 3, 13
 FIRST_FLEXIBLE = 9
 FIRST_WITH_TOPIC_ID = 13
 TOPIC_IDS_MAX = 10_000
-TOPIC_NAME_CHARACTERS_MAX = 249  # as brokers have it
+TOPIC_NAME_CHARACTERS_MAX = 249  # the limit of brokers
 _CRC_OFFSET, _COUNT_OFFSET, _BATCH_HEADER_BYTES = 17, 57, 61
 _LENGTH_AND_OVERHEAD = 12
 
@@ -39,7 +39,7 @@ class Batch:
     partition: int
     crc: int
     records: int
-    frame: bytes = b""  # the request that contained it, for reading its records
+    frame: bytes = b""  # the whole request, for reading the batch's records
     start: int = 0
     end: int = 0
 
@@ -50,9 +50,9 @@ class ProduceRequest:
     correlation_id: int
     client_id: str
     acks: int
-    # One entry per record batch; a partition that came with several (allowed, unusual) is there several times.
+    # One entry per record batch. A partition with several batches (allowed but unusual) has several entries.
     batches: tuple[Batch, ...]
-    records_end: int = 0  # where the last batch ends in the frame
+    records_end: int = 0  # position in the frame where the last batch ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class PartitionResult:
 
 @dataclass(slots=True)
 class TopicNames:
-    """Topic id to name, bounded; an id that was never announced is shown as hexadecimal digits."""
+    """Maps topic ids to names, with a bound. For an unknown id the name is its hexadecimal digits."""
 
     by_id: dict[bytes, str] = field(default_factory=dict)
 
@@ -80,13 +80,13 @@ class TopicNames:
 
 
 def read_header(frame: bytes) -> RequestHeader:
-    """Of a request frame with its 4 bytes of length."""
+    """The header of a request frame. The frame begins with its 4 bytes of length."""
     reader = Reader(frame, position=4)
     return RequestHeader(api_key=reader.int16(), api_version=reader.int16(), correlation_id=reader.int32())
 
 
 def read_client_id(frame: bytes) -> str:
-    """Of any request; the header's client_id was never made compact."""
+    """The client id of any request. It is never compact in the header."""
     return Reader(frame, position=12).legacy_text() or ""
 
 
@@ -96,7 +96,7 @@ def read_request(frame: bytes, names: Mapping[bytes, str]) -> ProduceRequest:
         raise MalformedFrame(f"not a Produce request of version 3..13: {header}")
     version = header.api_version
     reader = Reader(frame, position=12)
-    client_id = reader.legacy_text() or ""  # the header's client_id was never made compact
+    client_id = reader.legacy_text() or ""  # the client_id in the header is never compact
     reader.is_compact = version >= FIRST_FLEXIBLE
     reader.skip_tags()
     reader.text()  # transactional_id
@@ -154,7 +154,7 @@ def _read_batches(
 
 
 def read_response(frame: bytes, version: int, names: Mapping[bytes, str]) -> dict[tuple[str, int], PartitionResult]:
-    """Results by (topic, partition)."""
+    """The results by (topic, partition)."""
     reader = Reader(frame, position=8, is_compact=version >= FIRST_FLEXIBLE)
     reader.skip_tags()
     results: dict[tuple[str, int], PartitionResult] = {}
@@ -185,7 +185,7 @@ def _skip_rest_of_partition(reader: Reader, version: int) -> None:
 
 
 def refusal_frame(request: ProduceRequest, error_code: int) -> bytes:
-    """A response that gives `error_code` for every partition of the request: nothing of it was appended."""
+    """A response with `error_code` for every partition of the request. Nothing of the request was appended."""
     version = request.api_version
     writer = Writer(is_compact=version >= FIRST_FLEXIBLE)
     writer.int32(request.correlation_id)
@@ -224,7 +224,7 @@ def _write_refused_partition(writer: Writer, version: int, partition: int, error
 
 
 def learn_topic_ids(frame: bytes, version: int, names: TopicNames) -> None:
-    """From a Metadata response of version 10 to 13."""
+    """Learn the topic names in a Metadata response of version 10 to 13."""
     if not 10 <= version <= 13:
         return
     reader = Reader(frame, position=8, is_compact=True)

@@ -1,4 +1,4 @@
-"""What all connections of one proxy share on the Kafka side: its toxics, its wire log, names of topics, addresses."""
+"""What all connections of one proxy share for Kafka: its toxics, its wire log, names of topics, addresses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class KafkaSettings:
     wire_log: WireLog
     names: produce.TopicNames
     is_logging_asked: bool = False
-    toxics: list[Toxic] = field(default_factory=list)  # the Kafka ones, in the order of their addition
-    rewrites: addresses.Mapped = field(default_factory=dict)  # the brokers' own addresses to those of their proxies
+    toxics: list[Toxic] = field(default_factory=list)  # the Kafka toxics, in the order in which they were added
+    rewrites: addresses.Mapped = field(default_factory=dict)  # the brokers' own addresses -> those of their proxies
 
     def wants_frames(self) -> bool:
-        """With a wire log, frames are read from the start, because it needs topic names from Metadata and earlier
-        attempts."""
+        """Whether frames are read from the start. A wire log needs this, because it needs the topic names in Metadata
+        and earlier attempts."""
         return self.wire_log.is_open or bool(self.rewrites) or self.is_armed()
 
     def is_armed(self) -> bool:

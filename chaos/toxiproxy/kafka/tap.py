@@ -1,8 +1,8 @@
-"""The Kafka side of one proxied connection: pairs requests with responses, carries out Kafka toxics, logs Produce.
+"""The Kafka part of one proxied connection: pairs requests with responses, carries out Kafka toxics, logs Produce.
 
-It is next to the broker: what passed `forward` has been sent to the broker, and what `backward` returns is on its way
-to the client. Both are synchronous. Refusals that were held come later through `emit`. It follows frame boundaries from
-the first byte on, so a toxic may be armed on an open connection. Knows no sockets.
+It is next to the broker: what `forward` returns is sent to the broker at once, and what `backward` returns is on its
+way to the client. Both are synchronous. Refusals that were held are sent later through `emit`. It follows frame
+boundaries from the first byte on, so a toxic may be added while a connection is open. It knows no sockets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DRAIN_MS_MAX = 5_000  # how long a dropped connection waits for the broker's out
 
 
 class TapControl(Protocol):
-    """What a tap may do to its connection, and its clock."""
+    """What a tap may do to its connection, and its timer."""
 
     def emit(self, data: bytes) -> None:
         """Send to the client, after everything that `backward` returned before."""
@@ -43,10 +43,10 @@ class TapControl(Protocol):
         """Send what was written, then close both sides."""
 
     def drained(self) -> None:
-        """After `cut_client`: the broker has answered everything, and its side may end."""
+        """After `cut_client`: the broker has answered everything, so its side may be closed."""
 
     def call_later_ms(self, delay_ms: float, action: Callable[[], None]) -> Callable[[], object]:
-        """Returns the function that cancels it."""
+        """Call `action` later. Returns a function that cancels this."""
 
 
 class KafkaTap:
@@ -67,7 +67,7 @@ class KafkaTap:
         return self._is_cut
 
     def forward(self, data: bytes) -> bytes:
-        """From the client; returns what goes to the broker."""
+        """Process bytes from the client. Returns what goes to the broker."""
         if self._is_cut:
             return b""
         if not self._requests.is_reading:
@@ -87,7 +87,7 @@ class KafkaTap:
         return b"".join(out)
 
     def backward(self, data: bytes) -> bytes:
-        """From the broker; returns what goes to the client now."""
+        """Process bytes from the broker. Returns what goes to the client now."""
         if not self._responses.is_reading:
             self._responses.skim(data)
             return data
@@ -104,11 +104,11 @@ class KafkaTap:
                 out.clear()
                 self._control.cut_client()
         if self._is_cut and self._outstanding.settle():
-            self._control.drained()  # nothing forwarded is outstanding, so the broker's side may end too
+            self._control.drained()  # all forwarded requests are answered, so the broker's side may end too
         return b"".join(out)
 
     def closed(self) -> None:
-        """The connection has ended. Exchanges without an outcome get one."""
+        """The connection has ended. The remaining exchanges get an outcome."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -117,7 +117,8 @@ class KafkaTap:
         self._outstanding.close()
 
     def _unread(self, data: bytes) -> bytes:
-        """Bytes that are no Kafka frames pass, except if an address might pass with them."""
+        """Bytes that are not Kafka frames pass. But if addresses are rewritten, the connection ends, because the bytes
+        could contain an address."""
         if not self._settings.rewrites:
             return data
         self._end_unreadable("bytes that are no Kafka frames")
@@ -133,7 +134,7 @@ class KafkaTap:
         self._end_connection()
 
     def _admit(self, frame: bytes) -> bytes:
-        """The bytes of this request that the broker shall see."""
+        """The bytes of this request that are sent to the broker now."""
         try:
             header = produce.read_header(frame)
         except MalformedFrame:
@@ -149,7 +150,7 @@ class KafkaTap:
         exchange.request = request
         if request is not None:
             exchange.attempts = self._settings.wire_log.count_attempts(request)
-            # A retry of a logged batch is logged too, even if the toxic is gone by then.
+            # A retry of a logged batch is logged too, even if the toxic was removed before.
             exchange.is_logged = self._settings.is_armed() or max(exchange.attempts, default=1) > 1
         if exchange.scope is not None:
             self._decisions.prepare(exchange)
@@ -169,15 +170,15 @@ class KafkaTap:
             return b""
         if request is not None:
             if self._outstanding.count_follower(request):
-                # The follower itself is returned to the caller only afterwards. But the client cannot send again
-                # before it has the refusal, and then the follower is ahead in the same stream.
+                # The refusal is sent now, although the follower is returned to the caller only afterwards. The client
+                # retries only after it has the refusal. By then the follower is ahead in the same stream.
                 self._control.emit(self._take_ready())
             return self._decisions.corrupted(exchange, frame)
         return frame
 
     def _raw_tokens(self, frame: bytes) -> bytes:
-        """After version 0 of SaslHandshake come tokens without any header (KIP-152 ended that). Nobody can tell where
-        they end, so the rest of this connection passes unread."""
+        """After version 0 of SaslHandshake the tokens have no header (KIP-152 changed that). Their end cannot be found,
+        so the rest of this connection passes unread."""
         if self._settings.rewrites:
             self._end_unreadable("SaslHandshake version 0, which a client of Kafka 1.0 or later does not use")
             return b""
@@ -185,7 +186,8 @@ class KafkaTap:
         return frame
 
     def _try_hold_back(self, exchange: Exchange, frame: bytes) -> bool:
-        """The client's side ends at once. The broker's side stays until it has answered the late request."""
+        """Hold the request back, if a toxic wants it. The client's side ends at once. The broker's side stays until it
+        has answered the late request."""
         toxic = self._decisions.try_hold(exchange)
         if toxic is None:
             return False
@@ -204,7 +206,7 @@ class KafkaTap:
             self._control.forward_late(frame)
 
     def _end_connection(self) -> None:
-        """Both sides close after the bytes that are on their way. Nothing that comes later passes."""
+        """Close both sides after the bytes that are on their way. Later bytes do not pass."""
         self._is_cut = True
         self._control.call_later_ms(0, self._control.close)
 
@@ -223,7 +225,7 @@ class KafkaTap:
             error_code=error_code,
             followers_wanted=toxic.number("followers"),
         )
-        # If it need not wait for followers, it is sent in its turn, but not from within `forward`.
+        # A refusal that waits for no followers is sent in its turn, but not within `forward`.
         hold_ms = toxic.number("hold_ms_max") if refusal.followers_wanted else 0
         refusal.cancel_timer = self._control.call_later_ms(hold_ms, lambda: self._release_late(refusal))
         return refusal
@@ -237,7 +239,7 @@ class KafkaTap:
     def _answer(self, frame: bytes) -> bytes:
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
         exchange = self._outstanding.find(correlation_id)
-        if exchange is None:  # asked before frames were read
+        if exchange is None:  # the request was sent before frames were read
             return b"" if self._is_cut else frame
         self._read_response(exchange, frame)
         frame = self._decisions.edited(exchange, self._readdressed(exchange.header, frame))
@@ -269,7 +271,7 @@ class KafkaTap:
             return frame
 
     def _cut_response(self, exchange: Exchange, frame: bytes) -> bytes:
-        """The beginning of this response, after the responses before it; then the end."""
+        """The earlier responses and the beginning of this one. Then the connection ends."""
         assert exchange.cut is not None
         exchange.response = None
         ready = self._take_ready()
@@ -295,7 +297,7 @@ class KafkaTap:
             return
 
     def _take_ready(self) -> bytes:
-        """All frames whose turn has come."""
+        """All frames that may be sent now."""
         return b"" if self._is_cut or self._is_closed else self._outstanding.take_ready()
 
     def _log(self, exchange: Exchange, outcome: WireOutcome) -> None:

@@ -1,7 +1,7 @@
 """The wire log: one JSON line for each record batch of each Produce exchange, written when its outcome is known.
 
-The record is runlog/records/wire.py. A line is one write(2), so a killed server leaves at most one
-half line, the last one.
+The record is in runlog/records/wire.py. The lines of an exchange are one write(2), so a killed server leaves at most
+one incomplete line, the last one.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from runlog.records.codec import to_json
 from runlog.records.wire import IdentityRun, WireExchange, WireOutcome
 from runlog.streams.payload import identity_of
 
-ATTEMPTS_MAX = 200_000  # batches remembered to number their attempts; the oldest are forgotten first
+ATTEMPTS_MAX = 200_000  # batches that are remembered to number their attempts; the oldest are forgotten first
 
-RECORDS_MAX = 10_000  # of a batch whose records are read; decoding more would block the proxy
-_UNPACKED_BYTES_MAX = 16 << 20  # for the same reason; our broker accepts the same from a producer
+RECORDS_MAX = 10_000  # Limit for a batch whose records are read. To decode more would block the proxy.
+_UNPACKED_BYTES_MAX = 16 << 20  # Limit for the same reason. Our broker accepts as many from a producer.
 
 
 def identity_runs(batch: Batch) -> tuple[IdentityRun, ...] | None:
-    """Runs of consecutive records. None if the records are not ours.
+    """The identities in the batch, as runs of consecutive records. None if the records are not ours.
 
-    A client may send refused records again in another batch, with another CRC. Only their identities show that.
+    A client may send refused records again in another batch, with another CRC. Only the identities show that.
     """
     if not 0 < batch.records <= RECORDS_MAX or batch.end <= batch.start:
         return None
@@ -36,7 +36,7 @@ def identity_runs(batch: Batch) -> tuple[IdentityRun, ...] | None:
         records = decode_records(
             memoryview(batch.frame)[batch.start : batch.end], decompressed_bytes_max=_UNPACKED_BYTES_MAX
         )
-    # Somebody else's or damaged bytes: there is no identity, and this does no harm.
+    # The bytes are not ours, or are damaged. They have no identity, and this does no harm.
     except (CorruptBatchError, ValueError, OverflowError):
         return None
     runs: list[IdentityRun] = []
@@ -53,7 +53,7 @@ def identity_runs(batch: Batch) -> tuple[IdentityRun, ...] | None:
 
 
 class WireLog:
-    """All proxies of a server share it, because a retry may come through another broker's proxy."""
+    """The wire log. All proxies of a server share it, because a retry may come through another broker's proxy."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if path else None
@@ -64,7 +64,8 @@ class WireLog:
         return self._file is not None
 
     def count_attempts(self, request: ProduceRequest) -> tuple[int, ...]:
-        """Call once when a request arrives: how often each of its batches has been seen, this time included."""
+        """How often each batch of the request has been seen, including this time. Call it once when a request
+        arrives."""
         return tuple(self._count(request.client_id, batch) for batch in request.batches)
 
     def _count(self, client_id: str, batch: Batch) -> int:
@@ -90,7 +91,7 @@ class WireLog:
         followers: int | None,
         held_us: int | None,
     ) -> None:
-        """One line for each batch of the request. `followers` and `held_us` are of a refused one."""
+        """Write one line for each batch of the request. Only a refused request has `followers` and `held_us`."""
         if self._file is None:
             return
         lines: list[str] = []
@@ -119,7 +120,7 @@ class WireLog:
                     identities=identity_runs(batch),
                 )
             )
-            del line["t_us"]  # a proxy knows the clock of no run: who copies the line adds it
+            del line["t_us"]  # a proxy does not know the time of the run; it is added when the line is copied
             lines.append(json.dumps(line, separators=(",", ":")) + "\n")
         os.write(self._file, "".join(lines).encode())
 

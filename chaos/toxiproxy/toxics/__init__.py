@@ -1,4 +1,4 @@
-"""The table of toxics. `STANDARD` are Toxiproxy's own; `KAFKA` and `OWN` exist in the embedded server only."""
+"""The table of toxics. `STANDARD` are Toxiproxy's own. `KAFKA` and `OWN` exist only in the embedded server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""bandwidth: at most `rate` KB/s (1000 bytes). Rate 0 stalls without losing a byte; a later change or removal resumes.
+"""bandwidth: at most `rate` KB/s (1 KB is 1000 bytes). Rate 0 stops all bytes and loses none. They continue after a
+change or the removal of the toxic.
 
-This is the only way to cut one direction without loss: `timeout` discards what arrives while it is there.
+This is the only way to cut one direction without loss, because `timeout` discards what arrives while it is active.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import time
 
 from chaos.toxiproxy.toxic import Attribute, PassThrough, Slot, ToxicSpec
 
-PIECE_MS = 100  # a long chunk goes in pieces of this much time, so that the receiver sees a stream
+PIECE_MS = 100  # a long chunk is sent in pieces that take this long, so that the receiver sees a stream
 RATE_MAX = 100_000_000
 
 

@@ -1,6 +1,6 @@
 """kafka_cut_frame: the first `at_byte` bytes of one request (or response) pass, then both sides of the connection end.
 
-Bytes are counted from the frame's length field on. At least one byte of the frame is held back.
+Bytes are counted from the frame's length field on. At least the last byte of the frame does not pass.
 `chaos.toxiproxy.kafka.tap` performs it.
 """
 

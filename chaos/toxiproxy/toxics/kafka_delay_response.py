@@ -1,4 +1,4 @@
-"""kafka_delay_response: a response comes `delay_ms` late, and the later ones of its connection come behind it.
+"""kafka_delay_response: a response arrives `delay_ms` late. Later responses of its connection arrive after it.
 
 `chaos.toxiproxy.kafka.tap` performs it.
 """

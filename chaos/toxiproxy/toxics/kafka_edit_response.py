@@ -1,7 +1,8 @@
-"""kafka_edit_response: the broker has acted, but the client reads `error_code`, or `throttle_ms`, or both.
+"""kafka_edit_response: the broker has acted on the request, but the client reads `error_code`, or `throttle_ms`, or
+both.
 
--1 leaves a field alone. If the response has error codes per topic or partition, those that match are set. Otherwise the
-error code at its top is set. `chaos.toxiproxy.kafka.tap` performs it.
+-1 does not change a field. If the response has error codes per topic or partition, those that match are set. Otherwise
+the error code at its top is set. `chaos.toxiproxy.kafka.tap` performs it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """kafka_hide_topic: Metadata says UNKNOWN_TOPIC_OR_PARTITION for `topic` (empty: for every topic).
 
-A broker that has just started, or that lags behind, may really miss a topic for a moment. A client must keep what it
-holds for the topic, above all sequence numbers. `chaos.toxiproxy.kafka.tap` performs it.
+A broker that has just started, or that is behind, may really not know a topic for a moment. A client must keep what it
+has for the topic, above all sequence numbers. `chaos.toxiproxy.kafka.tap` performs it.
 """
 
 from __future__ import annotations

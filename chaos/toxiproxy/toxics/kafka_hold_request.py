@@ -1,8 +1,8 @@
-"""kafka_hold_request: the request is held back, its client's connection ends; `delay_ms` later the broker gets it.
+"""kafka_hold_request: the request is held back, and its client's connection ends. `delay_ms` later the broker gets it.
 
-By then the client has most likely sent it again and gone on. So a late EndTxn meets the next transaction, and a late
-Produce meets batches that were sent after it (Jepsen's report on Bufstream; KAFKA-14402; KIP-890). Nobody gets the late
-answer. `chaos.toxiproxy.kafka.tap` performs it.
+By then the client has most likely sent it again and continued. So a late EndTxn arrives during the next transaction,
+and a late Produce arrives after batches that were sent later (Jepsen's report on Bufstream; KAFKA-14402; KIP-890).
+Nobody gets the late answer. `chaos.toxiproxy.kafka.tap` performs it.
 """
 
 from __future__ import annotations

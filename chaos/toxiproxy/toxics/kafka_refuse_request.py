@@ -1,8 +1,8 @@
-"""kafka_refuse_request: the request is not forwarded; the client gets `error_code` for each of its partitions.
+"""kafka_refuse_request: the request is not forwarded. The client gets `error_code` for each of its partitions.
 
-The refusal keeps its turn among the responses of its connection. It is held until `followers` later Produce requests
-for one of its partitions have come. So the client's retry must come after them. A client that sends none (one in
-flight) gets it after `hold_ms_max`. All clients retry the default error, NOT_LEADER_OR_FOLLOWER.
+The refusal keeps its place among the responses of its connection. It is held until `followers` later Produce requests
+for one of its partitions have arrived. So the client's retry must come after them. A client that sends no later request
+(one in flight) gets the refusal after `hold_ms_max`. All clients retry after the default error, NOT_LEADER_OR_FOLLOWER.
 `chaos.toxiproxy.kafka.tap` performs it.
 """
 

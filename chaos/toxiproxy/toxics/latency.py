@@ -1,4 +1,5 @@
-"""latency: each chunk comes `latency` ± `jitter` ms later, in order. If it is removed, the held bytes go at once."""
+"""latency: each chunk arrives `latency` ± `jitter` ms later, in order. When the toxic is removed, held bytes are sent
+at once."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from collections import deque
 
 from chaos.toxiproxy.toxic import MILLISECONDS_MAX, Attribute, Slot, ToxicSpec
 
-CHUNKS_MAX = 1024  # as many as Toxiproxy holds; beyond it the sender is slowed down
+CHUNKS_MAX = 1024  # as many as in Toxiproxy; beyond it, the sender is slowed down
 BYTES_MAX = 16 << 20
 
 
 class Latency:
     def __init__(self, slot: Slot) -> None:
         self._slot = slot
-        self._held: deque[tuple[float, float, bytes | None]] = deque()  # arrival (s), jitter share, data; None = end
+        self._held: deque[tuple[float, float, bytes | None]] = deque()  # arrival in s, jitter share, data; None: end
         self._held_bytes = 0
         self._task: asyncio.Task[None] | None = None
         self._arrived = asyncio.Event()

@@ -1,4 +1,4 @@
-"""limit_data: closes the connection after `bytes` bytes, counted per connection from when the toxic came."""
+"""limit_data: closes the connection after `bytes` bytes. They are counted per connection, since the toxic was added."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""no_accept: nobody accepts connections. The listener's queue is full, so the kernel drops connection requests.
+"""no_accept: no connection is accepted. The listener's queue is full, so the kernel drops connection requests.
 
-A connect() then hangs. It succeeds some seconds after the toxic is gone, when its SYN is sent again (after 1 s, 3 s, 7
-s on Linux). It looks like a host behind a firewall that drops packets, or like a host that is too busy to accept. With
-`end_open` open connections first end with RST, so that clients must connect. The proxy performs it. Bytes of
-connections that stay open pass.
+A connect() then hangs. It succeeds some seconds after the toxic was removed, when its SYN is sent again (on Linux after
+1 s, 3 s and 7 s). To a client it looks like a host behind a firewall that drops packets, or like a host that is too
+busy to accept. With `end_open` open connections first end with RST, so that clients must connect again. Otherwise the
+bytes of open connections pass. The proxy performs it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """reset_peer: at the first chunk waits `timeout` ms, then closes both sides with RST.
 
-Unlike Toxiproxy it sends RST also on connections that were open before the toxic came.
+Unlike Toxiproxy it also sends RST on connections that were open before the toxic was added.
 """
 
 from __future__ import annotations

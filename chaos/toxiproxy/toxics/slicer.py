@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from chaos.toxiproxy.toxic import Attribute, AttributeValue, PassThrough, Slot, ToxicSpec
 
-TIMER_STEP_MS = 1.0  # event loops wake on whole milliseconds: shorter delays are saved up, never lost
+TIMER_STEP_MS = 1.0  # Event loops wake on whole milliseconds, so shorter delays are added up and never lost.
 
 
 class Slicer(PassThrough):
@@ -41,8 +41,8 @@ class Slicer(PassThrough):
 
 
 def _check(attributes: Mapping[str, AttributeValue]) -> str | None:
-    """Toxiproxy crashes with such values when data comes. A strict server refuses them; another one sends single
-    bytes."""
+    """Toxiproxy crashes with such values when data arrives. A strict server refuses them. A server that is not strict
+    sends single bytes."""
     average, variation = attributes["average_size"], attributes["size_variation"]
     assert isinstance(average, int)
     assert isinstance(variation, int)

@@ -1,4 +1,4 @@
-"""slow_close: the end of the stream comes `delay` ms later."""
+"""slow_close: the end of the stream arrives `delay` ms later."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""timeout: discards everything and closes the connection after `timeout` ms; 0 waits for its removal, which closes it.
+"""timeout: discards everything and closes the connection after `timeout` ms. With 0 the removal of the toxic closes it.
 
-The clock runs from the activation on. (In Toxiproxy each chunk starts it again, so a busy connection never closes.)
+The time counts from the activation. (In Toxiproxy each chunk starts it again, so a busy connection never closes.)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Timeout:
 
     def changed(self) -> None:
         if self._slot.is_removed:
-            # Discarded bytes have left a hole, so the stream must not go on.
+            # Discarded bytes have left a gap, so the stream must not continue.
             self._slot.connection.close()
         else:
             self.started()

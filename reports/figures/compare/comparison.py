@@ -43,6 +43,7 @@ CORRECTNESS: Final = "correctness"
 TOO_NOISY: Final = "too noisy"
 REPETITIONS_MIN: Final = 4  # of a cell on each side: fewer do not show the scatter well enough
 _CELLS_MIN: Final = 3  # with fewer cells, the whole run is not judged
+_ERROR_MAX: Final = 1 - 1e-9  # of a gap, as a share: a gap that is not above its error is not shown
 _ROUNDING: Final = 1e-9  # of equal logarithms, for example of throughput if every cell carried its rate
 
 
@@ -60,6 +61,7 @@ class Row:
     q: float | None  # p adjusted for all tests of its family
     result: Change
     reason: str
+    of_clocks: float = 0.0  # how much the change can be wrong by the clocks of load hosts; its interval holds this too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,11 +215,26 @@ def _measure(measure: Measure, pairs: Pairs, relevant: float) -> tuple[list[Row]
                 q=None,
                 result=UNDECIDED,
                 reason=_why_open(measure, *pairs[name], len(base), len(new), change, relevant),
+                of_clocks=_of_clocks(measure, pairs[name]),
             )
         )
     if len(usable) < _CELLS_MIN:
         return rows, []
     return rows, [_whole(measure, {name: pairs[name] for name in usable}, estimates)]
+
+
+def _of_clocks(measure: Measure, sides: Sequence[Sequence[Measurement]]) -> float:
+    """A logarithm: how much the change of gaps can be wrong. A gap between acknowledgements on two load hosts can be
+    wrong by the bound of their clocks, in each repetition in the same direction."""
+    if measure is not GAP:
+        return 0.0
+    return sum(
+        max(
+            (-math.log1p(-min((cell.gap_clock_error_ms or 0.0) / gap_ms, _ERROR_MAX)) for cell, gap_ms in found),
+            default=0.0,
+        )
+        for found in (_figures(measure, side) for side in sides)
+    )
 
 
 def _p_value(change: Estimate) -> float | None:
@@ -282,6 +299,7 @@ def _whole(measure: Measure, pairs: Pairs, estimates: Mapping[str, Estimate]) ->
         cell=WHOLE_RUN, title=f"{WHOLE_RUN}, {len(pairs)} cells", measure=measure.name, unit=measure.unit, base=None,
         new=None, change=unbounded(float(np.mean([estimates[name].value for name in pairs]))),
         repetitions=(base.count, new.count), p=None, q=None, result=UNDECIDED, reason="",
+        of_clocks=max(_of_clocks(measure, pair) for pair in pairs.values()),
     )  # fmt: skip
     unknown = [f"{name} {side.unknown}" for name, side in (("BASE", base), ("NEW", new)) if side.unknown]
     if unknown:
@@ -305,14 +323,15 @@ def _adjusted(rows: Sequence[Row], relevant: float) -> list[Row]:
 
 def _judged(row: Row, q: float, comparisons: float, relevant: float) -> Row:
     assert row.change is not None, "a row was tested"
-    change = interval(row.change.value, row.change.standard_error, row.change.df, comparisons)
+    drawn = interval(row.change.value, row.change.standard_error, row.change.df, comparisons)
+    change = replace(drawn, low=drawn.low - row.of_clocks, high=drawn.high + row.of_clocks)
     row = replace(row, change=change, q=q)
     margin = math.log1p(relevant)
     more_is_better = next((m.more_is_better for m in (*MEASURES, GAP) if m.name == row.measure), False)
     if -margin <= change.low and change.high <= margin:
         return replace(row, result=SAME, reason=f"the interval lies within ±{relevant:.0%}")
     if not change.excludes_zero:
-        return row
+        return replace(row, reason="the clocks of the load hosts leave it open") if drawn.excludes_zero else row
     if abs(change.value) < margin:
         return replace(row, reason=f"there is a difference, but whether it reaches {relevant:.0%} is open")
     result = BETTER if (change.value > 0) == more_is_better else WORSE

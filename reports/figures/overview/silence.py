@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.evidence.configuration import acks_of
+from reports.figures.gaps import gap_text
 from reports.figures.timeline import timeline_steps
 from reports.judge.checks import PASS
 from reports.judge.judged import Judged
@@ -21,7 +22,7 @@ _ALIKE: Final = 1.1  # outages that differ by less are taken for equally long
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outage:
     acks: str
-    gap_s: float
+    gap: str  # seconds
     lasted_s: float  # from the first fault to the last one's end
 
 
@@ -45,7 +46,8 @@ def _outage(item: Judged) -> _Outage | None:
     if item.facts.gap_us is None or not steps:
         return None
     lasted_s = max(step.t_end for step in steps) - min(step.t for step in steps)
-    return _Outage(acks=acks_of(item.facts.cell), gap_s=item.facts.gap_us / 1e6, lasted_s=lasted_s)
+    gap = gap_text(item.facts.gap_us, item.facts.cell.record.outcome.load_hosts)
+    return _Outage(acks=acks_of(item.facts.cell), gap=gap, lasted_s=lasted_s)
 
 
 def _words(scenario: str, own: dict[str, _Outage]) -> str:
@@ -57,7 +59,7 @@ def _words(scenario: str, own: dict[str, _Outage]) -> str:
         else "; each was seen once"
     )
     return (
-        f"longest silence under {scenario.replace('-', ' ')}: {safe.gap_s:.2f} s with acks=all, where the faults "
-        f"lasted {safe.lasted_s:.2f} s, and {loose.gap_s:.2f} s with acks=1, where they lasted {loose.lasted_s:.2f} s"
+        f"longest silence under {scenario.replace('-', ' ')}: {safe.gap} s with acks=all, where the faults "
+        f"lasted {safe.lasted_s:.2f} s, and {loose.gap} s with acks=1, where they lasted {loose.lasted_s:.2f} s"
         f"{unlike}"
     )

@@ -282,8 +282,8 @@ def _drawn(estimate: Estimate, scale: float = 1.0) -> list[float]:
 def _damage_text(damage: Damage) -> str:
     if not damage.cells:
         return "not tried under faults"
-    tried = "" if damage.is_own else "cells like it: "
-    return "|".join(f"{tried}{text}" for text in damage.struck or ("nothing damaged by faults",))
+    lines = damage.struck or ("nothing damaged by faults",)
+    return "|".join(lines if damage.is_own else ("cells like it:", *lines))
 
 
 def _surface_row(point: Point) -> SurfaceRow:

@@ -1,1 +1,2 @@
-"""A member of a consumer group, as pure decisions: both protocols, the assignors of the classic one, its encodings."""
+"""The pure decisions of a member of a consumer group: both group protocols, and the assignors and encodings of the
+classic one."""

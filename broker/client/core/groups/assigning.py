@@ -1,8 +1,9 @@
-"""What a classic member tells about itself in a rebalance, and what it makes of the group's answers: the part of the
-protocol that assigns partitions.
+"""The part of the classic protocol that assigns partitions: what a member tells about itself in a rebalance, and how it
+reads the group's answers.
 
-Owns: the assignors that are offered, the last assignment (a sticky assignor goes by it), and what a leader needs to
-assign to all. It knows no state of the membership. Shown by tests/broker_client/test_client_classic_member.py.
+Owns: the assignors that are offered, the last assignment (a sticky assignor starts from it), and what a leader needs to
+assign partitions to all members. It does not know the state of the membership. Shown by
+tests/broker_client/test_client_classic_member.py.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from broker.wire.errors import ErrorCode, RemoteProtocolError
 
 
 class Assigning:
-    """Raises KafkaError for what a group cannot work with: the member fails then."""
+    """Raises KafkaError for data that a group cannot work with. The member then fails."""
 
     def __init__(self, config: ConsumerConfig) -> None:
         names = config.partition_assignment_strategy
@@ -29,8 +30,9 @@ class Assigning:
         self._last_assigned: Partitions = frozenset()
         self._last_generation = NO_GENERATION
         self.is_eager = rebalance_protocol(names) is RebalanceProtocol.EAGER
-        self.assignor = ""  # that the group chose
-        self.assignments: tuple[tuple[str, bytes], ...] = ()  # of all members, made by us as their leader
+        self.assignor = ""  # the assignor that the group chose
+        # the assignments of all members, made by this member as their leader
+        self.assignments: tuple[tuple[str, bytes], ...] = ()
 
     def given_up_before_join(self, owned: Partitions, topics: frozenset[str]) -> Partitions:
         return owned if self.is_eager else frozenset([each for each in owned if each.topic not in topics])
@@ -38,7 +40,7 @@ class Assigning:
     def subscriptions(
         self, topics: frozenset[str], owned: Partitions, generation: int
     ) -> tuple[tuple[str, bytes], ...]:
-        """(name, metadata) of each assignor that we offer, the preferred one first."""
+        """(name, metadata) of each assignor that this member offers, the preferred one first."""
         return tuple(
             (
                 assignor.name,
@@ -56,7 +58,8 @@ class Assigning:
         )
 
     def joined(self, event: Joined, own_topics: frozenset[str]) -> frozenset[str] | None:
-        """The topics of the group if we lead it: their partitions must be known before `assign`. None: we do not."""
+        """If this member is the leader, returns the topics of the group. Their partitions must be known before
+        `assign`. Returns None if another member is the leader."""
         self.assignor = event.assignor
         self.assignments = ()
         self._leading = None
@@ -73,13 +76,14 @@ class Assigning:
         return self._leading.topics
 
     def assign(self, counts: Mapping[str, int]) -> None:
-        """As the leader, by the number of partitions of each topic."""
+        """The leader makes the assignments, from the number of partitions of each topic."""
         assert self._leading is not None
         self._leading.know(counts)
         self.assignments = self._leading.assignments(self.assignor)
 
     def take_changed(self, counts: Mapping[str, int]) -> list[str]:
-        """As the leader: the topics whose number of partitions is another one since. Each change is told once."""
+        """For the leader: the topics whose number of partitions has changed since the assignment. Each change is
+        returned once."""
         return [] if self._leading is None else self._leading.take_changed(counts)
 
     def synced(self, assignment: bytes, generation: int) -> Partitions:
@@ -91,5 +95,5 @@ class Assigning:
         return assigned
 
     def forget_members(self) -> None:
-        """The membership is over, and with it the leadership."""
+        """The membership has ended, and the leadership too."""
         self._leading = None

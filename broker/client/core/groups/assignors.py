@@ -3,7 +3,7 @@ it.
 
 Pure and deterministic: members and topics are taken in sorted order. range and roundrobin give the same result as
 Java's client for the same members. The sticky ones keep Java's promises (as even as the subscriptions allow, few
-moves), but may choose differently. Left out: rack awareness (KIP-881). Shown by
+moves), but may choose differently. Rack awareness (KIP-881) is left out. Shown by
 tests/broker_client/test_client_assignors.py.
 """
 
@@ -38,7 +38,8 @@ class Member:
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """Static members first, by their lasting name: they keep their share when they come back (KIP-345)."""
+        """Static members come first, by their group.instance.id. So they keep their share when they come back
+        (KIP-345)."""
         return (self.instance_id is None, self.instance_id or self.member_id)
 
 
@@ -60,7 +61,8 @@ class Assignor:
     java_class: str
     protocols: frozenset[RebalanceProtocol]
     assign: Assign
-    user_data: Callable[[frozenset[TopicPartition], int], bytes | None]  # (owned, their generation)
+    # takes (owned partitions, generation in which they were assigned)
+    user_data: Callable[[frozenset[TopicPartition], int], bytes | None]
 
 
 def _empty(members: tuple[Member, ...]) -> Assignment:
@@ -68,7 +70,8 @@ def _empty(members: tuple[Member, ...]) -> Assignment:
 
 
 def assign_range(members: tuple[Member, ...], partition_counts: Mapping[str, int]) -> Assignment:
-    """Each topic is cut into runs, one for each subscriber. The first runs are longer by one."""
+    """The partitions of each topic are cut into contiguous ranges, one for each subscriber. If they do not divide
+    evenly, the first ranges have one more."""
     result = _empty(members)
     for topic, count in sorted(partition_counts.items()):
         readers = sorted((each for each in members if topic in each.subscription.topics), key=lambda each: each.rank)
@@ -84,7 +87,7 @@ def assign_range(members: tuple[Member, ...], partition_counts: Mapping[str, int
 
 
 def assign_round_robin(members: tuple[Member, ...], partition_counts: Mapping[str, int]) -> Assignment:
-    """One partition after another goes to one member after another. A member that does not subscribe is skipped."""
+    """Partitions are dealt to the members in turn. A member that does not subscribe to the topic is skipped."""
     result = _empty(members)
     ranked = sorted(members, key=lambda each: each.rank)
     turns = itertools.cycle(ranked)
@@ -105,8 +108,9 @@ def assign_sticky(members: tuple[Member, ...], partition_counts: Mapping[str, in
 
 
 def assign_cooperative(members: tuple[Member, ...], partition_counts: Mapping[str, int]) -> Assignment:
-    """As sticky, but a partition that another member still has is given to nobody yet (KIP-429). Its owner sees that it
-    lost the partition, gives it up and joins again. The next assignment hands it out."""
+    """As sticky, but a partition that another member still has is not given to any member yet (KIP-429). The owner sees
+    that it lost the partition, gives it up and joins again. The next assignment gives the partition to its new
+    owner."""
     result = assign_sticky(members, partition_counts)
     owners = owners_of(members)
     claims: dict[TopicPartition, set[str]] = {}
@@ -121,7 +125,8 @@ def assign_cooperative(members: tuple[Member, ...], partition_counts: Mapping[st
 
 
 def claimed(member: Member) -> tuple[frozenset[TopicPartition], int]:
-    """What a member says it has, and since which generation. User data that makes no sense claims nothing."""
+    """The partitions that a member says it owns, and since which generation. User data that cannot be decoded counts as
+    no partitions."""
     subscription = member.subscription
     data = subscription.user_data or b""
     generation = subscription.generation
@@ -136,8 +141,8 @@ def claimed(member: Member) -> tuple[frozenset[TopicPartition], int]:
 
 
 def owners_of(members: tuple[Member, ...]) -> dict[TopicPartition, str]:
-    """Who has what. If two members claim a partition, the later generation is right. In the same generation, neither
-    is."""
+    """The owner of each partition. If two members claim a partition, the one with the later generation owns it. If both
+    claim it in the same generation, neither owns it."""
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in members:
         partitions, generation = claimed(member)
@@ -167,7 +172,7 @@ class _Sticky:
             for topic in sorted(self._readers, key=lambda each: (len(self._readers[each]), each))
             if self._readers[topic]
             for partition in range(counts[topic])
-        ]  # topics with few readers first: their partitions have the least choice
+        ]  # topics with few readers come first, because their partitions have the fewest possible owners
         self._before = owners
         self._owner: dict[TopicPartition, str] = {}
         self.held: dict[str, list[TopicPartition]] = {each.member_id: [] for each in self._members}
@@ -177,8 +182,8 @@ class _Sticky:
         self.held[member_id].append(partition)
 
     def keep(self) -> None:
-        """Partitions stay where they are. With equal subscriptions the shares are known: nobody keeps more than its
-        share, and only as many members as the remainder of the division keep one more."""
+        """Partitions stay with their owners. With equal subscriptions the shares are known: no member keeps more than
+        its share, and only as many members as the remainder of the division keep one more."""
         is_same_for_all = len({frozenset(topics) for topics in self._topics.values()}) <= 1
         share, longer = divmod(len(self._all), max(1, len(self._members)))
         owned: dict[str, list[TopicPartition]] = {member_id: [] for member_id in self.held}
@@ -195,14 +200,15 @@ class _Sticky:
                 self._give(partition, member_id)
 
     def hand_out(self) -> None:
-        """Each free partition to the reader with the fewest; readers in equal state in turn, by rank."""
+        """Each free partition goes to the subscriber with the fewest partitions. Subscribers with equally many take
+        turns, by rank."""
         for partition in self._all:
             if partition not in self._owner:
                 self._give(partition, min(self._readers[partition.topic], key=lambda each: len(self.held[each])))
 
     def even_out(self) -> None:
-        """Move partitions along a chain of members as long as one end has two more than the other. Each chain makes the
-        sum of squared loads smaller, so this ends. The bound only protects against a defect."""
+        """Move partitions along a chain of members as long as one end has at least two more than the other. Each chain
+        makes the sum of squared loads smaller, so this ends. The bound only protects against a defect."""
         for _ in range(len(self._all) * len(self._members) + 1):
             if not any(self._lighten(member_id) for member_id in sorted(self.held, key=self._load, reverse=True)):
                 return
@@ -212,7 +218,8 @@ class _Sticky:
         return len(self.held[member_id])
 
     def _lighten(self, start: str) -> bool:
-        """Breadth first from `start` to a member that has at least two fewer; the shortest chain moves the fewest."""
+        """Searches breadth first from `start` for a member that has at least two fewer. The shortest chain moves the
+        fewest partitions."""
         reached: dict[str, tuple[str, TopicPartition]] = {}
         waiting = deque([start])
         while waiting:
@@ -280,7 +287,7 @@ ASSIGNORS_BY_NAME: Mapping[str, Assignor] = {name: each for each in ASSIGNORS fo
 
 
 def rebalance_protocol(names: tuple[str, ...]) -> RebalanceProtocol:
-    """The best that all of them support. If range is in the list, a member is eager whichever assignor is chosen, as in
-    Java."""
+    """The best protocol that all these assignors support. If range is in the list, a member is eager whichever assignor
+    is chosen, as in Java."""
     common = frozenset.intersection(*[ASSIGNORS_BY_NAME[name].protocols for name in names])
     return RebalanceProtocol.COOPERATIVE if RebalanceProtocol.COOPERATIVE in common else RebalanceProtocol.EAGER

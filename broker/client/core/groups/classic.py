@@ -1,7 +1,7 @@
 """A member under the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, assignments made by the leader.
 
-Owns the state of the membership. `CoordinatorLink` keeps its time limits, `Assigning` what leads to an assignment.
-Knows no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
+Owns the state of the membership. `CoordinatorLink` keeps its time limits. `Assigning` owns the part that assigns
+partitions. Knows no socket and no thread. Shown by tests/broker_client/test_client_classic_member.py.
 
 - Heartbeats go on between polls. A member whose application does not poll for max.poll.interval.ms leaves (KIP-62).
 - Eager members give up everything before they join. Cooperative ones give up only what moved, and then join again
@@ -55,7 +55,7 @@ class State(Enum):
     OUT = "out"  # not subscribed
     PREPARING = "preparing"  # the application gives up partitions before a join
     JOINING = "joining"
-    ASKING = "asking"  # the leader asks how many partitions there are
+    ASKING = "asking"  # the leader asks how many partitions the topics have
     SYNCING = "syncing"
     COMPLETING = "completing"  # the application takes what it was assigned
     STABLE = "stable"
@@ -63,14 +63,15 @@ class State(Enum):
     FAILED = "failed"
 
 
-_MEMBER = frozenset({State.PREPARING, State.COMPLETING, State.STABLE})  # heartbeats are sent, as far as it has joined
+_MEMBER = frozenset({State.PREPARING, State.COMPLETING, State.STABLE})  # heartbeats are sent if it has joined
 _COORDINATOR_ERRORS = frozenset({ErrorCode.not_coordinator, ErrorCode.coordinator_not_available})
 _LOST_ERRORS = frozenset({ErrorCode.unknown_member_id, ErrorCode.illegal_generation})
 _REPEATED = frozenset({ErrorCode.coordinator_load_in_progress, ErrorCode.rebalance_in_progress})
 
 
 class ClassicMember:
-    """Invariant: a step is offered only in PREPARING and COMPLETING, or to give up everything in FAILED."""
+    """Invariant: a step is offered only in PREPARING and COMPLETING. In FAILED, only the step that gives up everything
+    is offered."""
 
     def __init__(self, config: ConsumerConfig, rng: random.Random) -> None:
         self._config = config
@@ -79,8 +80,8 @@ class ClassicMember:
         self._lost_while_taken = False
         self._link = CoordinatorLink(config, rng)
         self._assigning = Assigning(config)
-        self._reason = ""  # of the next join, for the coordinator's log (KIP-800)
-        self._wanted_again = ""  # why to join again as soon as the present rebalance is over
+        self._reason = ""  # the reason of the next join, for the coordinator's log (KIP-800)
+        self._wanted_again = ""  # if not empty: why the member joins again as soon as the present rebalance is over
         self.state = State.OUT
         self.generation = NO_GENERATION
         self.member_id = NO_MEMBER_ID
@@ -89,7 +90,7 @@ class ClassicMember:
         self.group_topics: frozenset[str] = frozenset()
         self.counters = GroupCounters()
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now_ms: int) -> list[Action]:
         actions: list[Action] = []
@@ -124,7 +125,7 @@ class ClassicMember:
 
     @property
     def is_active(self) -> bool:
-        """Whether it needs the coordinator."""
+        """Whether the member needs the coordinator."""
         return self.state not in (State.OUT, State.FAILED)
 
     def step(self) -> Step | None:
@@ -134,10 +135,10 @@ class ClassicMember:
         return self._steps.begin()
 
     def next_deadline_ms(self) -> int:
-        """When a Tick has something to do."""
+        """The time from which a Tick has something to do."""
         return self._link.next_deadline_ms(is_member=self._is_member(), has_question=self._has_question())
 
-    # -- what the application wants -------------------------------------------------------------------------------
+    # -- events of the application --------------------------------------------------------------------------------
 
     def _on_subscribe(self, event: Subscribe, now_ms: int) -> list[Action]:
         if event.topics == self._topics and self.state is not State.OUT:
@@ -170,17 +171,17 @@ class ClassicMember:
 
     def _on_left(self, now_ms: int) -> list[Action]:
         if self.state is not State.LEAVING and (self.state is State.OUT or self._topics):
-            return []  # the answer is to a member that left because the application did not poll
+            return []  # this answers a member that has left because the application did not poll
         self.state = State.OUT
         self._forget_membership()
-        if self._topics:  # subscribed again before the answer came
+        if self._topics:  # the application subscribed again before the answer came
             self._prepare(now_ms, reason="subscribed")
         return [Out()]
 
     # -- steps of the application ---------------------------------------------------------------------------------
 
     def _prepare(self, now_ms: int, *, reason: str, is_lost: bool = False) -> None:
-        """The application must poll before a join. A member that never polls must not hold partitions."""
+        """The application must poll before the member joins. A member that never polls must not own partitions."""
         self.counters.began(now_ms)
         self.state = State.PREPARING
         self._reason = reason
@@ -217,25 +218,25 @@ class ClassicMember:
         self._link.is_asked = False
 
     def _want_rejoin(self, reason: str, now_ms: int) -> list[Action]:
-        """In STABLE at once; if an assignment is under way, after it."""
+        """In STABLE the member joins again at once. If an assignment is under way, it joins after it."""
         if self.state is State.STABLE:
             self._prepare(now_ms, reason=reason)
         elif self.state is State.COMPLETING and self._steps.taken is None:
-            # An assignment that was not taken yet never reaches the application. The next join tells what the
-            # application has.
+            # The application never sees an assignment that it has not taken yet. The next join tells which partitions
+            # the application has.
             self._prepare(now_ms, reason=reason)
         elif self.state in (State.COMPLETING, State.ASKING, State.SYNCING, State.JOINING):
             self._wanted_again = reason
         return []
 
-    # -- what the coordinator says --------------------------------------------------------------------------------
+    # -- answers of the coordinator -------------------------------------------------------------------------------
 
     def _on_joined(self, event: Joined, now_ms: int) -> list[Action]:
         if self.state is not State.JOINING:
             return []
         self._link.is_asked = False
         if event.error is ErrorCode.member_id_required:
-            self.member_id = event.member_id  # KIP-394: the next try carries it
+            self.member_id = event.member_id  # KIP-394: the next JoinGroup carries this id
             return []
         if event.error is not ErrorCode.none:
             return self._on_error(event.error, "JoinGroup", now_ms)
@@ -293,7 +294,7 @@ class ClassicMember:
             self._link.backoff.attempts = 0
             return []
         if not self._is_member():
-            return []  # of a generation that is over
+            return []  # an answer of a generation that is over
         if event.error is ErrorCode.rebalance_in_progress:
             self._link.heard(now_ms)
             return self._want_rejoin("the group is rebalancing", now_ms)
@@ -312,7 +313,7 @@ class ClassicMember:
         return self._fail(KafkaError(error, f"{what} of group {self._config.group_id!r}"))
 
     def _lose(self, now_ms: int, *, reason: str, keeps_id: bool) -> list[Action]:
-        """We are no member for the coordinator any more. Our partitions may belong to others."""
+        """The coordinator does not count this member any more. Its partitions may belong to others."""
         self.counters.failed_rebalances += 1
         member_id = self.member_id
         self._forget_membership()
@@ -333,7 +334,7 @@ class ClassicMember:
         self._steps.offer_last(self.owned)
         return []
 
-    # -- what time asks for ---------------------------------------------------------------------------------------
+    # -- work that is due -----------------------------------------------------------------------------------------
 
     def _due(self, now_ms: int) -> list[Action]:
         match self._link.due(now_ms, is_member=self._is_member(), has_question=self._has_question()):
@@ -370,13 +371,13 @@ class ClassicMember:
         member_id = self.member_id
         has_coordinator = self._link.is_there
         self._lose(now_ms, reason="the application did not poll for max.poll.interval.ms", keeps_id=False)
-        if self.state is State.JOINING:  # it had nothing to lose, and joins when the application comes by
+        if self.state is State.JOINING:  # it had no partitions to lose; it joins when the application polls
             self._prepare(now_ms, reason=self._reason)
         if self._config.group_instance_id or not has_coordinator:
             return []
         return [SendLeave(member_id=member_id, reason="max.poll.interval.ms was exceeded")]
 
-    # -- small things ---------------------------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------------------------------
 
     def _has_question(self) -> bool:
         return self.state in (State.JOINING, State.SYNCING)

@@ -1,8 +1,8 @@
 """A member under the new protocol (KIP-848): one request, ConsumerGroupHeartbeat, and a broker that assigns.
 
-Owns: the member epoch, what was told and what must be told again, and the steps from what the application has to what
-was assigned: give up, take, then acknowledge. Knows no socket and no thread. Shown by
-tests/broker_client/test_client_consumer_member.py.
+Owns: the member epoch, what the broker was told and what it must be told again, and the steps that bring the
+application from its present partitions to the assigned ones: give up, take, then acknowledge. Knows no socket and no
+thread. Shown by tests/broker_client/test_client_consumer_member.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class State(Enum):
     OUT = "out"
     JOINING = "joining"
     MEMBER = "member"
-    # Fenced, unknown or silent for too long: the application must hear of it before the member joins again.
+    # The member was fenced, is unknown, or was silent for too long. The application must hear of it before the member
+    # joins again.
     LOST = "lost"
     LEAVING = "leaving"
     FAILED = "failed"
@@ -69,7 +70,7 @@ class ConsumerMember:
         self._config = config
         self._topics: frozenset[str] = frozenset()
         self._told_topics: frozenset[str] | None = None
-        self._told_owned: _Target | None = None  # None: has to be told
+        self._told_owned: _Target | None = None  # None: the broker must be told
         self._target: _Target | None = None  # None: nothing was assigned yet
         self._names: dict[UUID, str] = {}
         self._ids: dict[str, UUID] = {}
@@ -78,7 +79,7 @@ class ConsumerMember:
         self._steps = Steps()
         self._has_coordinator = False
         self._is_beating = False
-        self._is_hurried = False  # there is something to tell before the next interval is over
+        self._is_hurried = False  # a heartbeat is due at once, before the interval is over
         self._is_full = True
         self._interval_ms = 0
         self._beaten_ms = 0
@@ -86,14 +87,14 @@ class ConsumerMember:
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng)
         self.state = State.OUT
         self.generation = NO_GENERATION
-        # Made by the client, for its whole life (KIP-1082).
+        # The client makes the member id. It keeps it for its whole life (KIP-1082).
         self.member_id = base64.urlsafe_b64encode(rng.randbytes(_ID_BYTES)).decode().rstrip("=")
         self.owned: Partitions = frozenset()
         self.error: KafkaError | None = None
         self.group_topics: frozenset[str] = frozenset()
         self.counters = GroupCounters()
 
-    # -- the door -------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def handle(self, event: Event, now_ms: int) -> list[Action]:
         actions: list[Action] = []
@@ -103,7 +104,7 @@ class ConsumerMember:
             case Subscribe():
                 self._on_subscribe(event, now_ms)
             case Rejoin():
-                pass  # the broker rebalances by itself: there is nothing to ask for
+                pass  # the broker decides when to rebalance: there is nothing to ask for
             case Leave():
                 actions = self._on_leave(event, now_ms)
             case StepDone():
@@ -126,7 +127,7 @@ class ConsumerMember:
 
     @property
     def is_active(self) -> bool:
-        """Whether it needs the coordinator."""
+        """Whether the member needs the coordinator."""
         return self.state not in (State.OUT, State.FAILED)
 
     def step(self) -> Step | None:
@@ -145,7 +146,7 @@ class ConsumerMember:
             deadlines.append(self._asked_ms + self._config.retry_backoff_max_ms)
         return min(deadlines)
 
-    # -- what the application wants -------------------------------------------------------------------------------
+    # -- events of the application --------------------------------------------------------------------------------
 
     def _on_subscribe(self, event: Subscribe, now_ms: int) -> None:
         if event.topics == self._topics and self.state is not State.OUT:
@@ -184,14 +185,14 @@ class ConsumerMember:
             return []
         self.state = State.OUT
         self.generation = NO_GENERATION
-        if self._topics:  # subscribed again before the answer came
+        if self._topics:  # the application subscribed again before the answer came
             self._join(now_ms)
         return [Out()]
 
     # -- steps of the application ---------------------------------------------------------------------------------
 
     def _reconcile(self, now_ms: int) -> list[Action]:
-        """Offer the step that leads from what the application has to what was assigned."""
+        """Offer the step that leads from the partitions of the application to the assigned ones."""
         if not self._is_reconciling() or self._target is None:
             return []
         if self._has_unknown_topic():
@@ -241,7 +242,7 @@ class ConsumerMember:
                 self._names[topic_id] = name
                 self._ids[name] = topic_id
 
-    # -- what the coordinator says --------------------------------------------------------------------------------
+    # -- answers of the coordinator -------------------------------------------------------------------------------
 
     def _on_answer(self, event: ConsumerHeartbeatAnswered, now_ms: int) -> list[Action]:
         self._is_beating = False
@@ -291,7 +292,7 @@ class ConsumerMember:
         self._target = None
         self._offer_lost(now_ms)
 
-    # -- what time asks for ---------------------------------------------------------------------------------------
+    # -- work that is due -----------------------------------------------------------------------------------------
 
     def _next_heartbeat_ms(self) -> int:
         due_ms = 0 if self._is_hurried else self._beaten_ms + self._interval_ms
@@ -311,12 +312,12 @@ class ConsumerMember:
         return [self._heartbeat(JOIN_EPOCH if self.state is State.JOINING else self.generation)]
 
     def _leave_for_not_polling(self, now_ms: int) -> list[Action]:
-        """Told to the broker at once. The application hears of it, and joins again, when it polls."""
+        """The broker is told at once. When the application polls next, it is told, and the member joins again."""
         is_static = self._config.group_instance_id != ""
         leaving = self._heartbeat(STATIC_LEAVE_EPOCH if is_static else LEAVE_EPOCH)
         has_coordinator = self._has_coordinator
         if not self.owned and self._steps.taken is None:
-            self._polled_ms = now_ms  # nothing is held back: it stays
+            self._polled_ms = now_ms  # it owns no partitions, so it withholds none: it stays a member
             return []
         self._lose(now_ms)
         return [leaving] if has_coordinator else []

@@ -1,7 +1,7 @@
-"""What a classic member waits for from its coordinator, since when, and how long it may wait.
+"""Which answers a classic member awaits from its coordinator, since when, and how long it may wait.
 
 Owns all time limits of the membership: heartbeat.interval.ms, session.timeout.ms, max.poll.interval.ms and the backoff.
-It knows no state of the member: whoever asks says whether there is a membership. Shown by
+It does not know the state of the member: the caller says whether there is a membership. Shown by
 tests/broker_client/test_client_classic_member.py.
 """
 
@@ -34,10 +34,10 @@ class CoordinatorLink:
         self._config = config
         self.is_there = False
         self.is_asked = False  # JoinGroup, SyncGroup or LeaveGroup waits for its answer
-        self.is_beating = False  # so does a heartbeat
+        self.is_beating = False  # a heartbeat waits for its answer
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng)
         self._beaten_ms = 0  # when the last heartbeat was sent
-        self._heard_ms = 0  # when the coordinator last answered as it should
+        self._heard_ms = 0  # when the coordinator last answered without an error
         self._polled_ms = 0
 
     # -- what happened
@@ -72,10 +72,10 @@ class CoordinatorLink:
         """The next heartbeat is due one interval after the answer to SyncGroup."""
         self._beaten_ms = now_ms
 
-    # -- what time asks for
+    # -- work that is due
 
     def due(self, now_ms: int, *, is_member: bool, has_question: bool) -> Due | None:
-        """`has_question`: JoinGroup or SyncGroup is to be sent."""
+        """`has_question` says that JoinGroup or SyncGroup must be sent."""
         if is_member and now_ms >= self._poll_limit_ms():
             return Due.LEAVE
         if not self.is_there:

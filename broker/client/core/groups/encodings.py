@@ -1,4 +1,4 @@
-"""What members of a classic group tell each other through the coordinator, which does not read it.
+"""The data that members of a classic group send each other through the coordinator. The coordinator does not read it.
 
 Owns the layout of three things:
 
@@ -6,8 +6,8 @@ Owns the layout of three things:
 - ConsumerProtocolAssignment
 - the user data of the two sticky assignors
 
-The bytes are those that Java's client writes, because a group may hold members of several libraries. Version 3 is
-written. Of a newer version the known fields are read.
+The bytes are the same as those of Java's client, because a group may have members of several libraries. Version 3 is
+written. If the version is newer, only the known fields are read.
 Shown by tests/broker_client/test_client_group_encodings.py.
 """
 
@@ -29,7 +29,8 @@ _OWNED_SINCE, _GENERATION_SINCE, _RACK_SINCE = 1, 2, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """`generation` is that in which `owned` was assigned, -1 if the member's client does not tell."""
+    """`generation` is the generation in which `owned` was assigned. It is -1 if the member's client does not tell
+    it."""
 
     topics: frozenset[str]
     owned: frozenset[TopicPartition] = frozenset()
@@ -52,7 +53,7 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Raises RemoteProtocolError if it is not one: another member broke the protocol."""
+    """Raises RemoteProtocolError if the bytes are no subscription: another member broke the protocol."""
     reader = _Reader(data, "a subscription")
     version = reader.int16()
     topics = frozenset([reader.string() for _ in range(reader.length())])
@@ -68,7 +69,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
-    """Empty bytes stand for no partition at all."""
+    """Returns the partitions. Empty bytes mean that there are none."""
     if not data:
         return frozenset()
     reader = _Reader(data, "an assignment")
@@ -77,19 +78,19 @@ def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
 
 
 def encode_sticky_user_data(owned: Iterable[TopicPartition], generation: int) -> bytes:
-    """Of the assignor `sticky`: what the member had, and since which generation."""
+    """The user data of the assignor `sticky`: the partitions of the member, and since which generation it has them."""
     return _partitions(owned) + struct.pack(">i", generation)
 
 
 def decode_sticky_user_data(data: bytes) -> tuple[frozenset[TopicPartition], int]:
-    """Older clients leave out the generation."""
+    """Returns (partitions, generation). Older clients leave out the generation."""
     reader = _Reader(data, "user data of the assignor sticky")
     owned = reader.partitions()
     return owned, reader.int32() if reader.has_more() else NO_GENERATION
 
 
 def encode_cooperative_user_data(generation: int) -> bytes:
-    """Of `cooperative-sticky`: for members whose subscription has no field for it."""
+    """The user data of `cooperative-sticky`, for members whose subscription has no field for the generation."""
     return struct.pack(">i", generation)
 
 
@@ -141,7 +142,8 @@ class _Reader:
         return int.from_bytes(self._take(4), signed=True)
 
     def length(self) -> int:
-        """Of an array; each element has at least one byte, so no length can ask for more than the data holds."""
+        """The length of an array. Each element has at least one byte, so a length above the number of bytes is an
+        error."""
         count = self.int32()
         if not 0 <= count <= len(self._data):
             raise RemoteProtocolError(f"{self._what}: an array of {count} elements in {len(self._data)} bytes")

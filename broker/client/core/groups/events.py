@@ -1,8 +1,8 @@
-"""What a member's core is told, and what it wants done. Both group protocols share it.
+"""The events and actions of a member's core. Both group protocols share them.
 
 A *step* is a change of the assignment that the application's own thread must carry out inside `poll`: give up
-partitions, take new ones, call the listener. The core offers one step at a time. `begin_step` marks it as taken. Until
-`StepDone` the core does not rely on anything that the step would change.
+partitions, take new ones, call the listener. The core offers one step at a time. `begin_step` says that the application
+has begun the step. Until `StepDone` the core does not rely on anything that the step changes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe:
-    """The topics to read from now on, patterns resolved."""
+    """The topics to read from now on. Patterns are already resolved to names."""
 
     topics: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """For good, or until the next Subscribe. `leaves_group` None: as the kind of member has it (static ones stay)."""
+    """The member leaves for good, or until the next Subscribe. If `leaves_group` is None, the kind of member decides:
+    static members stay in the group."""
 
     reason: str
     leaves_group: bool | None = None
@@ -55,7 +56,7 @@ class Rejoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Time has passed. `polled_ms` is when the application last came for records."""
+    """Time has passed. `polled_ms` is when the application last called `poll`."""
 
     polled_ms: int
 
@@ -67,7 +68,7 @@ class StepDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsKnown:
-    """Answer to AskTopics, or news of topics. What is missing does not exist."""
+    """The answer to AskTopics, or news of topics. A topic that is missing does not exist."""
 
     topics: Mapping[str, TopicInfo]
     is_answer: bool
@@ -80,12 +81,13 @@ class CoordinatorReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorGone:
-    """All requests that waited for an answer get none."""
+    """Requests that wait for an answer will get none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """Of JoinGroup. `members` is empty for all but the leader: (member id, instance id, metadata)."""
+    """The answer to JoinGroup. `members` are (member id, instance id, metadata). Only the leader gets them; for others
+    it is empty."""
 
     error: ErrorCode = ErrorCode.none
     generation: int = NO_GENERATION
@@ -109,7 +111,7 @@ class HeartbeatAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeatAnswered:
-    """The answer to ConsumerGroupHeartbeat. `assignment` None: as before."""
+    """The answer to ConsumerGroupHeartbeat. If `assignment` is None, the assignment has not changed."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -121,8 +123,8 @@ class ConsumerHeartbeatAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAnswered:
-    """The member has left, or no answer will come any more. Either way it is out, at the latest after its session
-    timeout."""
+    """The member has left, or no answer will come any more. In both cases it is out of the group, at the latest after
+    its session timeout."""
 
 
 Event: TypeAlias = (
@@ -167,13 +169,13 @@ class SendHeartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendConsumerHeartbeat:
-    """None: as told before."""
+    """A field that is None has not changed since it was last told."""
 
     member_id: str
     member_epoch: int
     topics: frozenset[str] | None
     owned: frozenset[tuple[UUID, int]] | None
-    is_full: bool  # also name what never changes: rebalance timeout, assignor, rack
+    is_full: bool  # also send the fields that never change: rebalance timeout, assignor, rack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,14 +191,14 @@ class AskTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropCoordinator:
-    """It is not the coordinator any more, or does not answer. Look for the coordinator again."""
+    """The broker is no longer the coordinator, or does not answer. The shell must look for the coordinator again."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Out:
-    """The member has left: nothing of it is left to wait for."""
+    """The member has left. Nobody needs to wait for it any longer."""
 
 
 Action: TypeAlias = (
@@ -205,9 +207,9 @@ Action: TypeAlias = (
 
 
 class StepKind(Enum):
-    PREPARE = "prepare"  # before a rebalance: give up `revoked`
-    COMPLETE = "complete"  # after one: give up `revoked`, take `assigned`
-    LOST = "lost"  # `revoked` belongs to others already: commits would be refused
+    PREPARE = "prepare"  # before a rebalance: the application gives up `revoked`
+    COMPLETE = "complete"  # after a rebalance: the application gives up `revoked` and takes `assigned`
+    LOST = "lost"  # `revoked` already belongs to other members: commits would be refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,12 +217,12 @@ class Step:
     kind: StepKind
     revoked: Partitions = frozenset()
     assigned: Partitions = frozenset()
-    remaining: Partitions = frozenset()  # all that the member has after the step
+    remaining: Partitions = frozenset()  # all partitions that the member has after the step
 
 
 @dataclass(slots=True)
 class GroupCounters:
-    """What the metrics are made of."""
+    """The counters from which the metrics are computed."""
 
     joins: int = 0
     syncs: int = 0
@@ -250,13 +252,14 @@ class GroupCounters:
 
 
 class MemberCore(Protocol):
-    """One of the two protocols. `owned` is what the application has been told that it has."""
+    """The core of a member, under one of the two group protocols. `owned` are the partitions that the application knows
+    it has."""
 
-    generation: int  # or the member epoch
+    generation: int  # the generation of the classic protocol, or the member epoch of the new one
     member_id: str
     owned: Partitions
-    error: KafkaError | None  # why the member cannot go on
-    group_topics: frozenset[str]  # topics whose partitions it should be told of
+    error: KafkaError | None  # why the member cannot continue
+    group_topics: frozenset[str]  # topics whose numbers of partitions the core must be told
     counters: GroupCounters
 
     @property

@@ -1,4 +1,5 @@
-"""What the leader of a classic group does for all its members: it assigns the partitions, and watches their number.
+"""What the leader of a classic group does for all its members: it assigns the partitions, and notices when their number
+changes.
 
 Shown by tests/broker_client/test_client_classic_member.py.
 """
@@ -12,7 +13,7 @@ from broker.client.core.groups.encodings import decode_subscription, encode_assi
 
 
 class Leading:
-    """Of one generation. `counts` is empty until the first assignment."""
+    """The leader's knowledge in one generation. `_counts` is empty until the first assignment."""
 
     def __init__(
         self,
@@ -21,7 +22,7 @@ class Leading:
         *,
         keeps_assignment: bool,
     ) -> None:
-        """`members` as JoinGroup tells them. Raises RemoteProtocolError for metadata that cannot be read.
+        """`members` come from the answer to JoinGroup. Raises RemoteProtocolError for metadata that cannot be decoded.
 
         `keeps_assignment`: the coordinator keeps the group's last assignment and wants no new one (KIP-814).
         """
@@ -34,11 +35,11 @@ class Leading:
         self._counts: dict[str, int] = {}
 
     def know(self, counts: Mapping[str, int]) -> None:
-        """The number of partitions of each topic; a topic that is not there does not exist."""
+        """Takes the number of partitions of each topic. A topic that is not in `counts` does not exist."""
         self._counts = {topic: counts.get(topic, 0) for topic in self.topics}
 
     def assignments(self, assignor: str) -> tuple[tuple[str, bytes], ...]:
-        """Of each member, as SyncGroup takes them. Empty if the last assignment is kept."""
+        """The assignment of each member, encoded for SyncGroup. It is empty if the last assignment is kept."""
         if self._keeps_assignment:
             return ()
         existing = {topic: count for topic, count in self._counts.items() if count}
@@ -46,7 +47,7 @@ class Leading:
         return tuple((member_id, encode_assignment(held)) for member_id, held in result.items())
 
     def take_changed(self, counts: Mapping[str, int]) -> list[str]:
-        """Topics whose number of partitions is no longer what the last assignment went by. Each change is told once."""
+        """The topics whose number of partitions has changed since the last assignment. Each change is returned once."""
         if not self._counts:
             return []
         changed = sorted(topic for topic in self.topics & counts.keys() if self._counts[topic] != counts[topic])

@@ -1,4 +1,5 @@
-"""What depends on the protocol of a group: the core of a member, and the events for requests that were not sent."""
+"""The parts that depend on the group protocol: the choice of a member's core, and the events for requests that were not
+sent."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def make_core(config: ConsumerConfig, rng: random.Random) -> MemberCore:
 
 
 def refused_event(action: Action, text: str) -> Event:
-    """What comes of a request that could not be sent: as if the broker had answered so."""
+    """The event for a request that could not be sent. It looks as if the broker had answered UNSUPPORTED_VERSION."""
     error = ErrorCode.unsupported_version
     answers: Mapping[type[Any], Event] = {
         SendJoin: Joined(error=error),

@@ -1,4 +1,5 @@
-"""The one step that a member's core offers to the application, and the one that the application works on."""
+"""The step that a member's core offers to the application, and the step that the application works on. There is at most
+one of each."""
 
 from __future__ import annotations
 
@@ -15,24 +16,25 @@ class Steps:
         self.taken: Step | None = None
 
     def offer_prepare(self, owned: Partitions, *, revoked: Partitions) -> None:
-        """Before a join: the application gives up `revoked`, and polls."""
+        """Offers the step before a join: the application gives up `revoked`, and polls."""
         self.offered = Step(kind=StepKind.PREPARE, revoked=revoked, remaining=owned - revoked)
 
     def offer_change(self, owned: Partitions, assigned: Partitions) -> None:
-        """The application gives up and takes only what differs."""
+        """Offers the step in which the application gives up and takes only the partitions that differ."""
         self.offered = Step(
             kind=StepKind.COMPLETE, revoked=owned - assigned, assigned=assigned - owned, remaining=assigned
         )
 
     def offer_anew(self, assigned: Partitions) -> None:
-        """The application has given up everything before, and takes all of this."""
+        """The application has given up everything before. Now it takes all these partitions."""
         self.offered = Step(kind=StepKind.COMPLETE, assigned=assigned, remaining=assigned)
 
     def offer_lost(self, owned: Partitions) -> None:
         self.offered = Step(kind=StepKind.LOST, revoked=owned)
 
     def offer_last(self, owned: Partitions) -> None:
-        """The membership has failed. Once the application is done with its step, it gives up what it has."""
+        """The membership has failed. When the application has finished its present step, it gives up all its
+        partitions."""
         self.offered = None
         if self.taken is None and owned:
             self.offer_lost(owned)
@@ -44,7 +46,7 @@ class Steps:
         return self.taken
 
     def end(self) -> Step | None:
-        """The step that the application is done with. None: the member has left meanwhile."""
+        """Returns the step that the application has finished. None if the member has left meanwhile."""
         taken, self.taken = self.taken, None
         return taken
 

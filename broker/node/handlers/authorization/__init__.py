@@ -1,5 +1,6 @@
-"""Who may ask for what: for each API the operations that it takes, on which resources, and what a refusal looks like.
+"""Authorization of requests: for each API the operations that it needs, on which resources, and the answer to a denied
+request.
 
-`rules` has the parts, `data`, `groups` and `admin` the rules of the APIs, `table` all of them. Nothing of this runs
-without an authorizer. docs/reference/authorization.md is written from it.
+`rules` has the parts of a rule, the other files have the rules of the APIs, and `table` lists all rules. None of this
+runs without an authorizer. docs/reference/authorization.md is written from these rules.
 """

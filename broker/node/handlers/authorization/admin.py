@@ -1,6 +1,6 @@
-"""Rules of the APIs that administer the cluster, its quotas, ACLs and tokens, and of those between brokers.
+"""Rules of the APIs that administer the cluster, its quotas, ACLs and tokens, and of the APIs between brokers.
 
-Those of topics are in topics.py, and those of settings in settings.py.
+Rules for topics are in topics.py, and rules for settings in settings.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _quotas_entry(item: Item, error: ErrorCode) -> Entry:
 
 
 def _scram_not_told(request: AnyApi, error: ErrorCode) -> Any:
-    """As Kafka: once for each user, without the name."""
+    """As in Kafka, the answer has one error for each user, without the name."""
     nameless = {"user": "", "error_code": error, "error_message": DENIED, "credential_infos": []}
     return top(request, error, error_message=DENIED, results=[nameless for _ in request.message.users or ()])
 

@@ -33,7 +33,7 @@ READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
 
 
 def partitions_entry(item: Item, error: ErrorCode, **values: object) -> Entry:
-    """All partitions of a topic of a request, in an answer whose fields have the usual names."""
+    """The error for all partitions of a topic in the request. It is for answers whose fields have the usual names."""
     about = {"name": item.name} if hasattr(item, "name") else {"topic_id": item.topic_id}
     return {
         **about,
@@ -44,7 +44,7 @@ def partitions_entry(item: Item, error: ErrorCode, **values: object) -> Entry:
 
 
 def topic_of(services: Services, item: Item) -> str | None:
-    """None: an id that no topic has."""
+    """The name of a topic. None for an id that no topic has."""
     if hasattr(item, "name"):
         return str(item.name)
     return services.metadata.image.topic_names.get(item.topic_id)
@@ -158,7 +158,8 @@ TXN_OFFSET_COMMIT = rule(
 
 
 def _offset_delete_topics(access: Access, services: Services, request: AnyApi) -> None:
-    """The group is asked in any case. An error of the group is told alone, as in Kafka."""
+    """The coordinator is asked even if all topics are denied. As in Kafka, if the group has an error, the answer
+    contains only that."""
     topics = request.message.topics
     kept = tuple(item for item in topics if access.may(READ, TOPIC, item.name))
     error = ErrorCode.topic_authorization_failed
@@ -195,12 +196,12 @@ def _producer_refused(request: AnyApi, error: ErrorCode) -> Any:
 
 
 def _may_be_idempotent(access: Access, services: Services, request: AnyApi) -> Any | None:
-    """KIP-679: whoever may write to some topic may have a producer id."""
+    """KIP-679: a client that may write to any topic may have a producer id."""
     if request.message.transactional_id is not None:
         return None
     if access.could_on_cluster(Operation.IDEMPOTENT_WRITE) or access.may_somewhere(WRITE, TOPIC):
         return None
-    access.may_on_cluster(Operation.IDEMPOTENT_WRITE)  # only to have it noted
+    access.may_on_cluster(Operation.IDEMPOTENT_WRITE)  # called only so that the denial is logged
     return _producer_refused(request, ErrorCode.cluster_authorization_failed)
 
 
@@ -224,7 +225,8 @@ INIT_PRODUCER_ID = rule(
 
 
 def _add_partitions(access: Access, services: Services, request: AnyApi) -> Any | None:
-    """Before version 4 it comes from clients, and the handler looks at each topic; since then from brokers."""
+    """Before version 4 the request comes from clients, and the handler checks each topic. Since version 4 it comes from
+    brokers."""
     message = request.message
     if request.version >= 4:
         may = access.may_on_cluster(Operation.CLUSTER_ACTION)
@@ -358,7 +360,8 @@ SHARE_STATES = 2
 def _find_coordinator(access: Access, services: Services, request: AnyApi) -> Any | None:
     key_type = field_or(request.message, "key_type", 0)
     if key_type == SHARE_STATES and not access.may_on_cluster(Operation.CLUSTER_ACTION):
-        refused = ErrorCode.cluster_authorization_failed  # version 6 or later: earlier ones know no such keys
+        # this is version 6 or later: earlier versions have no such keys
+        refused = ErrorCode.cluster_authorization_failed
         return all_in("coordinator_keys", _coordinator_entry, "coordinators")(request, refused)
     kind = _KINDS.get(key_type)
     if kind is None:

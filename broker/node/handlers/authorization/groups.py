@@ -1,4 +1,4 @@
-"""Rules of the APIs of groups: members, and who describes or deletes groups."""
+"""Rules of the APIs of groups: for members, and for clients that describe or delete groups."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ JOIN_GROUP = rule(whole(READ, GROUP, _group, _join_refused, _FAILED))
 
 
 def _synced_group(message: Any) -> str | None:
-    """Without what version 5 demands it is inconsistent whoever asks: the handler says so."""
+    """The group to check. Without the fields that version 5 requires, the request is invalid for any client: then None,
+    and the handler answers."""
     is_complete = None not in (field_or(message, "protocol_type", ""), field_or(message, "protocol_name", ""))
     return _group(message) if is_complete else None
 
@@ -110,7 +111,7 @@ def _one_group(access: Access, services: Services, request: AnyApi) -> Any | Non
 def _several_groups(access: Access, services: Services, request: AnyApi) -> Any | None:
     names = services.metadata.image.topic_names
     kept, refused = [], []
-    hidden: dict[str, list[Entry]] = {}  # by group
+    hidden: dict[str, list[Entry]] = {}  # entries of hidden topics, by group
     for group in request.message.groups:
         if not access.may(DESCRIBE, GROUP, group.group_id):
             refused.append(
@@ -133,7 +134,7 @@ def _several_groups(access: Access, services: Services, request: AnyApi) -> Any 
 
 
 def _is_seen(access: Access, topic: Item, names: Mapping[UUID | None, str]) -> bool:
-    """An id that no topic has is the handler's to answer."""
+    """Whether the client may describe the topic. For an id that no topic has, the handler answers."""
     name = topic.name if hasattr(topic, "name") else names.get(topic.topic_id)
     return name is None or access.may(DESCRIBE, TOPIC, name)
 
@@ -199,7 +200,7 @@ def described_group(item: Item, error: ErrorCode, text: str | None = None) -> En
     }
 
 
-_itself = lambda services, item: str(item)  # noqa: E731  # a group is named by itself
+_itself = lambda services, item: str(item)  # noqa: E731  # the item is itself the name of the group
 DESCRIBE_GROUPS = rule(each(DESCRIBE, GROUP, "groups", _described, "groups", _itself))
 
 
@@ -216,7 +217,7 @@ LIST_GROUPS = Rule(
 
 
 def _delete_groups(access: Access, services: Services, request: AnyApi) -> Any | None:
-    """Each group once, as in Kafka."""
+    """As in Kafka, a group that is named twice is deleted once."""
     request.message = replace(request.message, groups_names=tuple(dict.fromkeys(request.message.groups_names)))
     return _deleted[1](access, services, request)
 
@@ -233,8 +234,8 @@ DELETE_GROUPS = Rule(needs=(_deleted[0],), steps=(_delete_groups,))
 
 
 def hide_topics_of_members(text: str) -> Callable[[Access, Services, AnyApi], None]:
-    """A group whose members use a topic that the client may not describe is refused as a whole with this text, as in
-    Kafka."""
+    """If members of a group use a topic that the client may not describe, the whole group gets an error with this text,
+    as in Kafka."""
 
     def hide(access: Access, services: Services, request: AnyApi) -> None:
         def change(answer: Any) -> Any:
@@ -254,7 +255,7 @@ def hide_topics_of_members(text: str) -> Callable[[Access, Services, AnyApi], No
 
 
 def _topics_of(group: Item) -> set[str]:
-    """Members of a share group have no target."""
+    """The topics of a group's members. Members of a share group have no target assignment."""
     return {
         name
         for member in group.members

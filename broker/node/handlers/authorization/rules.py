@@ -1,7 +1,9 @@
-"""The parts of an authorization rule: what is needed (data, for the page), and the steps that check it.
+"""The parts of an authorization rule: the permissions that it needs (data, for the page), and the steps that check
+them.
 
-A step looks at a request before its handler does. It refuses the request as a whole (it returns the answer), or takes
-out of it what is refused and adds that to the answer, or hides parts of the answer. The handler knows nothing of it.
+A step runs before the handler of a request. It does one of three things: it refuses the whole request (it returns the
+answer), or it removes the denied elements from the request and adds their errors to the answer, or it hides parts of
+the answer. The handler knows nothing about it.
 Shown by tests/broker_node/test_node_authorization.py.
 """
 
@@ -20,14 +22,15 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode, RemoteProtocolError
 from broker.wire.messages import build, response_type
 
-# Any: a request of any API; which one, the table says.
+# The type is Any: a request of any API. The table says which one.
 AnyApi: TypeAlias = Request[Any]
-# Returns the answer if the request is refused as a whole.
+# A step returns the answer if the whole request is refused.
 Step: TypeAlias = Callable[[Access, Services, AnyApi], Any | None]
 Item: TypeAlias = Any  # one element of an array of a request
-Entry: TypeAlias = Mapping[str, Any]  # fields of one element of an answer; none at all: it is not told of
+# fields of one element of an answer; if there are no fields, the element is left out
+Entry: TypeAlias = Mapping[str, Any]
 
-DENIED = "Authorization failed."  # Apache Kafka's words, where an answer has room for some
+DENIED = "Authorization failed."  # the message of Apache Kafka, for answers that have a field for it
 
 FAILED: Mapping[ResourceType, ErrorCode] = {
     ResourceType.TOPIC: ErrorCode.topic_authorization_failed,
@@ -39,7 +42,7 @@ FAILED: Mapping[ResourceType, ErrorCode] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """One line of the page: the operation, the kind of resource, and what its absence means."""
+    """One line of the page: the operation, the kind of resource, and what happens without this permission."""
 
     operation: Operation
     resource: ResourceType
@@ -48,7 +51,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Without needs: everybody may ask. `steps` are taken in order; some needs are looked at by the handler itself."""
+    """If there are no needs, every client may send the request. `steps` run in order. The handler itself checks some of
+    the needs."""
 
     needs: tuple[Need, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -56,13 +60,14 @@ class Rule:
 
 
 def rule(*parts: tuple[Need, Step], note: str = "", also: Iterable[Need] = ()) -> Rule:
-    """`also`: needs that a step or the handler looks at beside its own."""
+    """`also` are further needs that a step or the handler checks."""
     needs = tuple(dict.fromkeys([*(need for need, _ in parts), *also]))
     return Rule(needs=needs, steps=tuple(step for _, step in parts), note=note)
 
 
 def access_of(services: Services, request: AnyApi) -> Access:
-    """Raises RemoteProtocolError while it cannot be decided: the client comes again."""
+    """The permissions of the client. Raises RemoteProtocolError while the access control lists are not known yet: the
+    client then tries again."""
     assert services.authorizer is not None
     assert services.denials is not None
     denied = partial(services.denials.note, request.header.api_key)
@@ -82,8 +87,9 @@ def whole(
     refuse: Callable[[AnyApi, ErrorCode], Any] | None = None,
     otherwise: str = "",
 ) -> tuple[Need, Step]:
-    """`named` finds the resource in the message (None: there is none, nothing is needed). `refuse` makes the answer;
-    None: one with the error code at its top."""
+    """A step that allows or refuses the whole request. `named` finds the resource in the message (None: there is no
+    resource, so no permission is needed). `refuse` makes the answer. If it is None, the answer has the error code at
+    its top."""
     error = FAILED[resource]
 
     def step(access: Access, services: Services, request: AnyApi) -> Any | None:
@@ -101,7 +107,7 @@ def top(request: AnyApi, error: ErrorCode, **values: object) -> Any:
 
 
 def made(request: AnyApi, **values: object) -> Any:
-    """The answer to it, of whatever API it is. Fields that its version lacks are left out."""
+    """The answer to a request of any API. Fields that its version lacks are left out."""
     return build(response_type(ApiKey(request.header.api_key), request.version), values)
 
 
@@ -118,7 +124,7 @@ def _answer(request: AnyApi, answered: str, entries: list[Entry]) -> Any:
     return made(request, **{answered: entries})
 
 
-# -- one element after the other -------------------------------------------------------------------------------------
+# -- each element of a request ---------------------------------------------------------------------------------------
 
 
 def each(
@@ -129,8 +135,8 @@ def each(
     answered: str,
     named: Callable[[Services, Item], str | None] = lambda services, item: str(item.name),
 ) -> tuple[Need, Step]:
-    """Elements of `field` that are refused are answered by `entry`, the handler gets the others. An element whose
-    resource is unknown (`named` returns None) is the handler's to answer."""
+    """A step that checks each element of `field`. `entry` makes the answer for a denied element. The handler gets the
+    others, and also an element whose resource is unknown (`named` returns None)."""
     error = FAILED[resource]
 
     def judge(access: Access, services: Services, item: Item) -> ErrorCode | None:
@@ -173,7 +179,7 @@ def _joined(message: Any, told: Any, answered: str) -> Any:
 
 
 def amend(request: AnyApi, change: Callable[[Any], Any]) -> None:
-    """Change the answer before it goes out, after earlier changes."""
+    """Changes the answer before it is sent, after earlier changes."""
     before = request.amend
     request.amend = change if before is None else lambda message: change(before(message))
 
@@ -184,7 +190,7 @@ def amend(request: AnyApi, change: Callable[[Any], Any]) -> None:
 def hiding(
     operation: Operation, resource: ResourceType, answered: str, named: Callable[[Item], str], otherwise: str
 ) -> tuple[Need, Step]:
-    """Elements of the answer that the client may not know of are left out."""
+    """A step that leaves out elements of the answer that the client may not know."""
 
     def step(access: Access, services: Services, request: AnyApi) -> None:
         def hidden(message: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rules of the APIs that tell and change settings, of topics, groups and the cluster."""
+"""Rules of the APIs that describe and change settings of topics, groups and the cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from broker.wire.errors import ErrorCode
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 
-# By resource type of settings: what they are authorized on. 4 broker, 8 loggers, 16 client metrics: the cluster.
+# The resource on which settings are authorized, by their resource type. For 4 (broker), 8 (loggers) and 16 (client
+# metrics) it is the cluster.
 _SETTINGS_OF = {2: TOPIC, 4: CLUSTER, 8: CLUSTER, 16: CLUSTER, 32: GROUP}
 _SETTINGS_FAILED = {
     TOPIC: ErrorCode.topic_authorization_failed,
@@ -43,7 +44,8 @@ def _may_settings(access: Access, operation: Operation, item: Item) -> ErrorCode
 def _settings(
     operation: Operation, answered: str, unjudged: Callable[[Services, Any], Collection[int]], **more: object
 ) -> Rule:
-    """`unjudged`: positions of resources that are wrong whoever asks, which is the handler's to say."""
+    """`unjudged` returns the positions of resources that are invalid for any client. They are not authorized; the
+    handler refuses them."""
 
     def entry(item: Item, error: ErrorCode) -> Entry:
         return {
@@ -79,7 +81,7 @@ def _unknown_types(message: Any) -> set[int]:
 
 
 def _described(services: Services, message: Any) -> Collection[int]:
-    """One resource type that is none fails the whole request: then nothing is judged."""
+    """An unknown resource type makes the whole request fail. So in this case no resource is authorized."""
     return range(len(message.resources)) if _unknown_types(message) else ()
 
 

@@ -1,4 +1,4 @@
-"""Rules of the APIs of share groups (KIP-932): members, their records, and where groups are."""
+"""Rules of the APIs of share groups (KIP-932): members, their records, and the offsets of groups."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ STATES = rule(whole(Operation.CLUSTER_ACTION, CLUSTER, refuse=_states_refused))
 
 
 def _describe_offsets(access: Access, services: Services, request: AnyApi) -> None:
-    """Topics that the client may not describe are refused if they were named, and left out otherwise."""
+    """Topics that the client may not describe get an error if the request names them. Otherwise they are left out."""
     named = {group.group_id: group.topics is not None for group in request.message.groups}
     groups = []
     hidden: dict[str, list[Entry]] = {}
@@ -164,7 +164,8 @@ ALTER_SHARE_GROUP_OFFSETS = rule(
 
 
 def _delete_topics(access: Access, services: Services, request: AnyApi) -> None:
-    """The group is asked in any case. An error of the group is told alone, as in Kafka."""
+    """The coordinator is asked even if all topics are denied. As in Kafka, if the group has an error, the answer
+    contains only that."""
     topics = request.message.topics
     kept = tuple(item for item in topics if access.may(READ, TOPIC, item.topic_name))
     error = ErrorCode.topic_authorization_failed

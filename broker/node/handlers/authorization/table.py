@@ -1,6 +1,7 @@
-"""The rule of every API, and the handlers behind their rules.
+"""The authorization rule of every API, and the handlers that run after their rules.
 
-On the controllers' listener whoever may act for the cluster is trusted: a broker has judged what it forwards.
+On the controllers' listener, a client with CLUSTER_ACTION is trusted: a broker has authorized the requests that it
+forwards.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ RULES: Mapping[ApiKey, Rule] = {
 
 
 def authorized(key: ApiKey, handle: Handler) -> Handler:
-    """The handler behind its rule. Requests of a broker to itself do not come this way."""
+    """A handler that first applies its rule. Requests of a broker to itself do not come this way."""
     found = RULES[key]
     if not found.needs:
         return handle

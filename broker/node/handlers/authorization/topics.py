@@ -1,4 +1,4 @@
-"""Rules of the APIs that administer topics and where their partitions are."""
+"""Rules of the APIs that administer topics and their replicas."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _create_topics(access: Access, services: Services, request: AnyApi) -> Any |
         times = Counter(item.name for item in request.message.topics)
 
         def judge(access: Access, services: Services, item: Item) -> ErrorCode | None:
-            """A name that is there twice is wrong whoever asks: the handler says so."""
+            """A name that occurs twice is invalid for any client, and the handler refuses it."""
             may = times[item.name] > 1 or access.may(Operation.CREATE, TOPIC, item.name)
             return None if may else ErrorCode.topic_authorization_failed
 
@@ -59,7 +59,7 @@ def _create_topics(access: Access, services: Services, request: AnyApi) -> Any |
 
 
 def _without_configs(access: Access, topics: Iterable[Item]) -> Iterable[Item]:
-    """Whoever may not describe the settings of a topic does not hear them when it is made (KIP-525)."""
+    """A client that may not describe the settings of a topic does not get them when it creates the topic (KIP-525)."""
     for topic in topics:
         if topic.error_code is ErrorCode.none and not access.could(Operation.DESCRIBE_CONFIGS, TOPIC, topic.name):
             yield replace(
@@ -99,7 +99,8 @@ def _delete_topics(access: Access, services: Services, request: AnyApi) -> Any |
     times = Counter(about(item) for item in getattr(request.message, field))
 
     def judge(access: Access, services: Services, item: Item) -> ErrorCode | None:
-        """A topic that is named twice, by both or by neither is wrong whoever asks: the handler says so."""
+        """An entry that occurs twice, or that has both name and id or neither, is invalid for any client, and the
+        handler refuses it."""
         name, topic_id = about(item)
         if times[name, topic_id] > 1 or (name is None) == (topic_id is None):
             return None
@@ -107,12 +108,12 @@ def _delete_topics(access: Access, services: Services, request: AnyApi) -> Any |
         if name is None or access.may(Operation.DELETE, TOPIC, name):
             return None
         if name not in services.metadata.image.topics and access.could(Operation.DESCRIBE, TOPIC, name):
-            return None  # who may know of it hears that it is not there
+            return None  # a client that may describe it learns that it does not exist
         return ErrorCode.topic_authorization_failed
 
     def entry(item: Item, error: ErrorCode) -> Entry:
         name, topic_id = about(item)
-        if name is None:  # asked for by id: the name is told to those who may know of the topic
+        if name is None:  # the request has the id: the answer has the name only if the client may describe the topic
             known = names[topic_id]
             name = known if access.could(Operation.DESCRIBE, TOPIC, known) else None
         return {"name": name, "topic_id": topic_id, "error_code": error, "error_message": DENIED}
@@ -137,7 +138,7 @@ def _create_partitions(access: Access, services: Services, request: AnyApi) -> A
     times = Counter(item.name for item in request.message.topics)
 
     def judge(access: Access, services: Services, item: Item) -> ErrorCode | None:
-        """As for CreateTopics."""
+        """As in CreateTopics, the handler refuses a name that occurs twice."""
         may = times[item.name] > 1 or access.may(Operation.ALTER, TOPIC, item.name)
         return None if may else ErrorCode.topic_authorization_failed
 
@@ -186,7 +187,7 @@ def _reassignments_refused(request: AnyApi, error: ErrorCode) -> Any:
 
 
 def _no_reassignments(request: AnyApi, error: ErrorCode) -> Any:
-    """What was asked for is told without replicas, as by Kafka."""
+    """As in Kafka, the answer lists the partitions of the request without replicas."""
     nobody: dict[str, Any] = {"replicas": [], "adding_replicas": [], "removing_replicas": []}
     topics: list[Any] = [
         {"name": topic.name, "partitions": [{"partition_index": each, **nobody} for each in topic.partition_indexes]}
