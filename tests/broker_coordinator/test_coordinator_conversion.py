@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conversion_clients import COOPERATIVE, EAGER, PARTITIONS, ClassicClient, NewClient, T, assignment, subscription
 from group_world import REBALANCE_MS, SESSION_MS, GroupWorld
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.coordinator.groups.classic_group import ClassicGroup, State
@@ -336,6 +336,18 @@ def test_static_members_keep_their_partitions_as_they_change_the_protocol(world:
     assert held([other, back]) == sorted(PARTITIONS)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_group_that_is_upgraded_in_the_middle_of_a_rebalance_is_assigned_anew(world: GroupWorld, steps: int) -> None:
+    """The static member that takes over has the subscription of the one that it replaces. So nothing else would ever
+    ask for an assignment, and nobody would read."""
+    old, new = ClassicClient(world, instance_id="i"), NewClient(world, "N", instance_id="i")
+    for _ in range(steps):  # it has joined, or it has assigned everything to itself
+        old.step()
+    new.step()
+    settle(world, [new])
+    assert held([new]) == sorted(PARTITIONS)
+
+
 # -- any clients -------------------------------------------------------------------------------------------------------
 
 ACTION = st.one_of(
@@ -387,6 +399,8 @@ def is_settled(world: GroupWorld, living: list[Any]) -> bool:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(ACTION, max_size=40), st.sampled_from([EAGER, COOPERATIVE]))
+@example([("step", 3), ("step", 6)], EAGER)
+@example([("step", 3), ("step", 6)], COOPERATIVE)
 @pytest.mark.thorough
 def test_no_partition_has_two_readers_and_in_the_end_each_has_one(
     actions: list[tuple[Any, ...]], protocol: str
