@@ -54,6 +54,7 @@ SETTINGS = {
 }
 LIVE, GONE, FORGOTTEN = "orders", "dropped", 3
 TOOL_TIMEOUT_S = 240
+ATTEMPTS = 20  # of the shell, which now and then runs its command too early
 DUMP, SHELL = "org.apache.kafka.tools.DumpLogSegments", "org.apache.kafka.shell.MetadataShell"
 
 
@@ -217,24 +218,27 @@ def test_kafka_dump_log_decodes_every_record_of_a_snapshot(written: Written) -> 
 def test_kafka_metadata_shell_shows_brokers_and_topics(written: Written, kind: str) -> None:
     file = str(written.snapshot if kind == "snapshot" else written.log)
 
-    def shell(command: str, path: str) -> str:
-        """The shell may run the command before it has read the file, and finds nothing then: it is asked again."""
+    def shows(command: str, path: str, *expected: str) -> None:
+        """The shell may run the command while it still reads the file. It then shows nothing, or an earlier state. So
+        it is asked again."""
+        last = ""
+        for _ in range(ATTEMPTS):
+            last = java(written.log.parent, SHELL, "--snapshot", file, command, path)
+            if last.split() == list(expected) if command == "ls" else all(text in last for text in expected):
+                return
+        raise AssertionError(f"{command} {path}: expected {expected}, got {last}")
 
-        def asked() -> str:
-            found = java(written.log.parent, SHELL, "--snapshot", file, command, path)
-            return "" if "no such file" in found else found.strip()
-
-        found: str = wait_until(asked, f"{command} {path}", TOOL_TIMEOUT_S)
-        return found
-
-    assert shell("ls", "/image/cluster/brokers").split() == ["1", "2"]
-    assert shell("ls", "/image/topics/byName").split() == [LIVE]
-    assert sorted(shell("ls", f"/image/topics/byName/{LIVE}").split()) == ["0", "1", "2", "3", "4", "id", "name"]
-    assert as_kafka_prints(written.topic_id) in shell("cat", f"/image/topics/byName/{LIVE}/id")
-    partition = shell("cat", f"/image/topics/byName/{LIVE}/0")
-    assert "replicas=[2, 1]" in partition
-    assert f"isr={list(written.partition.isr)}" in partition
-    assert f"leader={written.partition.leader}, " in partition
-    assert f"leaderEpoch={written.partition.leader_epoch}, " in partition
-    assert "compact" in shell("cat", f"/image/configs/TOPIC:{LIVE}/cleanup.policy")
-    assert shell("ls", "/image/scram/SCRAM-SHA-512").split() == sorted(USERS)
+    shows("ls", "/image/cluster/brokers", "1", "2")
+    shows("ls", "/image/topics/byName", LIVE)
+    shows("ls", f"/image/topics/byName/{LIVE}", "0", "1", "2", "3", "4", "id", "name")
+    shows("cat", f"/image/topics/byName/{LIVE}/id", str(as_kafka_prints(written.topic_id)))
+    shows(
+        "cat",
+        f"/image/topics/byName/{LIVE}/0",
+        "replicas=[2, 1]",
+        f"isr={list(written.partition.isr)}",
+        f"leader={written.partition.leader}, ",
+        f"leaderEpoch={written.partition.leader_epoch}, ",
+    )
+    shows("cat", f"/image/configs/TOPIC:{LIVE}/cleanup.policy", "compact")
+    shows("ls", "/image/scram/SCRAM-SHA-512", *sorted(USERS))
