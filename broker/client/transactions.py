@@ -40,7 +40,7 @@ from broker.wire.messages import request
 if TYPE_CHECKING:
     from broker.wire.shapes.add_offsets_to_txn import AddOffsetsToTxnRequest
     from broker.wire.shapes.add_partitions_to_txn import AddPartitionsToTxnRequest
-    from broker.wire.shapes.end_txn import EndTxnRequest
+    from broker.wire.shapes.end_txn import EndTxnRequest, EndTxnResponse
     from broker.wire.shapes.init_producer_id import InitProducerIdRequest
     from broker.wire.shapes.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -58,6 +58,9 @@ class TransactionClient:
         self._coordinators: dict[tuple[int, str], int] = {}
         self.core = TransactionCore()
         self.lock = native.new_lock()
+        # Of the transaction that is being ended. A call that timed out is repeated, and goes on from here.
+        self._had_failures = False
+        self._is_decided = False  # EndTxn was answered
         self._spent_ns = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
 
     def metrics(self) -> dict[str, float]:
@@ -97,9 +100,11 @@ class TransactionClient:
             )
 
         answer = self._ask(TRANSACTION, self._config.transactional_id, ApiKey.INIT_PRODUCER_ID, build, deadline_ms)
-        node = self._coordinators[(TRANSACTION, self._config.transactional_id)]
-        version = self._client.network.feature(node, FEATURE)
-        self.core.initialised(answer.producer_id, answer.producer_epoch, version)
+        self.core.initialised(answer.producer_id, answer.producer_epoch, self._version())
+
+    def _version(self) -> int:
+        """transaction.version of the cluster, as the transaction coordinator has told it."""
+        return self._client.network.feature(self._coordinators[(TRANSACTION, self._config.transactional_id)], FEATURE)
 
     def add(self, partition: TopicPartition, deadline_ms: int) -> None:
         """Adds the partition to the transaction. It is called before the first record for this partition."""
@@ -168,11 +173,30 @@ class TransactionClient:
 
     def end(self, *, is_commit: bool, deadline_ms: int, had_failures: bool) -> None:
         """Ends the transaction. The state is COMMITTING or ABORTING. After a timeout it is still the same, and the call
-        may be repeated."""
+        may be repeated. Then it goes on with the request that had no answer."""
+        self._had_failures |= had_failures
+        self._end(deadline_ms, is_commit=is_commit)
+        self._had_failures = self._is_decided = False
+
+    def _end(self, deadline_ms: int, *, is_commit: bool) -> None:
         core = self.core
         if not core.has_anything:
             core.ended(core.producer_id, core.producer_epoch)
             return
+        if not self._is_decided:
+            answer = self._end_txn(deadline_ms, is_commit=is_commit)
+            if core.is_bumping:
+                core.ended(answer.producer_id, answer.producer_epoch)
+                return
+            self._is_decided = True
+            if not self._had_failures:
+                core.ended(core.producer_id, core.producer_epoch)
+                return
+        # It is not certain which sequences the brokers expect. In the next epoch they begin at 0 (KIP-360).
+        self._init_producer_id(deadline_ms, known=(core.producer_id, core.producer_epoch))
+
+    def _end_txn(self, deadline_ms: int, *, is_commit: bool) -> EndTxnResponse:
+        core = self.core
 
         def build(version: int) -> EndTxnRequest:
             return request(
@@ -185,17 +209,10 @@ class TransactionClient:
             )
 
         highest = None if core.is_bumping else LEGACY_END_VERSION
-        answer = self._ask(
+        answer: EndTxnResponse = self._ask(
             TRANSACTION, self._config.transactional_id, ApiKey.END_TXN, build, deadline_ms, highest=highest
         )
-        if core.is_bumping:
-            core.ended(answer.producer_id, answer.producer_epoch)
-            return
-        core.ended(core.producer_id, core.producer_epoch)
-        if had_failures:
-            # It is not certain which sequences the brokers expect. In the next epoch they begin at 0 (KIP-360).
-            core.state = TransactionState.UNINITIALISED
-            self._init_producer_id(deadline_ms, known=(core.producer_id, core.producer_epoch))
+        return answer
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

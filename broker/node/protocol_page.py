@@ -29,8 +29,8 @@ NOT_IMPLEMENTED: dict[str, str] = {
 
 _INTRODUCTION = """# What of Kafka's protocol the broker implements
 
-Written by `python -m broker.node.protocol_page` from broker/wire/apis.py and from what stands at the head of each
-handler; tests compare it with both. Kafka's versions are those of Apache Kafka 4.3.1. Which clients do what on it:
+Written by `python -m broker.node.protocol_page` from broker/wire/apis.py and from the first docstring of each
+handler. Tests compare it with both. Kafka's versions are those of Apache Kafka 4.3.1. What was tried with which client:
 [compatibility.md](compatibility.md). Where answers differ from Apache Kafka's: [differences.md](differences.md).
 Who may ask for what: [authorization.md](authorization.md). Settings: [settings.md](settings.md).
 

@@ -70,23 +70,24 @@ reasons stand beside the constants in the code."""
 
 # Notes on settings that Apache Kafka does not have.
 _OWN_NOTES: Final[Mapping[str, str]] = {
-    "controlled.shutdown.max.wait.ms": "a stopping broker waits so long for the controller to move its leaders",
-    "harness.allow.remote": "lets other machines reach listeners that ask nobody who they are; a line in the log says "
-    "which",
-    "harness.clock.control": "mapped file whose first int64 is added, in ns, to each look at the wall clock",
+    "controlled.shutdown.max.wait.ms": "how long a stopping broker waits until the controller has moved its leaders",
+    "harness.allow.remote": "other machines may connect to listeners without authentication; a line of the log names "
+    "these listeners",
+    "harness.clock.control": "memory-mapped file; its first int64, in ns, is added to each reading of the wall clock",
     "harness.cluster.id": "the cluster's id in Metadata",
-    "harness.discard": "produce is checked and acknowledged, and not stored: calibrates load generators",
+    "harness.discard": "records are checked and acknowledged, but not stored: for the calibration of load generators",
     "harness.disk.faults": "control file of the storage: which calls fail, wait or lose their sync",
     "harness.journal.appends": "the journal also has a line for each append",
-    "harness.journal.path": "where the broker writes what happened to it; none without",
+    "harness.journal.path": "file of the broker's journal of events; without it there is no journal",
     "harness.mutant": "a deliberately wrong variant of the broker ([mutants.md](mutants.md))",
-    "harness.routes.controller": "`id@host:port,…`: where this node dials a peer's controller listener, e.g. a proxy",
+    "harness.routes.controller": "`id@host:port,…`: the address, such as a proxy's, at which this node connects to a "
+    "peer's controller listener",
     "harness.routes.internal": "the same for the listener between brokers",
-    "harness.telemetry.bytes": "size of that file; then it becomes FILE.1, and the last FILE.1 goes",
-    "harness.telemetry.path": "where metrics land that clients push (KIP-714), as JSON lines; without it they are not "
-    "asked for",
-    "harness.unread.answer.bytes": "memory of answers that clients do not read, in all; beyond it those that have read "
-    "nothing for the longest time are disconnected",
+    "harness.telemetry.bytes": "maximum size of that file; then it is renamed to FILE.1, in place of the last FILE.1",
+    "harness.telemetry.path": "file for the metrics that clients push (KIP-714), as JSON lines; without it no "
+    "client is asked for metrics",
+    "harness.unread.answer.bytes": "memory for all answers that clients have not read yet; beyond it, the clients that "
+    "have read nothing for the longest time are disconnected",
     "log.initial.task.delay.ms": "time from the start to the first round of retention",
 }
 

@@ -65,7 +65,7 @@ class BrokerDecommissioned:
     def __init__(self, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._port, self._topics, self._topic = context.port, context.port.topics(), context.of.topic
         (self._broker,) = context.brokers
-        self._before: Replicas = {}  # replicas of the partitions that had a replica there
+        self._before: Replicas = {}  # replicas of the partitions that had a replica there, from when they may be moved
         self._is_forgotten = False
 
     def inject(self) -> None:
@@ -78,12 +78,14 @@ class BrokerDecommissioned:
         self._is_forgotten = True
 
     def heal(self) -> None:
+        """Also after an `inject` that failed half-way: a move may go on, and the broker may be stopped or forgotten."""
         if not self._port.is_running(self._broker):
             self._port.restart(self._broker)
-        if self._is_forgotten:
+        if self._before or self._is_forgotten:
             self._await_registered()
+            self._topics.cancel_moves(self._topic)
             self._topics.set_replicas(self._topic, self._before)
-            self._is_forgotten = False
+            self._before, self._is_forgotten = {}, False
 
     def _await_registered(self) -> None:
         """Wait for the registration, because no replica can be moved to a broker before it."""

@@ -162,7 +162,8 @@ class ToxiproxyClient:
         # For some types of toxics, Toxiproxy up to 2.12 resets attributes that an update leaves out. So all are sent.
         fields: dict[str, object] = {"attributes": current.attributes | dict(attributes)}
         self._calls.change(
-            f"{_path(proxy)}/toxics/{quote(name, safe='')}", fields | {"toxicity": toxicity or current.toxicity}
+            f"{_path(proxy)}/toxics/{quote(name, safe='')}",
+            fields | {"toxicity": current.toxicity if toxicity is None else toxicity},
         )
         return self._expect_attributes(proxy, name, attributes)
 

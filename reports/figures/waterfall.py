@@ -12,39 +12,28 @@ Shown by tests/reports/test_reports_waterfall.py.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from reports.analyse.beyond_clocks import stage_beyond
 from reports.evidence.asked import schedule_kind
+from reports.figures.stages import (
+    BETWEEN_HOSTS,
+    LEVELS,
+    MEAN,
+    Level,
+    end_to_end_error_us,
+    shown_stages,
+    words_of_not_shown,
+)
 from reports.figures.sweep.behaviour import mean_record_queue_us
 from reports.judge.judged import Judged
-from reports.read.model import CORRECTED, END_TO_END, SCHEDULE_LAG, UNCORRECTED, Latency
 from runlog.quality.steadiness import CLOSED
-from runlog.records.cell import EXTERNAL, CellKind
-from runlog.records.hosts import clock_error_between_us, known_error_us
+from runlog.records.cell import CellKind
+from runlog.records.hosts import known_error_us
 from runlog.records.load import StageFigures, Stages
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A level, such as mean or p99. `column` is its column in stages.csv."""
-
-    name: str
-    column: str
-    us: Callable[[StageFigures], float | None]  # None: the sample is too small for it
-
-
 LABELS_MAX: Final = 40  # of the chart over all cells; the table has all
-MEAN: Final = Level(name="mean", column="mean_us", us=lambda stage: stage.mean_us)
-LEVELS: Final = (
-    MEAN,
-    Level(name="p50", column="p50_us", us=lambda stage: stage.p50_us),
-    Level(name="p90", column="p90_us", us=lambda stage: stage.p90_us),
-    Level(name="p99", column="p99_us", us=lambda stage: stage.p99_us),
-    Level(name="p99.9", column="p999_us", us=lambda stage: stage.p999_us),
-)
 LAG, QUEUE, WIRE, REPLICATION, FETCH, UNSPLIT = (
     "schedule lag", "queue and linger", "wire and broker", "replication, way back", "fetch wait and poll", "not split",
 )  # fmt: skip
@@ -58,8 +47,6 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     "intended_to_ack": "due to acknowledged: the corrected latency",
     "intended_to_poll": "due to polled: end to end",
 }
-AROUND_THE_APPEND: Final = ("send_to_append", "append_to_ack", "append_to_poll")  # the broker's wall clock is in them
-BETWEEN_HOSTS: Final = frozenset({"intended_to_poll"})  # begins with a producer and ends with a reader
 ACKED, POLLED = "to the acknowledgement", "to the reader"
 UNDER_FAULTS: Final = "under faults"
 CLOSED_LOOP: Final = "in a closed loop"
@@ -168,62 +155,13 @@ class Waterfall:
     clock_error_us: float = 0.0
 
 
-def _why_no_append(item: Judged) -> str:
-    """Why the time of the broker's append says nothing beside those of the load. Empty if both are of one clock."""
-    record = item.facts.cell.record
-    if record.engine == EXTERNAL:
-        return "the brokers may be on other hosts than the load"
-    return "the load ran on load hosts, and the brokers did not" if record.outcome.load_hosts else ""
-
-
-def _not_shown(item: Judged) -> str:
-    measured = (item.facts.cell.record.outcome.health.stages or Stages()).by_name()
-    why = _why_no_append(item) if any(name in measured for name in AROUND_THE_APPEND) else ""
-    return why and (
-        "the stages that begin or end with the broker's append are not shown, because "
-        f"{why}: nobody has measured how far the brokers' clocks are off"
-    )
-
-
-def _stages_of(item: Judged) -> Stages:
-    """The stages that can be shown. A time of appending is of the broker's wall clock. On another host it may be off by
-    more than a stage takes, and no bound of that is known."""
-    counted, latency = item.facts.cell.record.outcome.health.stages or Stages(), item.facts.latency
-    if _why_no_append(item):
-        counted = replace(counted, send_to_append=None, append_to_ack=None, append_to_poll=None)
-    return replace(
-        counted,
-        schedule_lag=_as_in_the_log(counted.schedule_lag, latency[SCHEDULE_LAG]),
-        send_to_ack=_as_in_the_log(counted.send_to_ack, latency[UNCORRECTED]),
-        intended_to_ack=_as_in_the_log(counted.intended_to_ack, latency[CORRECTED]),
-        intended_to_poll=stage_beyond(
-            _as_in_the_log(counted.intended_to_poll, latency[END_TO_END]), _clock_error_us(item)
-        ),
-    )
-
-
-def _clock_error_us(item: Judged) -> float:
-    return clock_error_between_us(item.facts.cell.record.outcome.load_hosts)
-
-
-def _as_in_the_log(counted: StageFigures | None, latency: Latency) -> StageFigures | None:
-    """The stage with the figures of the run log, if both counted the same records. They differ if a load process
-    died."""
-    if counted is None or counted.n != latency.n or latency.max_us is None:
-        return counted
-    return replace(
-        counted, mean_us=latency.mean_us, p50_us=latency.p50_us, p90_us=latency.p90_us, p99_us=latency.p99_us,
-        p999_us=latency.p999_us, max_us=latency.max_us,
-    )  # fmt: skip
-
-
 def _us(stage: StageFigures | None, level: Level) -> float | None:
     return None if stage is None else level.us(stage)
 
 
 def waterfalls(item: Judged) -> list[Waterfall]:
     """Every level for which the sample is large enough, on both ways."""
-    stages = _stages_of(item)
+    stages = shown_stages(item)
     queue_us = mean_record_queue_us(item.facts) or 0.0
     found = []
     for level in LEVELS:
@@ -233,7 +171,7 @@ def waterfalls(item: Judged) -> list[Waterfall]:
                 continue
             rest = _rest(stages, path, level, queue_us, whole_us - lag_us)
             parts = (Part(series=LAG, us=lag_us), *(part for part in rest if part.us > 0))
-            error_us = _clock_error_us(item) if path == POLLED else 0.0
+            error_us = end_to_end_error_us(item) if path == POLLED else 0.0
             fall = Waterfall(
                 path=path, level=level.name, parts=parts, whole_us=whole_us, n=whole.n, clock_error_us=error_us
             )
@@ -296,10 +234,10 @@ def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
 
 
 def cell_stages(item: Judged) -> CellStages:
-    stages = _stages_of(item)
+    stages = shown_stages(item)
     measured = stages.by_name()
     rows = tuple(
-        _stage_row(name, words, measured[name], _clock_error_us(item) if name in BETWEEN_HOSTS else 0.0)
+        _stage_row(name, words, measured[name], end_to_end_error_us(item) if name in BETWEEN_HOSTS else 0.0)
         for name, words in STAGE_WORDS.items()
         if name in measured
     )
@@ -307,7 +245,7 @@ def cell_stages(item: Judged) -> CellStages:
     return CellStages(
         rows=rows,
         bars=bars,
-        not_shown=_not_shown(item),
+        not_shown=words_of_not_shown(item),
         has_percentiles=any(not one.title.startswith(MEAN.name) for one in bars.wholes),
         is_closed_loop=_is_closed_loop(item),
         failed=stages.censored.failed,
@@ -357,7 +295,7 @@ def _without_append(judged: Sequence[Judged]) -> list[str]:
     """One sentence for each reason, with the cells that have it."""
     titles: dict[str, list[str]] = {}
     for item in judged:
-        if sentence := _not_shown(item):
+        if sentence := words_of_not_shown(item):
             own = titles.setdefault(sentence, [])
             own += [] if item.facts.cell.title in own else [item.facts.cell.title]
     return [

@@ -14,8 +14,8 @@ from reports.figures.cell import CellFigures
 from reports.figures.figures import Figures
 from reports.figures.generator import CERTIFICATE_COLUMNS, COLUMNS, GeneratorFigures
 from reports.figures.search import SearchFigures
+from reports.figures.stages import LEVELS
 from reports.figures.sweep.tables import Table
-from reports.figures.waterfall import LEVELS
 from reports.read.model import CORRECTED, END_TO_END, QUANTILES, UNCORRECTED
 from reports.render.csv_columns import SETTING_PREFIX, written_name
 from reports.render.files import write_csv

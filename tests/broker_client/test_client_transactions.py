@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
@@ -24,7 +25,9 @@ from broker.client.core.metadata import BrokerAddress, MetadataAnswer, MetadataC
 from broker.client.core.sender import SenderCore
 from broker.client.core.sender_events import NodeConnected, PartitionResult, ProduceAnswered, SendProduce, Tick
 from broker.client.core.transactions import Reaction, TransactionCore, TransactionState, reaction_to
+from broker.client.transactions import TransactionClient
 from broker.coordinator.keys import partition_for
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
 from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
@@ -87,6 +90,44 @@ def test_timed_out_commit_may_be_asked_again_and_not_turned_into_an_abort() -> N
     core.move(S.COMMITTING, call="commit_transaction()")
     with pytest.raises(KafkaError, match="committing"):
         core.move(S.ABORTING, call="abort_transaction()")
+
+
+@pytest.mark.parametrize("fails", [ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID])
+def test_an_abort_that_timed_out_at_either_of_its_requests_is_asked_again_from_there(
+    monkeypatch: pytest.MonkeyPatch, fails: ApiKey
+) -> None:
+    """With transaction.version 1 an abort after a failure asks for a new epoch too. Of the two requests the first may
+    have succeeded: the coordinator knows the next epoch then, and would take the old one for a fenced producer."""
+    client = TransactionClient(
+        parse_producer({"bootstrap.servers": "nobody:1", "transactional.id": "t"}), random.Random(1)
+    )
+    core = client.core
+    core.initialised(7, 0, 1)
+    core.begin()
+    core.partitions.add(TP)
+    core.move(S.ABORTING, call="abort_transaction()")
+    asked: list[ApiKey] = []
+
+    def ask(key_type: int, key: str, api_key: ApiKey, build: object, deadline_ms: int, **_: object) -> object:
+        asked.append(api_key)
+        if asked.count(api_key) == 1 and api_key is fails:
+            raise TimedOutError("no answer", definite=False)
+        return SimpleNamespace(producer_id=7, producer_epoch=1)
+
+    monkeypatch.setattr(client, "_ask", ask)
+    monkeypatch.setattr(client, "_version", lambda: 1)
+    with pytest.raises(TimedOutError):
+        client.end(is_commit=False, deadline_ms=0, had_failures=True)
+    assert core.state is S.ABORTING
+    core.move(S.ABORTING, call="abort_transaction()")
+    client.end(is_commit=False, deadline_ms=0, had_failures=False)  # what had failed is abandoned by then
+    assert asked == (
+        [ApiKey.END_TXN, ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID]
+        if fails is ApiKey.END_TXN
+        else [ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID, ApiKey.INIT_PRODUCER_ID]
+    )
+    assert (core.state, core.producer_epoch, core.has_anything, core.error) == (S.READY, 1, False, None)
+    client.close()
 
 
 def test_old_epoch_of_a_record_is_abortable_and_of_the_coordinator_fatal() -> None:

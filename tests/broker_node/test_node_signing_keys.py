@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from broker.node.net import signing_keys
 from broker.node.net.signing_keys import SigningKeys
 from broker.node.process.logs import Logger
 
@@ -30,6 +31,31 @@ def test_whatever_is_answered_the_keys_stay_as_they_are(answer: bytes) -> None:
         assert asyncio.run(keys._read()) is False
         thread.join(30)
     assert keys.by_id == {}
+
+
+def test_a_key_that_is_asked_for_just_after_a_read_is_read_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = SigningKeys("http://127.0.0.1:1/", refresh_ms=3_600_000, logger=Logger(1))
+    reads = asyncio.Event()
+    count = 0
+
+    async def read() -> bool:
+        nonlocal count
+        count += 1
+        if count == 2:
+            reads.set()
+        return True
+
+    async def run() -> None:
+        task = asyncio.create_task(keys.run())
+        while not count:
+            await asyncio.sleep(0)
+        keys.unknown()  # the pause after the first read is not over
+        await asyncio.wait_for(reads.wait(), 30)
+        task.cancel()
+
+    monkeypatch.setattr(signing_keys, "RETRY_S", 0.2)
+    monkeypatch.setattr(keys, "_read", read)
+    asyncio.run(run())
 
 
 def _answer(listener: socket.socket, answer: bytes) -> None:

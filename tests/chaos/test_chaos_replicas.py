@@ -107,6 +107,27 @@ def test_a_broker_is_emptied_stopped_and_forgotten_and_gets_back_what_it_had() -
     assert (cluster.now, cluster.running) == (before, {1, 2, 3})
 
 
+@pytest.mark.parametrize("fails", ["set_replicas", "terminate", "forget_broker"])
+def test_a_decommission_that_fails_half_way_is_undone(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    before = {0: (1, 2), 1: (2, 3), 2: (3, 1)}
+    cluster = FakeCluster(dict(before))
+    fault = make("broker_decommissioned", cluster)
+    real = getattr(cluster, fails)
+
+    def half_done(*arguments: Any) -> None:
+        real(*arguments)
+        raise TimeoutError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster, fails, half_done)
+        with pytest.raises(TimeoutError):
+            fault.inject()
+    assert not fault.prove().is_effective
+    fault.heal()
+    assert cluster.was_cancelled
+    assert (cluster.now, cluster.running, cluster.listed) == (before, {1, 2, 3}, {1, 2, 3})
+
+
 def test_the_broker_with_the_fewest_replicas_takes_over_and_where_none_is_free_there_is_one_less() -> None:
     assert emptied({0: (1, 2), 1: (1, 2), 2: (4, 1)}, 1, [2, 3, 4]) == {0: (3, 2), 1: (3, 2), 2: (4, 2)}
     assert emptied({0: (2, 1, 3)}, 1, [2, 3]) == {0: (2, 3)}

@@ -431,6 +431,14 @@ def change_toxics(client):
     client.remove_toxic("p", "slicer_downstream")
 
 
+def test_an_update_keeps_the_toxicity_or_sets_it_also_to_zero(client, echo_upstream):
+    client.create(ProxySpec(name="p", upstream=echo_upstream.address))
+    client.add_toxic("p", "latency", {"latency": 5}, toxicity=0.5)
+    for given, expected in ((None, 0.5), (0.0, 0.0), (None, 0.0), (1.0, 1.0)):
+        client.update_toxic("p", "latency_downstream", {"latency": 15}, toxicity=given)
+        assert client.toxic("p", "latency_downstream").toxicity == expected
+
+
 def test_two_clients_in_one_process_do_not_mix(client, embedded_server, echo_upstream):
     other = ToxiproxyClient(embedded_server.url)
     client.create(ProxySpec(name="only-here", upstream=echo_upstream.address))

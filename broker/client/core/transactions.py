@@ -132,13 +132,17 @@ class TransactionCore:
 
     def initialised(self, producer_id: int, producer_epoch: int, version: int) -> None:
         self.move(TransactionState.READY, call="init_transactions()")
-        self.producer_id, self.producer_epoch, self.version = producer_id, producer_epoch, version
+        self.version = version
+        self._begin_epoch(producer_id, producer_epoch)
 
     def begin(self) -> None:
         self.move(TransactionState.IN_TRANSACTION, call="begin_transaction()")
 
     def ended(self, producer_id: int, producer_epoch: int) -> None:
         self.move(TransactionState.READY, call="the end of a transaction")
+        self._begin_epoch(producer_id, producer_epoch)
+
+    def _begin_epoch(self, producer_id: int, producer_epoch: int) -> None:
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
         self.partitions.clear()
         self.has_offsets = False

@@ -93,9 +93,9 @@ def _upgrade_records(group: ClassicGroup, topics: Mapping[str, Topic]) -> Iterat
             epochs=dict.fromkeys(places(assigned), generation),
         )
         yield current_record(group_id, member.member_id, current)
-    # A rebalance that was under way never ends, so the members' assignments are those before it, or none. With an unknown
-    # hash the next heartbeat asks for an assignment. The member that brought the upgrade asks for one by its new
-    # subscription only, and a static one may have that of the member that it replaces.
+    # A rebalance that was under way never ends, so the members have the assignments from before it, or none. With an
+    # unknown hash the next heartbeat asks for an assignment. The member that brought the upgrade asks for one by its
+    # new subscription only, and a static one may have that of the member that it replaces.
     is_assigned = group.state is State.STABLE
     hashed = metadata_hash({name: topics[name] for name in names if name in topics}) if is_assigned else 0
     yield GroupEpochKey(group_id=group_id), GroupEpochValue(epoch=generation, metadata_hash=hashed)

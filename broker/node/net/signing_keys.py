@@ -33,9 +33,9 @@ class SigningKeys:
     async def run(self) -> None:
         """Reads the keys until cancelled."""
         while True:
+            self._asked.clear()  # before the read: a key that is asked for from here on may have come after it
             is_read = await self._read()
             await asyncio.sleep(RETRY_S)
-            self._asked.clear()
             if is_read:
                 try:
                     async with asyncio.timeout(max(0.0, self._refresh_s - RETRY_S)):

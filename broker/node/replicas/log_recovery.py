@@ -158,8 +158,12 @@ class LogRecovery:
         for topic, partition in self._directory.partitions():
             if not self._is_stray(image, topic, partition):
                 continue
-            topic_id = self._directory.topic_id_of(topic, partition)
-            names: dict[str, object] = {"topic": topic, "partition": partition, "topic_id": topic_id}
+            names: dict[str, object] = {"topic": topic, "partition": partition}
+            try:
+                names["topic_id"] = topic_id = self._directory.topic_id_of(topic, partition)
+            except OSError as error:
+                self._logger.error("stray_log_left", **names, cause=repr(str(error)))
+                continue
             if topic_id is None:
                 self._logger.warning("directory_left", **names, cause=repr("no topic id: nothing says that it is ours"))
                 continue

@@ -41,16 +41,12 @@ class Receiver:
         return ErrorCode.none
 
     def _write(self, path: Path, line: bytes) -> None:
+        size_bytes = path.stat().st_size if path.exists() else 0
+        if size_bytes and size_bytes + len(line) > self._size_bytes_max:
+            path.replace(older(path))
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            size_bytes = os.fstat(descriptor).st_size
-            if size_bytes and size_bytes + len(line) > self._size_bytes_max:
-                os.close(descriptor)
-                path.replace(older(path))
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(line)
 
 
 def older(path: Path) -> Path:

@@ -23,7 +23,9 @@ class Decisions:
     def __init__(self, settings: KafkaSettings, rng: random.Random) -> None:
         self._settings = settings
         self._rng = rng
-        self._draws: dict[int, bool] = {}  # id() of a toxic -> whether it acts on this connection
+        # id() of a toxic -> the toxic, and whether it acts on this connection. The toxic is kept here, because Python
+        # may give the id of a removed one to a new one.
+        self._draws: dict[int, tuple[Toxic, bool]] = {}
 
     def scope(
         self, header: produce.RequestHeader, request: produce.ProduceRequest | None, frame: bytes
@@ -116,7 +118,9 @@ class Decisions:
 
     def _acts_here(self, toxic: Toxic) -> bool:
         """Toxicity is drawn once for each connection."""
-        return self._draws.setdefault(id(toxic), self._rng.random() < toxic.toxicity)
+        if id(toxic) not in self._draws:
+            self._draws[id(toxic)] = (toxic, self._rng.random() < toxic.toxicity)
+        return self._draws[id(toxic)][1]
 
 
 def count_late_answer(toxic: Toxic, header: produce.RequestHeader, frame: bytes) -> None:

@@ -151,7 +151,11 @@ CREATE_DELEGATION_TOKEN = Rule(
 OF_A_TOKEN = Rule(note="the owner of the token and its renewers may")
 DESCRIBE_DELEGATION_TOKEN = Rule(
     needs=(
-        Need(operation=Operation.DESCRIBE, resource=ResourceType.DELEGATION_TOKEN, otherwise="the owner is looked at"),
+        Need(
+            operation=Operation.DESCRIBE,
+            resource=ResourceType.DELEGATION_TOKEN,
+            otherwise="the client must be the owner of the token, or its renewer",
+        ),
         Need(
             operation=Operation.DESCRIBE_TOKENS,
             resource=USER,

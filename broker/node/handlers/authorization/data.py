@@ -121,7 +121,7 @@ def _epoch_entry(item: Item, error: ErrorCode) -> Entry:
 _epochs_of_topics = each(DESCRIBE, TOPIC, "topics", _epoch_entry, "topics", lambda services, item: str(item.topic))
 OFFSET_FOR_LEADER_EPOCH = Rule(
     needs=(
-        Need(operation=Operation.CLUSTER_ACTION, resource=CLUSTER, otherwise="each topic is looked at"),
+        Need(operation=Operation.CLUSTER_ACTION, resource=CLUSTER, otherwise="the rights to each topic are checked"),
         _epochs_of_topics[0],
     ),
     steps=(_offset_for_leader_epoch,),

@@ -211,7 +211,7 @@ def _list_groups(access: Access, services: Services, request: AnyApi) -> None:
 
 _listed = hiding(DESCRIBE, GROUP, "groups", lambda item: str(item.group_id), "the group is left out")
 LIST_GROUPS = Rule(
-    needs=(Need(operation=DESCRIBE, resource=CLUSTER, otherwise="each group is looked at"), _listed[0]),
+    needs=(Need(operation=DESCRIBE, resource=CLUSTER, otherwise="the rights to each group are checked"), _listed[0]),
     steps=(_list_groups,),
 )
 

@@ -75,7 +75,7 @@ def _without_configs(access: Access, topics: Iterable[Item]) -> Iterable[Item]:
 
 CREATE_TOPICS = Rule(
     needs=(
-        Need(operation=Operation.CREATE, resource=CLUSTER, otherwise="each topic is looked at"),
+        Need(operation=Operation.CREATE, resource=CLUSTER, otherwise="the rights to each topic are checked"),
         Need(operation=Operation.CREATE, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for that one"),
         Need(
             operation=Operation.DESCRIBE_CONFIGS,
@@ -123,7 +123,7 @@ def _delete_topics(access: Access, services: Services, request: AnyApi) -> Any |
 
 DELETE_TOPICS = Rule(
     needs=(
-        Need(operation=Operation.DELETE, resource=CLUSTER, otherwise="each topic is looked at"),
+        Need(operation=Operation.DELETE, resource=CLUSTER, otherwise="the rights to each topic are checked"),
         Need(
             operation=Operation.DELETE,
             resource=TOPIC,
