@@ -507,10 +507,12 @@ def test_new_coordinator_writes_the_markers_that_the_killed_one_had_promised(clu
         cluster.kill(coordinator)
     finally:
         os.kill(cluster.processes[data_leader].pid, signal.SIGCONT)
-    marker = wait_until(lambda: markers_of(cluster, topic), "a marker of the new coordinator", WAIT_S)[0]
+    # On a busy host the old coordinator's request may be in the leader's socket already. Then its marker comes first.
+    wait_until(
+        lambda: any(each["coordinator_epoch"] > 0 for each in markers_of(cluster, topic)), "a new marker", WAIT_S
+    )
     cluster.start(coordinator)
-    assert marker["is_commit"]
-    assert marker["coordinator_epoch"] > 0
+    assert all(each["is_commit"] for each in markers_of(cluster, topic))
     wait_stable(cluster, topic)
     assert read(cluster, topic) == ["value"]
 
