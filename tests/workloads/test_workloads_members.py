@@ -23,7 +23,7 @@ from runlog.streams.payload import make
 from tests.json_lines import read_jsonl
 from tests.workloads.reference_broker import PARTITIONS, ReferenceBroker
 from workloads.clients import make_copier, make_member
-from workloads.clients.confluent.member import generation_of
+from workloads.clients.confluent.member import ConfluentMember, generation_of
 from workloads.clients.member_protocol import CopierSetup, CopyUnknown, MemberSetup
 from workloads.clients.positions import beginnings, step_back
 from workloads.clients.protocol import PropertyError
@@ -150,6 +150,24 @@ def test_a_jvm_gets_the_same_as_properties(tmp_path: Path) -> None:
 def test_the_generation_is_read_from_librdkafkas_metadata() -> None:
     assert generation_of(b"CGMDv2:" + (17).to_bytes(4, sys.byteorder) + b"group\0member\0\1") == 17
     assert generation_of(b"something else") == -1
+
+
+def test_an_assignment_of_a_consumer_that_is_being_closed_has_no_generation(tmp_path: Path) -> None:
+    """librdkafka no longer tells the group's metadata then. An error in its callback would hide the reason."""
+    path = tmp_path / "journal.jsonl"
+    journal = MemberJournal(path)
+    setup = MemberSetup(
+        bootstrap_servers="127.0.0.1:1", topics=("t",), group_id="g", properties={}, start="earliest",
+        is_auto_commit=False,
+    )  # fmt: skip
+    member = ConfluentMember(setup, journal)
+    member.close()
+    with pytest.raises(RuntimeError):
+        member.consumer.consumer_group_metadata()
+    member._on_assign(member.consumer, [])
+    journal.close()
+    (line,) = read_jsonl(path)
+    assert (line["kind"], line["generation"]) == ("assigned", -1)
 
 
 @pytest.mark.parametrize(

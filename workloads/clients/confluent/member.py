@@ -129,7 +129,11 @@ class ConfluentMember:
         self.consumer.close()
 
     def _on_assign(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._listener.assigned(names_of(partitions), generation_of(bytes(consumer.consumer_group_metadata())))
+        try:
+            generation = generation_of(bytes(consumer.consumer_group_metadata()))
+        except RuntimeError:  # The consumer is being closed. If this were raised here, it would hide itself (found.md).
+            generation = GENERATION_UNKNOWN
+        self._listener.assigned(names_of(partitions), generation)
 
     def _on_revoke(self, _consumer: Any, partitions: Sequence[Any]) -> None:
         self._listener.revoked(names_of(partitions))
