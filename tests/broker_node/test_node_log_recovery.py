@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,25 @@ def test_a_topic_made_anew_under_its_old_name_begins_empty(tmp_path: Path) -> No
     replicas, _ = restarted(tmp_path, image(topic("t", 77)))
     assert the(replicas, "t").log.log_end_offset == 0
     assert directories(tmp_path) == ["t-0"]
+
+
+def test_a_stray_that_becomes_unreadable_is_left_and_the_others_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(tmp_path, "gone", "unreadable")
+    replicas = replicas_at(tmp_path, journal=(journal := Kept()))
+    real, asked = replicas.recovery._directory.topic_id_of, list[str]()
+
+    def second_read_fails(name: str, partition: int) -> str | None:
+        asked.append(name)
+        if name == "unreadable" and asked.count(name) == 2:
+            raise OSError(errno.EIO, "read error")
+        return real(name, partition)
+
+    monkeypatch.setattr(replicas.recovery._directory, "topic_id_of", second_read_fails)
+    replicas.recovery.discard_strays(image())
+    assert [each["topic"] for each in journal.of("stray_log_removed")] == ["gone"]
+    assert "unreadable-0" in directories(tmp_path)
 
 
 def test_a_directory_that_is_none_of_ours_stays(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -169,6 +170,19 @@ def test_the_file_is_rotated_and_bounded(tmp_path: Path) -> None:
     assert sorted(os.listdir(path.parent)) == ["telemetry.jsonl", "telemetry.jsonl.1"]
     told = [each["number"] for each in [*lines(older(path)), *lines(path)]]
     assert told == list(range(told[0], 50)), "nothing is lost between the two"
+
+
+def test_a_rotation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    receiver = Receiver(path, size_bytes_max=10)
+    receiver._write(path, b"0123456789\n")
+
+    def refused(self: Path, target: Path) -> Path:
+        raise PermissionError(errno.EPERM, "not this one")
+
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(PermissionError, match="not this one"):
+        receiver._write(path, b"0123456789\n")
 
 
 @pytest.mark.parametrize("codec", [CodecId.NONE, *COMPRESSIONS])
