@@ -10,7 +10,7 @@ from typing import Final
 from reports.evidence.asked import achieved_ratio, unsent
 from reports.evidence.configuration import configuration_of
 from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
-from reports.figures.gaps import gap_text
+from reports.figures.gaps import gap_error_us, gap_text
 from reports.figures.host_share import HostShare, host_share
 from reports.figures.knobs import settings_text
 from reports.figures.latencies import CurvePoint, percentile_curve
@@ -28,7 +28,7 @@ from reports.judge.noise import disturbance
 from reports.read.cell import Cell
 from reports.read.model import PREDICTED_KINDS, Basis, CellFacts, Counts, IdentitySet, Latency, Recovery
 from runlog.records.cell import CellKind, CellRecord, Expectation
-from runlog.records.hosts import clock_error_between_us, clock_error_of_gap_us, known_error_us
+from runlog.records.hosts import clock_error_between_us, known_error_us
 
 SLOTS_SHOWN: Final = 150  # longer time tables are in results/time.csv
 _CATALOGUE: Final = re.compile(r"S\d+")
@@ -207,7 +207,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         gap_s=None if facts.gap_us is None else facts.gap_us / 1e6,
         gap_at_s=None if facts.gap_start_us is None else (facts.gap_start_us - cell.span_us()[0]) / 1e6,
         gap_text=None if facts.gap_us is None else gap_text(facts.gap_us, hosts),
-        gap_clock_error_us=known_error_us(clock_error_of_gap_us(hosts)),
+        gap_clock_error_us=gap_error_us(hosts),
         records_per_batch=facts.records_per_batch,
         batches=facts.batches,
         compression_ratio=facts.compression_ratio,

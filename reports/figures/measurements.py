@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reports.evidence.configuration import configuration_of
+from reports.figures.gaps import gap_error_us
 from reports.figures.sweep.observations import BROKER_CPU, Observation
 from reports.judge.judged import Judged
 from reports.judge.noise import host_noise
 from reports.read.model import PREDICTED_KINDS
-from runlog.records.hosts import clock_error_of_gap_us, known_error_us
 from runlog.records.measurements import FigureState, Measurement
 
 
@@ -45,7 +45,7 @@ def measure(judged: Sequence[Judged], observations: Sequence[Observation]) -> li
 
 def _measurement(item: Judged, observation: Observation | None) -> Measurement:
     facts, cell = item.facts, item.facts.cell
-    gap_error_us = known_error_us(clock_error_of_gap_us(cell.record.outcome.load_hosts))
+    error_us = gap_error_us(cell.record.outcome.load_hosts)
     return Measurement(
         cell_id=cell.cell_id,
         name=configuration_name(cell.cell_id),
@@ -69,7 +69,7 @@ def _measurement(item: Judged, observation: Observation | None) -> Measurement:
         noise=host_noise(item.facts),
         fork=observation.fork if observation else 1,
         security=cell.record.security,
-        gap_clock_error_ms=None if gap_error_us is None else gap_error_us / 1000,
+        gap_clock_error_ms=None if error_us is None else error_us / 1000,
     )
 
 
