@@ -73,15 +73,17 @@ class ShareConsumerConfig:
         return ""
 
 
+SHARE_NAMES = frozenset(
+    property_name(each.name) for each in (*settings_of(ShareConsumerConfig), *settings_of(SecurityConfig))
+)
+
+
 def parse_share_consumer(properties: Mapping[str, object]) -> ShareConsumerConfig:
-    known = frozenset(
-        property_name(each.name) for each in (*settings_of(ShareConsumerConfig), *settings_of(SecurityConfig))
-    )
     lowered = {
         name: str(value).lower() if name in ("share.acknowledgement.mode", "share.acquire.mode") else value
         for name, value in properties.items()
     }
-    config, _ = parse_properties(ShareConsumerConfig, without_security(lowered), REFUSED, nearest_of=known)
+    config, _ = parse_properties(ShareConsumerConfig, without_security(lowered), REFUSED, nearest_of=SHARE_NAMES)
     config = dataclasses.replace(config, security=parse_security(properties))
     require_bootstrap(config.bootstrap_servers)
     if not config.group_id:
