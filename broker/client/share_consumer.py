@@ -48,6 +48,7 @@ class ShareConsumer:
         self._topics: frozenset[str] = frozenset()
         self._callback: AcknowledgementCommitCallback | None = None
         self._is_woken = self._is_closed = False
+        self._asked_ms: int | None = None
 
     def effective_properties(self) -> dict[str, str]:
         return as_properties(self._config)
@@ -108,20 +109,30 @@ class ShareConsumer:
         deadline_ms = now_ms() + timeout_ms
         while True:
             self._on_poll()
-            records = self._core.take(self._config.max_poll_records, now_ms())
+            records = self._take()
             # What is fetched is locked. So nothing is fetched before the application wants it.
             self._fetching.send(self._member_id, wants_records=not records and self.is_member())
             if records:
                 # Nothing may be raised here: the records that were taken would be held until their locks end.
                 self._client.advance(0)
-                self._metrics.records_consumed_total += len(records)
                 return records
             retry_ms = self._core.next_retry_ms(now_ms())
             self._client.step(deadline_ms if retry_ms is None else min(deadline_ms, retry_ms))
             if now_ms() >= deadline_ms:
-                records = self._core.take(self._config.max_poll_records, now_ms())
-                self._metrics.records_consumed_total += len(records)
-                return records
+                return self._take()
+
+    def _take(self) -> list[ShareRecord]:
+        records = self._core.take(self._config.max_poll_records, now_ms())
+        self._metrics.records_consumed_total += len(records)
+        self._asked_ms = self._fetching.asked_ms
+        if not self._core.has_waiting:
+            self._fetching.asked_ms = None
+        return records
+
+    def asked_ms(self) -> int | None:
+        """A time on the monotonic clock: the brokers gave the records of the last poll to this member then or later.
+        None if that poll returned no new records. Java's client does not tell it."""
+        return self._asked_ms
 
     def _on_poll(self) -> None:
         thread = self._thread

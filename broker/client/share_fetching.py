@@ -36,6 +36,9 @@ class ShareFetching:
         self._config, self._metrics = config, metrics
         self.client = BlockingClient(config, rng, self._on_event)
         self.core = ShareFetcher(config, self.client.metadata, rng)
+        # When the oldest request was sent whose records wait, or were taken last. None: no records came.
+        self.asked_ms: int | None = None
+        self._sent_ms: dict[int, int] = {}
         self._refreshing = Refreshing(self.client, auto_create=config.allow_auto_create_topics, topics=lambda: None)
 
     def send(self, member_id: str, *, wants_records: bool) -> None:
@@ -63,6 +66,7 @@ class ShareFetching:
             self.core.on_sent(node, asked)
             if api_key is ApiKey.SHARE_FETCH:
                 timeout_ms = self._config.request_timeout_ms + self._config.fetch_max_wait_ms
+                self._sent_ms[node] = now_ms()
                 fetch = share_fetch_request(version, self._config, member_id, asked)
                 network.send(node, api_key, version, fetch, (_FETCH, node), timeout_ms=timeout_ms)
                 continue
@@ -83,6 +87,9 @@ class ShareFetching:
             if kind == _FETCH:
                 size_bytes = sum(len(part.records) for part in answer.parts.values())
                 self._metrics.on_fetch(event.latency_ms, size_bytes)
+                if any(part.acquired for part in answer.parts.values()):
+                    sent_ms = self._sent_ms[node]
+                    self.asked_ms = sent_ms if self.asked_ms is None else min(self.asked_ms, sent_ms)
             self.core.on_answer(node, answer, now_ms())
         elif isinstance(event, Lost):
             self._refreshing.on_lost((*event.unanswered, *event.unsent), event.node)

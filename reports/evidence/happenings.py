@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from reports.evidence.configuration import configuration_of
 from reports.evidence.history import group_findings
+from reports.evidence.share_groups import share_findings
 from reports.evidence.topic_events import NEVER_US, Interval, events_of, lives, recreations
 from reports.read.cell import Cell
 from reports.read.model import EpochRange, Finding
@@ -55,6 +56,7 @@ def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
         "crashed": _crashes(cell),
         **_outcome(cell),
         **group_findings(cell),
+        **share_findings(cell),
     }
     by_cases = {name: Finding(count=len(cases), examples=tuple(cases[:EXAMPLES_MAX])) for name, cases in found.items()}
     return {**by_cases, "foreign": _foreign(cell)}

@@ -81,6 +81,11 @@ class ShareFetcher:
         return self._holdings.take(limit, now_ms)
 
     @property
+    def has_waiting(self) -> bool:
+        """Whether records wait for the application."""
+        return self._holdings.has_waiting
+
+    @property
     def unacknowledged(self) -> int:
         """How many records the application got and has not acknowledged."""
         return self._holdings.unacknowledged
