@@ -23,7 +23,7 @@ from harness.errors import CellError
 from harness.planned_cell import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
-from harness.run.share_groups import ShareGroups
+from harness.run.share_groups import ShareGroups, held_by
 from runlog.files.documents import write_json
 from runlog.records.codec import to_json
 from runlog.records.lines import MEMBER_JOURNAL, own_lines, read_line
@@ -120,10 +120,12 @@ class MemberProcesses:
             return {name: process.pid for name, process in running.items() if process and process.is_running()}
 
     def committed_ahead(self, name: str) -> int | None:
-        """How many records it has committed but not processed. None for a member that does not commit ahead of its
-        processing."""
+        """How many records it has committed, or was given by a share group, but not processed. None for any other
+        member."""
         with self._lock:
             spec = self._members[name].spec
+        if spec.is_share:
+            return held_by(Path(spec.journal))
         return committed_ahead(Path(spec.journal)) if spec.commit == "before" else None
 
     def kill(self, name: str) -> None:
@@ -280,17 +282,7 @@ class MemberProcesses:
                 end = end_offset(topic, partition)
                 if end is None or tops.get(partition, -1) + 1 < end:
                     return f"{reader}, partition {partition}: given up to {tops.get(partition, -1)}, the end is {end}"
-        return self._share_groups_missing(end_offset)
-
-    def _share_groups_missing(self, end_offset: EndOffset) -> str:
-        ends: dict[str, dict[int, int]] = {}
-        for topic in {member.spec.topic for member in self._members.values() if member.spec.is_share}:
-            for partition in range(self._planned.partitions):
-                end = end_offset(topic, partition)
-                if end is None:
-                    return f"partition {partition} of {topic}: its end is not known"
-                ends.setdefault(topic, {})[partition] = end
-        return self._share_groups.missing(ends)
+        return self._share_groups.missing(end_offset, self._planned.partitions)
 
     def _tops(self, path: Path) -> dict[tuple[str, int], int]:
         """The highest offset by partition. Reads only what has been added since the last look."""

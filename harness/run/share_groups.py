@@ -7,7 +7,7 @@ archived after the last delivery that is allowed. Shown by tests/harness/test_ha
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,14 +15,25 @@ from typing import Final, Protocol
 from broker.client import Admin, KafkaError, TopicPartition
 from broker.client.admin_shares import ShareOffset
 from harness.errors import CellError
-from runlog.records.lines import MEMBER_JOURNAL, RecordWriter
+from runlog.records.lines import MEMBER_JOURNAL, RecordWriter, own_lines
 from runlog.records.member import MemberSpec
-from runlog.records.member_journal import ShareEnd
+from runlog.records.member_journal import RecordsDelivered, ShareEnd, SharePolled
 from workloads.members.transcribe import SHARE_ENDS
 
 ASK_TIMEOUT_MS: Final = 5_000
 PREPARE_TIMEOUT_MS: Final = 30_000
 OFFSET_RESET: Final = "share.auto.offset.reset"
+
+
+def held_by(journal: Path) -> int:
+    """How many records of a share group this start of a member has got and not processed, by its journal."""
+    held: set[tuple[str, int, int]] = set()
+    for line in own_lines(journal, MEMBER_JOURNAL):
+        if isinstance(line, SharePolled):
+            held = {(topic, partition, offset) for topic, partition, offset, _ in line.records}
+        elif isinstance(line, RecordsDelivered):
+            held -= {(topic, partition, offset) for topic, partition, offset, *_ in line.records}
+    return len(held)
 
 
 class ShareOffsets(Protocol):
@@ -67,10 +78,16 @@ class ShareGroups:
         except KafkaError as error:
             raise CellError(f"the settings of a share group were refused: {error}") from error
 
-    def missing(self, ends: Mapping[str, Mapping[int, int]]) -> str:
-        """What is not done yet; empty when everything is. `ends`: by topic and partition, where its log ends. What the
-        coordinators say is noted for the report."""
-        if not self._groups:
+    def missing(self, end_offset: Callable[[str, int], int | None], partitions: int) -> str:
+        """What is not done yet; empty when everything is. What the coordinators say is noted for the report."""
+        ends: dict[str, dict[int, int]] = {}
+        for topic in {group.topic for group in self._groups.values()}:
+            for partition in range(partitions):
+                end = end_offset(topic, partition)
+                if end is None:
+                    return f"partition {partition} of {topic}: its end is not known"
+                ends.setdefault(topic, {})[partition] = end
+        if not ends:
             return ""
         try:
             with Admin({**self._properties, "default.api.timeout.ms": ASK_TIMEOUT_MS}) as admin:
@@ -79,6 +96,7 @@ class ShareGroups:
             return f"a share group cannot be asked where it stands: {error}"
 
     def missing_of(self, shares: ShareOffsets, ends: Mapping[str, Mapping[int, int]]) -> str:
+        """`ends`: by topic and partition, where its log ends."""
         problems: list[str] = []
         with RecordWriter(self._directory / SHARE_ENDS, MEMBER_JOURNAL) as writer:
             for group in self._groups.values():
