@@ -8,7 +8,7 @@ sends the heartbeats (member_thread.py). Only one thread at a time may use it; o
 thread. Owns: what the application calls, and the waits. share_fetching.py speaks to the leaders, core/shares decides.
 
 Left out: interceptors, repeating acknowledgements that failed with a retriable error, metrics of single partitions.
-Shown by tests/broker_client/test_client_share_consumer.py.
+Shown by tests/broker_node/test_node_share_consumer.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The requests of a share consumer while it reads: metadata, ShareFetch and ShareAcknowledge.
 
-Owns: the connections and the core, which decides. Shown by tests/broker_client/test_client_share_consumer.py.
+Owns: the connections and the core, which decides. Shown by tests/broker_node/test_node_share_consumer.py.
 """
 
 from __future__ import annotations
