@@ -79,7 +79,7 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             ports=ports,
             cluster_id=new_cluster_id(),
             host_of=lambda _broker: key.host,
-            link_host_of=lambda _kind: key.host,
+            link_host_of=lambda _kind, _target: key.host,
         )
     if key.engine == "kafka":
         return kafka_layout(

@@ -17,7 +17,9 @@ from typing import Literal
 
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 from harness.clusters.base import ClusterKey
+from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.factory import build_layout
+from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.probe import BrokerProbe
 from workloads.hosts.keys import write_keys
@@ -43,12 +45,26 @@ class Strangers:
         engine: Literal["reference", "kafka"] = "reference",
         settings: Mapping[str, str] | None = None,
         proxied: bool = False,
+        addresses: Mapping[int, str] | None = None,
+        prefixes: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
-        """`proxied`: each link leads to an address where a proxy of a fault host has to listen."""
+        """`proxied`: each link leads to an address where a proxy of a fault host has to listen. `addresses` and
+        `prefixes`: where each broker listens, and what starts a command on its host; without them all are here."""
         self.directory = directory
         directory.mkdir(parents=True)
-        key = ClusterKey(engine=engine, proxied=proxied, brokers=3, settings=tuple((settings or {}).items()))
-        self._layout = build_layout(key, directory, PortAllocator())
+        self._prefixes = prefixes or {}
+        if addresses is None:
+            key = ClusterKey(engine=engine, proxied=proxied, brokers=3, settings=tuple((settings or {}).items()))
+            self._layout = build_layout(key, directory, PortAllocator())
+        else:
+            assert engine == "reference"
+            self._layout = reference_layout(
+                directory, brokers=3, settings={"harness.allow.remote": "true", **(settings or {})}, proxied=proxied,
+                journal_appends=False, ports=PortAllocator(), cluster_id=new_cluster_id(),
+                host_of=lambda broker: addresses[int(broker)],
+                # Each broker's own loopback has the proxies of its links to the others.
+                link_host_of=lambda kind, target: addresses[int(target)] if kind == "client" else "127.0.0.1",
+            )  # fmt: skip
         self.nodes = {int(node.broker_id): node for node in self._layout.nodes}
         self.bootstrap_servers = self._layout.bootstrap_servers
         self.word = "kafka.Kafka" if engine == "kafka" else "broker.node"
@@ -77,7 +93,8 @@ class Strangers:
             for command in node.prepare_commands:
                 subprocess.run(command, check=True, capture_output=True, timeout=START_S)
         for broker in self.nodes:
-            subprocess.run([self.script(broker)], check=True, timeout=WAIT_S, start_new_session=True)
+            command = [*self._prefixes.get(broker, ()), str(self.script(broker))]
+            subprocess.run(command, check=True, timeout=WAIT_S, start_new_session=True)
             assert self.identity(broker) is not None
         wait_until(self._are_all_seen, f"three brokers in {self.directory}", START_S)
 
@@ -155,13 +172,17 @@ class FaultWorkers:
         port: int = 0,
         through: int = 0,
         prefix: Sequence[str] = (),
+        prefixes: Mapping[int, Sequence[str]] | None = None,
+        master: str = "127.0.0.1",
     ) -> None:
-        """`port`: where the master listens. `through`: where the workers connect to, if not there."""
+        """`port`: where the master listens, at the address `master`. `through`: the port that the workers connect to,
+        if not that one. `prefix` and `prefixes`: what starts each worker, and that of one broker's host."""
         self.directory = directory
         self.keys = write_keys(directory / "keys")
         self.master_key, self._worker_key = self.keys
         self.port = port or free_port()
-        self._through, self._prefix = through or self.port, prefix
+        self._through, self._master = through or self.port, master
+        self._prefixes = prefixes or dict.fromkeys(strangers.nodes, prefix)
         for broker in strangers.nodes:
             path = self._permits(broker)
             path.write_text(strangers.permits(broker, allow=allow, lost_after=lost_after, allow_links=allow_links))
@@ -180,7 +201,7 @@ class FaultWorkers:
     def options(self) -> list[str]:
         """Of the master's command."""
         return [
-            "--fault-hosts", str(len(self._processes)), "--fault-listen", f"127.0.0.1:{self.port}", "--load-key",
+            "--fault-hosts", str(len(self._processes)), "--fault-listen", f"{self._master}:{self.port}", "--load-key",
             str(self.master_key),
         ]  # fmt: skip
 
@@ -188,9 +209,9 @@ class FaultWorkers:
         with self.log(broker).open("ab") as log:
             self._processes[broker] = subprocess.Popen(
                 [
-                    *self._prefix, sys.executable, "-m", "harness", "worker", "--master", f"127.0.0.1:{self._through}",
-                    "--key", str(self._worker_key), "--name", f"host-{broker}", "--allow-faults",
-                    str(self._permits(broker)),
+                    *self._prefixes[broker], sys.executable, "-m", "harness", "worker", "--master",
+                    f"{self._master}:{self._through}", "--key", str(self._worker_key), "--name",
+                    f"host-{broker}", "--allow-faults", str(self._permits(broker)),
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment(broker), start_new_session=True,
             )  # fmt: skip
