@@ -19,11 +19,13 @@ from chaos.toxiproxy.states import ProxyState
 from harness.clusters.base import Address, ClusterState
 from harness.clusters.capabilities import ignore_process_event
 from harness.clusters.external import ExternalCluster
-from harness.clusters.host_links import CLIENT, HostProxy, LinkDoors
+from harness.clusters.host_links import CLIENT, HostProxy, LinkDoors, recorders
+from harness.clusters.host_requests import RequestGathering
 from harness.clusters.observer import Observer
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import Security
 from harness.errors import HarnessError
+from runlog.files.clock import RunClock
 
 TIMES_MAX: Final = 1_000  # of actions that no line of the run has told yet
 
@@ -34,6 +36,27 @@ class HostFaultError(HarnessError):
     def __init__(self, message: str, *, is_certain: bool) -> None:
         super().__init__(message)
         self.is_certain = is_certain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPiece:
+    """A piece of a fault host's record of requests. `size_bytes` and `sha256`: of all of it, the second only when it
+    has ended. `problem`: why it is not complete."""
+
+    data: bytes
+    size_bytes: int
+    sha256: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostClock:
+    """With which its times are converted: its clock is `offset_ns` ahead of ours, within `error_us`. `problem`: there
+    is no bound."""
+
+    offset_ns: int
+    error_us: float
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +76,7 @@ class HostAnswer:
     epochs: Mapping[int, Sequence[tuple[int, int, int]]] = field(default_factory=dict)
     proxy: ProxyState | None = None
     probe: LinkProbe | LoadProbe | None = None
+    requests: RequestPiece | None = None
 
     def times(self, action: str, of: Mapping[str, object]) -> dict[str, object]:
         """For a line of faults.jsonl. `of`: the broker or the proxy."""
@@ -84,6 +108,13 @@ class BrokerHosts(Protocol):
         probe: Mapping[str, object] | None = None,
     ) -> HostAnswer:
         """HostFaultError: it was not done, or nobody knows."""
+
+    def act_on_requests(self, action: str, host: str, *, topics: Sequence[str] = (), offset: int = 0) -> HostAnswer:
+        """HostFaultError: it was not done, or nobody knows."""
+
+    def clock_over(self, host: str, first_us: int, last_us: int, *, offset_ns: int | None = None) -> HostClock:
+        """How to convert its times of that span of the run. `offset_ns`: how they are converted; without it the best
+        one is chosen."""
 
 
 class HostFaultCluster(ExternalCluster):
@@ -130,8 +161,21 @@ class HostFaultCluster(ExternalCluster):
 
     @property
     def clients_use_hosts(self) -> bool:
-        """Nothing of ours stands before the brokers: no Kafka toxics, and no record of what went over the links."""
+        """Nothing of ours stands before the brokers."""
         return self._has_links and self.proxies is None
+
+    @property
+    def requests_are_recorded(self) -> bool:
+        """Where clients use proxies of fault hosts: all of these record what the brokers answered."""
+        return self.clients_use_hosts and bool(self._recorders())
+
+    def request_gathering(self, clock: RunClock) -> RequestGathering | None:
+        """None: nobody there records requests."""
+        recorders = self._recorders() if self.clients_use_hosts else {}
+        return RequestGathering(self._hosts, recorders, clock) if recorders else None
+
+    def _recorders(self) -> Mapping[str, Mapping[str, str]]:
+        return recorders(self._hosts.proxies(), self.broker_ids)
 
     def link_names(self) -> tuple[str, ...]:
         return (*super().link_names(), *self.link_proxies().names())

@@ -14,6 +14,8 @@ from typing import Protocol, runtime_checkable
 
 from chaos.port import LinkServer
 from chaos.security_port import ProbeAccess, SecurityChanges
+from harness.clusters.host_requests import RequestGathering
+from runlog.files.clock import RunClock
 
 
 @runtime_checkable
@@ -105,6 +107,14 @@ class Links(Protocol):
     def link_names(self) -> tuple[str, ...]: ...
 
     def link_proxies(self) -> LinkAccess: ...
+
+
+@runtime_checkable
+class RecordsRequests(Protocol):
+    """Its proxies on other hosts may record requests."""
+
+    def request_gathering(self, clock: RunClock) -> RequestGathering | None:
+        """None: nobody there records requests."""
 
 
 @runtime_checkable

@@ -96,6 +96,9 @@ def test_a_list_of_proxies_is_read() -> None:
     assert permits.proxies["clients"].links == {"client-1"}
     assert permits.proxies["clients"].tls
     assert permits.proxies_outlive_worker
+    reading = parse_permits(PROXIES.replace("[cut], tls: true", "[cut, kafka_drop_response], requests: true"))
+    assert reading.proxies["clients"].requests
+    assert not permits.proxies["clients"].requests
     assert parse_permits(GOOD + PROXIES).brokers.keys() == {1, 2}
 
 
@@ -105,7 +108,10 @@ def test_a_list_of_proxies_is_read() -> None:
         (("10.0.0.1:9091", "10.0.0.1"), "proxies.to-1.listen"),
         (("127.0.0.1:19091", "'9091'"), "proxies.to-1.upstream"),
         (("127.0.0.1:19091", "10.0.0.1:9091"), "the same address"),
-        (("[cut, stall, latency]", "[cut, kafka_drop_response]"), "proxies.to-1.allow"),
+        (("[cut, stall, latency]", "[cut, kafka_drop_response]"), "needs `requests: true`"),
+        (("[cut, stall, latency]", "[cut, kafka_log]"), "proxies.to-1.allow"),
+        (("[cut, stall, latency]", "[cut]\n    requests: true"), "the clients of one broker and nothing else"),
+        (("tls: true", "tls: true, requests: true"), "nobody but client and broker can read what TLS carries"),
         (("[cut, stall, latency]", "[]"), "proxies.to-1.allow"),
         (("2->1, 3->1", "2->1, 2->1"), "twice"),
         (("2->1, 3->1", "1->1"), "to itself"),

@@ -13,8 +13,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+from chaos.fault_host.proxy_permits import KafkaBreakage
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 from harness.clusters.base import ClusterKey
 from harness.clusters.cluster_id import new_cluster_id
@@ -25,6 +26,7 @@ from harness.clusters.probe import BrokerProbe
 from workloads.hosts.keys import write_keys
 
 START_S = 240.0
+KAFKA_WORDS = get_args(KafkaBreakage)
 WAIT_S = 120.0
 
 
@@ -120,6 +122,10 @@ class Strangers:
         """All run and none is paused."""
         return all(self.identity(broker) is not None and self.state(broker) != "T" for broker in self.nodes)
 
+    def kill_pid(self, pid: int) -> None:
+        """A process that a worker of this test has started."""
+        os.kill(pid, signal.SIGKILL)
+
     def stop(self) -> None:
         for broker in self.nodes:
             if self.pid_file(broker).exists():
@@ -129,16 +135,18 @@ class Strangers:
                 os.kill(identity.pid, signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, self._seen)), "the strangers are gone")
 
-    def proxies(self, broker: int, allow: str) -> str:
-        """On the host of each broker: the links to its peers, and that of the clients to it."""
+    def proxies(self, broker: int, allow: str, *, requests: bool = False) -> str:
+        """On the host of each broker: the links to its peers, and that of the clients to it. `requests`: the proxies
+        of clients may read Kafka's requests."""
         lines = ""
         for link in self._layout.links:
             if broker != (link.source or link.target):
                 continue
             kind = "controller:" if link.kind == "controller" else ""
+            more = f", {', '.join(KAFKA_WORDS)}], requests: true" if requests and link.source is None else "]"
             lines += (
                 f"  {link.name}: {{listen: '{link.listen}', upstream: '{link.upstream}', "
-                f"carries: ['{kind}{link.source or 'client'}->{link.target}'], allow: [{allow}]}}\n"
+                f"carries: ['{kind}{link.source or 'client'}->{link.target}'], allow: [{allow}{more}}}\n"
             )
         return f"proxies_outlive_worker: false\nproxies:\n{lines}" if lines else ""
 
@@ -149,9 +157,10 @@ class Strangers:
         allow: str = "kill, terminate, pause",
         lost_after: str = "10s",
         allow_links: str = "cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing",
+        requests: bool = False,
     ) -> str:
         node = self.nodes[broker]
-        return self.proxies(broker, allow_links) + (
+        return self.proxies(broker, allow_links, requests=requests) + (
             f"lost_after: {lost_after}\nbrokers:\n  {broker}:\n"
             f"    process: {{pid_file: {self.pid_file(broker)}, command_has: {self.word}}}\n"
             f"    allow: [{allow}]\n    start: [{self.script(broker)}]\n    log_dirs: [{node.log_dir}]\n"
@@ -169,6 +178,7 @@ class FaultWorkers:
         allow: str = "kill, terminate, pause",
         allow_links: str = "cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing",
         lost_after: str = "10s",
+        requests: bool = False,
         port: int = 0,
         through: int = 0,
         prefix: Sequence[str] = (),
@@ -185,7 +195,11 @@ class FaultWorkers:
         self._prefixes = prefixes or dict.fromkeys(strangers.nodes, prefix)
         for broker in strangers.nodes:
             path = self._permits(broker)
-            path.write_text(strangers.permits(broker, allow=allow, lost_after=lost_after, allow_links=allow_links))
+            path.write_text(
+                strangers.permits(
+                    broker, allow=allow, lost_after=lost_after, allow_links=allow_links, requests=requests
+                )
+            )
             path.chmod(0o600)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for broker in strangers.nodes:
