@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from chaos.link_probe import LinkProbe, LoadProbe
@@ -18,13 +18,14 @@ from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.states import ProxyState
 from harness.clusters.base import Address, ClusterState
 from harness.clusters.capabilities import ignore_process_event
-from harness.clusters.external import ExternalCluster
+from harness.clusters.external import PROBE_TIMEOUT_S, ExternalCluster, parse_bootstrap
 from harness.clusters.host_links import CLIENT, HostProxy, LinkDoors, recorders
 from harness.clusters.host_requests import RequestGathering
 from harness.clusters.observer import Observer
+from harness.clusters.probe import first_answer
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import Security
-from harness.errors import HarnessError
+from harness.errors import EnvironmentFault, HarnessError
 from runlog.files.clock import RunClock
 
 TIMES_MAX: Final = 1_000  # of actions that no line of the run has told yet
@@ -121,7 +122,9 @@ class HostFaultCluster(ExternalCluster):
     """Thread-safe as far as the timeline, which breaks and mends, is one thread.
 
     With `clients_elsewhere` clients on other machines do not reach proxies of ours on loopback. Then clients use the
-    addresses that the brokers advertise, if proxies of fault hosts stand before all of them."""
+    addresses that the brokers advertise, if proxies of fault hosts stand before all of them. The harness's own requests
+    then use them too, and a cut of clients' links cuts them off as well, unless there are
+    `direct_bootstrap_servers`: of a listener that leads through no proxy."""
 
     def __init__(
         self,
@@ -131,8 +134,13 @@ class HostFaultCluster(ExternalCluster):
         security: Security | None,
         proxies: LinkProxies | None,
         clients_elsewhere: bool = False,
+        direct_bootstrap_servers: str | None = None,
     ) -> None:
         super().__init__(bootstrap_servers, security=security, proxies=proxies)
+        self._direct = self._bootstrap
+        if direct_bootstrap_servers is not None:
+            parsed = parse_bootstrap(direct_bootstrap_servers, option="--direct-bootstrap-server")
+            self._direct = tuple(replace(address, security=security) for address in parsed)
         self._hosts = hosts
         self._has_links, self._clients_elsewhere = proxies is not None, clients_elsewhere
         self._doors: LinkDoors | None = None
@@ -140,6 +148,24 @@ class HostFaultCluster(ExternalCluster):
         self._paused: frozenset[int] = frozenset()
         self._times: list[dict[str, object]] = []
         self.on_process_event: Callable[[str, int], None] = ignore_process_event
+
+    def start(self) -> None:
+        """Also ask the direct way, if there is one. EnvironmentFault if it leads to other brokers."""
+        super().start()
+        if self._direct is self._bootstrap:
+            return
+        found = first_answer(self._direct, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S)
+        if found is None or found.keys() != self._brokers.keys():
+            there = "nobody answers" if found is None else f"brokers are {sorted(found)}"
+            raise EnvironmentFault(
+                f"--direct-bootstrap-server {self.direct_bootstrap_servers}: {there}, and at {self.bootstrap_servers} "
+                f"they are {sorted(self._brokers)}"
+            )
+        self._brokers = found  # that of clients and of proxies is known by now
+
+    @property
+    def direct_bootstrap_servers(self) -> str:
+        return ",".join(str(address) for address in self._direct)
 
     # --- its links ---------------------------------------------------------------------------------------------------
 
@@ -304,7 +330,7 @@ class HostFaultCluster(ExternalCluster):
         return [broker for broker in self._brokers if broker not in self._paused | self._down]
 
     def direct_addresses(self) -> Sequence[Address]:
-        return tuple(self._brokers[broker] for broker in self._askable()) or self._bootstrap
+        return tuple(self._brokers[broker] for broker in self._askable()) or self._direct
 
     def observer(self, topic: str) -> Observer:
         return Observer(topic, self.broker_addresses(), self._askable)

@@ -114,10 +114,13 @@ def external_cluster(
     seed: int,
     hosts: BrokerHosts | None = None,
     clients_elsewhere: bool = False,
+    direct_bootstrap_servers: str | None = None,
 ) -> ExternalCluster:
-    """An external cluster, not connected yet. With `hosts` its brokers can be paused and ended, and links cut whose
-    proxies are there. `directory` gets converted certificates and the proxies' logs. UsageError if the client
-    configuration cannot be read."""
+    """An external cluster, not connected yet. UsageError if the client configuration cannot be read.
+
+    With `hosts` its brokers can be paused and ended, and links cut whose proxies are there. Then the harness's own
+    requests may have `direct_bootstrap_servers`. `directory` gets converted certificates and the proxies' logs.
+    """
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
     proxies = (
@@ -135,6 +138,11 @@ def external_cluster(
     security = None if client_config is None else read_security(client_config, directory)
     if hosts is not None:
         return HostFaultCluster(
-            bootstrap_servers, hosts, security=security, proxies=proxies, clients_elsewhere=clients_elsewhere
+            bootstrap_servers,
+            hosts,
+            security=security,
+            proxies=proxies,
+            clients_elsewhere=clients_elsewhere,
+            direct_bootstrap_servers=direct_bootstrap_servers,
         )
     return ExternalCluster(bootstrap_servers, security=security, proxies=proxies)

@@ -86,6 +86,7 @@ class CurrentCluster:
                     seed=self._request.seed,
                     hosts=self.fault_hosts,
                     clients_elsewhere=self._request.load_hosts is not None,
+                    direct_bootstrap_servers=self._request.direct_bootstrap_servers,
                 )
             else:
                 cluster = build_cluster(

@@ -69,6 +69,7 @@ class Strangers:
             )  # fmt: skip
         self.nodes = {int(node.broker_id): node for node in self._layout.nodes}
         self.bootstrap_servers = self._layout.bootstrap_servers
+        self.direct_bootstrap_servers = self._layout.direct_bootstrap_servers
         self.word = "kafka.Kafka" if engine == "kafka" else "broker.node"
         self._seen: set[ProcessIdentity] = set()
         for broker, node in self.nodes.items():

@@ -391,6 +391,8 @@ def test_options_that_do_not_fit_together_are_refused(tmp_path: Path, capsys: py
         ([*kill, *external], "needs --fault-hosts"),
         (["chaos", "slow-connect-brokers", "--dry-run", *hosts, *key, *external], "acts on more than"),
         ([*kill, *hosts, "--fault-listen", "x", *key, *external], "--fault-listen"),
+        ([*kill, *external, "--direct-bootstrap-server", "x:1"], "--direct-bootstrap-server needs --fault-hosts"),
+        ([*kill, *hosts, *key, *external, "--direct-bootstrap-server", "x"], "--direct-bootstrap-server: "),
         (worker, "--allow-faults"),
         ([*worker, "--spool", str(tmp_path)], "sends no load"),
     ):  # fmt: skip

@@ -16,6 +16,7 @@ from broker.client import Producer
 from chaos.toxiproxy.calls import ToxiproxyError
 from harness.clusters.admin import Admin
 from harness.clusters.broker_hosts import HostFaultError
+from harness.errors import EnvironmentFault
 from runlog.files.clock import RunClock
 from runlog.records.lines import WIRE, read_lines
 from runlog.records.wire import WireOutcome
@@ -127,6 +128,31 @@ def test_a_kafka_toxic_heals_by_itself_when_the_link_to_the_harness_is_lost(run:
         refused.heal()
 
 
+def test_a_direct_way_stays_while_the_links_of_all_clients_are_cut(tmp_path: Path, operator: Operator) -> None:
+    strangers = operator.strangers
+    run = Run(tmp_path, operator, clients_elsewhere=True, direct_bootstrap_servers=strangers.direct_bootstrap_servers)
+    cuts = [run.fault("link_cut", f"client->broker:{broker}") for broker in (1, 2, 3)]
+    try:
+        cluster = run.cluster
+        assert cluster.bootstrap_servers == strangers.bootstrap_servers, "clients go through the proxies"
+        for cut in cuts:
+            cut.inject()
+            assert cut.prove().is_effective
+        state = cluster.state(None)
+        assert state is not None
+        assert state.brokers == (1, 2, 3)
+        assert cluster.wait_healthy(None, timeout_s=60)
+        for cut in cuts:
+            cut.heal()
+    finally:
+        run.close()
+
+
+def test_a_direct_way_to_other_brokers_is_refused(tmp_path: Path, operator: Operator) -> None:
+    with pytest.raises(EnvironmentFault, match=r"--direct-bootstrap-server 127\.0\.0\.1:1: nobody answers"):
+        Run(tmp_path, operator, clients_elsewhere=True, direct_bootstrap_servers="127.0.0.1:1")
+
+
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(1_800)
@@ -141,7 +167,8 @@ def test_duplicates_order_and_a_deposed_leader_are_predicted_from_what_fault_hos
             tmp_path,
             [
                 "run", str(suite), "--no-certify", "--cluster", "external", "--bootstrap-server",
-                operator.strangers.bootstrap_servers, "--run-dir", str(run_dir), *operator.workers.options,
+                operator.strangers.bootstrap_servers, "--direct-bootstrap-server",
+                operator.strangers.direct_bootstrap_servers, "--run-dir", str(run_dir), *operator.workers.options,
                 *workers.options[:4],
             ],
         )  # fmt: skip
