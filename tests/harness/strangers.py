@@ -17,6 +17,8 @@ from typing import Literal, get_args
 
 from chaos.fault_host.proxy_permits import KafkaBreakage
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
+from harness.cluster_security import ClusterSecurity
+from harness.clusters.access import MadeUpAccess
 from harness.clusters.base import ClusterKey
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.factory import build_layout
@@ -49,6 +51,7 @@ class Strangers:
         proxied: bool = False,
         addresses: Mapping[int, str] | None = None,
         prefixes: Mapping[int, Sequence[str]] | None = None,
+        security: ClusterSecurity | None = None,
     ) -> None:
         """`proxied`: each link leads to an address where a proxy of a fault host has to listen. `addresses` and
         `prefixes`: where each broker listens, and what starts a command on its host; without them all are here."""
@@ -67,6 +70,7 @@ class Strangers:
                 # Each broker's own loopback has the proxies of its links to the others.
                 link_host_of=lambda kind, target: addresses[int(target)] if kind == "client" else "127.0.0.1",
             )  # fmt: skip
+        self._access = None if security is None else self._secured(security)
         self.nodes = {int(node.broker_id): node for node in self._layout.nodes}
         self.bootstrap_servers = self._layout.bootstrap_servers
         self.direct_bootstrap_servers = self._layout.direct_bootstrap_servers
@@ -84,6 +88,20 @@ class Strangers:
                 f"echo $! >{pid_file}.new\nmv {pid_file}.new {pid_file}\n"
             )
             self.script(broker).chmod(0o755)
+
+    def _secured(self, security: ClusterSecurity) -> MadeUpAccess:
+        """All listeners speak TLS, and a broker's certificate holds for its proxies of clients too."""
+        access = MadeUpAccess(self.directory, security)
+        self._layout = access.applied(self._layout)
+        assert access.authority is not None
+        for node in self._layout.nodes:
+            access.authority.issue(f"broker-{node.broker_id}", [node.direct.host, node.advertised.host])
+        return access
+
+    @property
+    def client_config(self) -> Path:
+        assert self._access is not None
+        return self._access.directory / "load.properties"
 
     def script(self, broker: int) -> Path:
         return self.directory / f"start-{broker}.sh"
@@ -135,6 +153,8 @@ class Strangers:
             if is_alive(identity):
                 os.kill(identity.pid, signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, self._seen)), "the strangers are gone")
+        if self._access is not None:
+            self._access.remove()
 
     def proxies(self, broker: int, allow: str, *, requests: bool = False) -> str:
         """On the host of each broker: the links to its peers, and that of the clients to it. `requests`: the proxies
@@ -145,6 +165,7 @@ class Strangers:
                 continue
             kind = "controller:" if link.kind == "controller" else ""
             more = f", {', '.join(KAFKA_WORDS)}], requests: true" if requests and link.source is None else "]"
+            more += "" if self._access is None else ", tls: true"
             lines += (
                 f"  {link.name}: {{listen: '{link.listen}', upstream: '{link.upstream}', "
                 f"carries: ['{kind}{link.source or 'client'}->{link.target}'], allow: [{allow}{more}}}\n"
