@@ -24,8 +24,9 @@ class Processes(Protocol):
 
     on_process_event: Callable[[str, int], None]  # (kind, broker): started, killed, stopped, paused, resumed, ...
 
-    def exits(self) -> Mapping[int, tuple[int, int]]:
-        """(pid, exit code) of brokers whose last process has ended; a negative code is the signal."""
+    def exits(self) -> Mapping[int, tuple[int, int | None]]:
+        """(pid, exit code) of brokers whose last process has ended; a negative code is the signal, and
+        None is not known."""
 
     def end_offset(self, topic: str, partition: int) -> tuple[int, int] | None:
         """(leader, end offset for consumers) by one question to the leader; None if it does not answer."""

@@ -9,9 +9,10 @@ from chaos.interposer import build
 from chaos.lease import Lease
 from harness.clusters.access import MadeUpAccess, check_security
 from harness.clusters.base import ClusterKey, ClusterLayout
-from harness.clusters.broker_hosts import BrokerHosts, HostFaultCluster
+from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.external import ExternalCluster
+from harness.clusters.host_answers import BrokerHosts
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout

@@ -43,7 +43,7 @@ class HostProxy:
 
 
 class ProxyAnswer(Protocol):
-    """What is needed here of broker_hosts.HostAnswer."""
+    """What is needed here of host_answers.HostAnswer."""
 
     @property
     def proxy(self) -> ProxyState | None: ...

@@ -15,22 +15,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+from harness.clusters.host_answers import HostAnswer, HostClock
 from harness.errors import HarnessError
 from runlog.files.clock import RunClock
 from runlog.records.codec import RecordError
 from runlog.records.lines import WIRE, RecordWriter
 from runlog.records.wire import WireExchange
 
-if TYPE_CHECKING:
-    from harness.clusters.broker_hosts import HostAnswer, HostClock
-
 GATHERED_BYTES_MAX: Final = 1 << 30  # of one host and cell: it is kept in memory
 
 
 class RecordingHosts(Protocol):
-    """What is needed here of broker_hosts.BrokerHosts."""
+    """What is needed here of host_answers.BrokerHosts."""
 
     def act_on_requests(self, action: str, host: str, *, topics: Sequence[str] = (), offset: int = 0) -> HostAnswer: ...
 

@@ -24,8 +24,8 @@ from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.states import ProxyState, ToxicState
 from harness import VERSION
-from harness.clusters.broker_hosts import HostAnswer, HostClock, HostFaultError, RequestPiece
 from harness.clusters.broker_process import ManagedProcess, spawn
+from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
 from harness.clusters.host_links import HostProxy
 from harness.errors import EnvironmentFault
 from harness.run.load_hosts import LoadHostsRequest

@@ -114,10 +114,13 @@ class Strangers:
             for command in node.prepare_commands:
                 subprocess.run(command, check=True, capture_output=True, timeout=START_S)
         for broker in self.nodes:
-            command = [*self._prefixes.get(broker, ()), str(self.script(broker))]
-            subprocess.run(command, check=True, timeout=WAIT_S, start_new_session=True)
-            assert self.identity(broker) is not None
+            self.start_one(broker)
         wait_until(self._are_all_seen, f"three brokers in {self.directory}", START_S)
+
+    def start_one(self, broker: int) -> None:
+        command = [*self._prefixes.get(broker, ()), str(self.script(broker))]
+        subprocess.run(command, check=True, timeout=WAIT_S, start_new_session=True)
+        assert self.identity(broker) is not None
 
     def _are_all_seen(self) -> bool:
         for node in self.nodes.values():
@@ -142,7 +145,7 @@ class Strangers:
         return all(self.identity(broker) is not None and self.state(broker) != "T" for broker in self.nodes)
 
     def kill_pid(self, pid: int) -> None:
-        """A process that a worker of this test has started."""
+        """A process of this test."""
         os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:

@@ -20,15 +20,18 @@ from chaos.faults.base import FaultRun
 from chaos.targets import PartitionOfInterest
 from chaos.toxiproxy.calls import ToxiproxyError
 from harness.clusters.admin import Admin
-from harness.clusters.broker_hosts import HostFaultCluster, HostFaultError
+from harness.clusters.broker_hosts import HostFaultCluster
+from harness.clusters.host_answers import HostFaultError
 from harness.clusters.ports import PortAllocator
 from harness.clusters.proxies import LinkProxies
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from harness.run.timeline_driver import CellPort
+from runlog.records.lines import WIRE, read_lines
 from tests.harness.load_workers import RUN_S, Workers, harness, said, started_harness
 from tests.harness.no_load import NoLoad
 from tests.harness.strangers import FaultWorkers, Strangers, wait_until
+from tests.harness.test_harness_host_records import check_predictions
 from tests.workloads.network import HERE, Network, why_no_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(2_400)]
@@ -63,7 +66,7 @@ class Site:
             )  # fmt: skip
             self.closing.append(self.strangers.stop)
             self.fault_workers = FaultWorkers(
-                directory, self.strangers, lost_after=f"{LOST_AFTER_S}s", prefixes=prefixes, master=here
+                directory, self.strangers, lost_after=f"{LOST_AFTER_S}s", prefixes=prefixes, master=here, requests=True
             )
             self.closing.append(self.fault_workers.close)
             self.load_workers = Workers(
@@ -81,6 +84,7 @@ class Site:
         """Of `harness run`, with all six hosts."""
         return [
             "--no-certify", "--cluster", "external", "--bootstrap-server", self.strangers.bootstrap_servers,
+            "--direct-bootstrap-server", self.strangers.direct_bootstrap_servers,
             *self.fault_workers.options, *self.load_workers.options[:4],
         ]  # fmt: skip
 
@@ -181,17 +185,25 @@ def test_what_is_broken_heals_by_itself_while_the_link_of_its_host_is_cut(tmp_pa
 
 @pytest.mark.spark
 def test_the_verdicts_of_three_load_hosts_and_three_broker_hosts_are_exact(tmp_path: Path, site: Site) -> None:
-    """The followers are cut off by proxies on their own hosts, and the leader is killed on its own."""
+    """The followers are cut off by proxies on their own hosts, and the leader is killed on its own. Clients go through
+    proxies there, which record their requests and drop answers."""
     run_dir = tmp_path / "run"
-    suite = suite_of(tmp_path, {"leader-loss": ["acks-1", "acks-all"]})
+    suite = suite_of(
+        tmp_path,
+        {
+            "leader-loss": ["acks-1", "acks-all"],
+            "response-lost": ["idempotence-off", "idempotence-on"],
+            "isolated-leader": ["acks-1"],
+        },
+    )
     done = harness(tmp_path, ["run", str(suite), "--run-dir", str(run_dir), *site.options])
     assert done.returncode == 0, said(done)
-    cells = {cell["case"]: cell for cell in verdicts(run_dir)}
-    assert {case: cell["verdict"] for case, cell in cells.items()} == {"acks-1": "pass", "acks-all": "pass"}
-    assert cells["acks-1"]["predicted"]["lost"]["both"] == cells["acks-1"]["lost"] > 0
-    assert cells["acks-all"]["lost"] == 0
-    for cell in cells.values():
+    check_predictions(run_dir, "lost", "duplicated")
+    for cell in verdicts(run_dir):
         check_clocks(run_dir, cell["cell_id"])
+        lines = read_lines(run_dir / "cells" / cell["cell_id"] / "wire.jsonl", WIRE).records
+        assert {line.clock_error_us for line in lines} - {None}
+        assert all((line.clock_error_us or 0) > 10_000 for line in lines), "half a round trip and more"
 
 
 @pytest.mark.spark

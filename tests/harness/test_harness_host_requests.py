@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.clusters.broker_hosts import HostAnswer, HostClock, HostFaultError, RequestPiece
+from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
 from harness.clusters.host_links import HostProxy, recorders
 from harness.clusters.host_requests import RequestGathering
 from runlog.files.clock import RunClock
