@@ -43,5 +43,4 @@ class WireExchange:
     held_us: int | None = None
     identities: tuple[IdentityRun, ...] | None = None  # of the batch's records, if the harness made them
     host: str = ""  # the fault host whose proxy saw it; empty: a proxy of the harness
-    # How much its times can be wrong beside those of another host. None: they are of the harness's clock.
-    clock_error_us: float | None = None
+    clock_error_us: float | None = None  # how much its times can be wrong, by that host's clock; None: they are exact

@@ -44,6 +44,12 @@ def test_the_example_of_proxies_in_the_guide_is_one_that_is_read() -> None:
     assert permits.proxies["clients-to-broker-1"].tls
 
 
+def test_the_example_of_requests_in_the_guide_is_one_that_is_read() -> None:
+    example = re.search(r"```yaml title=requests.yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert example is not None
+    assert parse_permits(example[1]).proxies["clients-to-broker-1"].requests
+
+
 def test_a_whole_file_is_read() -> None:
     permits = parse_permits(GOOD)
     assert permits.lost_after == 5_000
