@@ -224,7 +224,6 @@ def offered(port: int) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_requests_get_the_answers_of_the_rules(cluster: tuple[Cluster, Path]) -> None:
     port = cluster[0].ports[1]["DIRECT"]
     assert {71, 72} <= offered(port)
@@ -258,7 +257,6 @@ def test_requests_get_the_answers_of_the_rules(cluster: tuple[Cluster, Path]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_librdkafka_pushes_by_itself(cluster: tuple[Cluster, Path]) -> None:
     bootstrap = cluster[0].bootstrap()
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "rd", "enable.metrics.push": True, **QUIET})
@@ -276,7 +274,6 @@ def test_librdkafka_pushes_by_itself(cluster: tuple[Cluster, Path]) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
 def test_the_java_client_pushes_by_itself(cluster: tuple[Cluster, Path], tmp_path: Path) -> None:
     bootstrap = cluster[0].bootstrap()
@@ -295,7 +292,6 @@ def test_the_java_client_pushes_by_itself(cluster: tuple[Cluster, Path], tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_without_a_file_nobody_is_asked(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=1) as cluster:
         port = cluster.ports[1]["DIRECT"]
