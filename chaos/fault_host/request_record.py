@@ -15,6 +15,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,9 @@ from chaos.toxiproxy.calls import ToxiproxyError
 
 TOPICS_MAX: Final = 64
 PIECE_BYTES: Final = 1 << 20
-SEGMENT_BYTES_MAX: Final = 4 << 30  # some ten million batches; a disk of somebody else must not be filled
+SEGMENT_BYTES_MAX: Final = 4 << 30  # some ten million batches
+WIRE_LOG_BYTES_MAX: Final = 8 << 30  # it has the lines of other topics too
+SILENT_S: Final = 300.0  # a harness that was not heard of for so long does not come for the record any more
 _IDLE_BYTES_MAX: Final = 4 << 20  # of a wire log while nobody asks for it
 _UNKNOWN_MAX: Final = 100_000  # lines of topics whose names are not known yet
 _READ_BYTES: Final = 8 << 20  # at one step
@@ -74,7 +77,17 @@ class RequestRecord:
         self._position = self._size_bytes = 0
         self._rest = b""
         self._server_pid = 0
+        self._heard_s = time.monotonic()
         self._problem = self._sha256 = ""
+
+    def open(self) -> None:
+        """When the proxies run: what a worker that was killed has left is ended."""
+        with self._lock:
+            self._ask_proxies(is_on=False)
+            self._remove_files()
+
+    def heard(self) -> None:
+        self._heard_s = time.monotonic()
 
     def begin(self, topics: Sequence[str]) -> None:
         """Record the requests to these topics from now on. What was recorded before is gone. Raises Refused or
@@ -96,6 +109,7 @@ class RequestRecord:
             self._rest, self._problem, self._sha256 = b"", "", ""
             self._ids, self._unknown = {}, []
             self._server_pid = self._servers.identity_of_reader
+            self._heard_s = time.monotonic()
             self._topics = frozenset(topics[:TOPICS_MAX])
             self._learn_names()
             self._ask_proxies(is_on=True)
@@ -132,7 +146,10 @@ class RequestRecord:
         if not self._permits or not self._lock.acquire(blocking=False):
             return
         try:
-            if self._topics and not self._sha256:
+            if self._topics and time.monotonic() - self._heard_s > SILENT_S:
+                self._say(f"the record of requests was ended: the harness was silent for {SILENT_S:g} s")
+                self._end_quietly()
+            elif self._topics and not self._sha256:
                 self._copy()
             elif not self._topics and _size(self._servers.wire_log) > _IDLE_BYTES_MAX:
                 os.truncate(self._servers.wire_log, 0)
@@ -158,12 +175,23 @@ class RequestRecord:
             self._ask_proxies(is_on=False)
         self._topics = frozenset()
         self._unknown, self._rest, self._sha256 = [], b"", ""
+        self._remove_files()
+
+    def _remove_files(self) -> None:
+        """The proxy server keeps its wire log open, so that one is only emptied."""
         self._path.unlink(missing_ok=True)
+        if _size(self._servers.wire_log):
+            os.truncate(self._servers.wire_log, 0)
 
     def _is_incomplete(self, why: str) -> None:
         if not self._problem:
             self._problem = why
             self._say(f"the record of requests is not complete: {why}")
+
+    def _is_too_large(self, limit_bytes: int) -> None:
+        """Nothing more is recorded: a disk of somebody else must not be filled."""
+        self._is_incomplete(f"it is larger than {limit_bytes >> 30} GiB")
+        self._ask_proxies(is_on=False)
 
     def _ask_proxies(self, *, is_on: bool) -> None:
         for proxy in self._permits:
@@ -181,6 +209,8 @@ class RequestRecord:
             file.seek(self._position)
             data = file.read(_READ_BYTES)
         self._position += len(data)
+        if self._position > WIRE_LOG_BYTES_MAX:
+            self._is_too_large(WIRE_LOG_BYTES_MAX)
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._append(b"".join(self._own(line) for line in lines))
         return bool(data)
@@ -220,7 +250,7 @@ class RequestRecord:
         if not data:
             return
         if self._size_bytes + len(data) > SEGMENT_BYTES_MAX:
-            self._is_incomplete(f"it is larger than {SEGMENT_BYTES_MAX >> 30} GiB")
+            self._is_too_large(SEGMENT_BYTES_MAX)
             return
         with self._path.open("ab") as file:
             file.write(data)

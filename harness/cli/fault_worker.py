@@ -75,6 +75,7 @@ def run_fault_worker(host: str, port: int, key: LinkKey, name: str, permits_file
     with signals_set(stop):
         try:
             proxies.open()  # first: links of the brokers go through them
+            record.open()
             faults.heal_left()
             hello = hello_of(name, permits, servers.label)
             config = {
@@ -174,6 +175,7 @@ class _FaultWorker:
     def _heard(self) -> None:
         self._faults.heard()
         self._proxies.heard()
+        self._record.heard()
 
     def _done(self, ask: Ask) -> Answer:
         if ask.action in PROXY_ACTIONS:

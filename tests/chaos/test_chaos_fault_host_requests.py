@@ -149,11 +149,42 @@ def test_a_server_that_was_started_anew_has_not_seen_what_the_one_before_saw(hos
     assert host.record.end().problem == "the proxy server that saw the requests ended by itself"
 
 
-def test_a_record_that_grows_too_large_says_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_record, "SEGMENT_BYTES_MAX", 1)
+@pytest.mark.parametrize("limit", ["SEGMENT_BYTES_MAX", "WIRE_LOG_BYTES_MAX"])
+def test_a_record_that_grows_too_large_says_so_and_ends(
+    host: Host, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(request_record, limit, 1)
     host.record.begin([TOPIC])
     host.send(TOPIC)
+    host.record.step()
+    before = host.servers.wire_log.stat().st_size
+    host.send(TOPIC, first=2)
+    assert host.servers.wire_log.stat().st_size == before, "nothing more is written"
     assert "it is larger than" in host.record.end().problem
+
+
+def test_a_harness_that_is_gone_leaves_no_record_behind(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.record.begin([TOPIC])
+    host.send(TOPIC)
+    host.record.step()
+    assert host.servers.wire_log.stat().st_size > 0
+    monkeypatch.setattr(request_record, "SILENT_S", -1.0)
+    host.record.step()
+    assert "the harness was silent for" in host.said[-1]
+    host.send(TOPIC, first=2)
+    assert host.servers.wire_log.stat().st_size == 0
+    with pytest.raises(NotDone, match="no requests are recorded"):
+        host.record.end()
+
+
+def test_what_a_killed_worker_was_recording_is_ended_by_the_next_one(host: Host) -> None:
+    host.record.begin([TOPIC])
+    host.send(TOPIC)
+    again = RequestRecord(host.record._permits, host.servers, host.directory, "here", say=host.said.append)
+    again.open()
+    host.send(TOPIC, first=2)
+    assert host.servers.wire_log.stat().st_size == 0
+    assert not (host.directory / "here.requests.seg").exists()
 
 
 def test_a_kafka_toxic_that_the_list_allows_acts_and_tells_how_often(host: Host) -> None:
@@ -176,11 +207,10 @@ def test_a_kafka_toxic_that_the_list_allows_acts_and_tells_how_often(host: Host)
 
 def test_a_wire_log_that_nobody_asks_for_does_not_grow(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_record, "_IDLE_BYTES_MAX", 10)
-    host.record.begin([TOPIC])
+    wanted = ToxicWanted(name="drop", type="kafka_drop_response", stream="downstream", attributes={"skip": 9})
+    host.faults.begin_run("run-1")
+    host.faults.act("toxic_add", "clients", toxic=wanted)  # a proxy with a toxic logs without a record
     host.send(TOPIC)
-    host.record.step()
     assert host.servers.wire_log.stat().st_size > 10
-    host.record.end()
-    host.record.forget()
     host.record.step()
     assert host.servers.wire_log.stat().st_size == 0
