@@ -85,7 +85,10 @@ class RequestGathering:
                     problems += self._end_of(host, record)
                 except HarnessError as error:
                     problems.append(f"the record of requests of fault host {host}: {error}")
-            found, unclear, notes = self._on_one_axis()
+            try:
+                found, unclear, notes = self._on_one_axis()
+            except HarnessError as error:
+                return [*problems, f"the record of requests has no times: {error}"], []
             problems += unclear
             with RecordWriter(path, WIRE) as writer:
                 for exchange in found:

@@ -13,6 +13,7 @@ import pytest
 from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
 from harness.clusters.host_links import HostProxy, recorders
 from harness.clusters.host_requests import RequestGathering
+from harness.errors import EnvironmentFault
 from runlog.files.clock import RunClock
 from runlog.records.lines import WIRE, read_lines
 
@@ -120,6 +121,15 @@ def test_a_host_that_does_not_answer_is_a_problem_and_the_others_are_kept(tmp_pa
     problems, _ = gathering(hosts).finish(tmp_path / "wire.jsonl")
     assert problems == ["the record of requests of fault host a: a does not do requests_end"]
     assert {each.host for each in read_lines(tmp_path / "wire.jsonl", WIRE, t0_monotonic_ns=T0_NS).records} == {"b"}
+
+
+def test_without_a_hub_there_are_no_times_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(self: Hosts, *_: object, **__: object) -> HostClock:
+        raise EnvironmentFault("the hub of the fault hosts has ended")
+
+    monkeypatch.setattr(Hosts, "clock_over", ended)
+    problems, _ = gathering(Hosts(a=[line(T0_NS, "door-a")])).finish(tmp_path / "wire.jsonl")
+    assert problems == ["the record of requests has no times: the hub of the fault hosts has ended"]
 
 
 def test_a_host_that_does_not_begin_is_an_error() -> None:
