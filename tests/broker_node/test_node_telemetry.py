@@ -246,7 +246,9 @@ def test_requests_get_the_answers_of_the_rules(cluster: tuple[Cluster, Path]) ->
         return code
 
     assert push(b"x", client_instance_id=None) is ErrorCode.invalid_request
-    assert push(b"x", client_instance_id=UUID(int=1)) is ErrorCode.invalid_request
+    for reserved in (1, 99):
+        assert push(b"x", client_instance_id=UUID(int=reserved)) is ErrorCode.invalid_request
+    assert push(b"x", client_instance_id=UUID(int=100)) is ErrorCode.unknown_subscription_id
     assert push(b"x", subscription_id=told.subscription_id + 1) is ErrorCode.unknown_subscription_id
     assert push(b"x" * 500_001) is ErrorCode.telemetry_too_large
     assert push(b"no zstd", compression_type=4) is ErrorCode.invalid_record
