@@ -287,7 +287,18 @@ NAMED: tuple[Named, ...] = (
                 at("SHARE_FETCH", "acquisition_lock_timeout", r"0\.0", r"[1-9].*"),
                 at("SHARE_FETCH", "responses", r"\[\]"),
             ),
-            asks("topic_id", NOWHERE),
+            asks("topic_id", NOWHERE, None),
+        ),
+    ),
+    Named(
+        name="Share groups: when states are made",
+        why="Apache Kafka answers a heartbeat and then makes the states of new partitions, which are assigned at the "
+        "next one; here they are assigned in the first answer. So the first epochs differ, and who is fenced by them.",
+        applies=at(
+            "SHARE_GROUP_HEARTBEAT",
+            "member_epoch|assignment.*|error_code|heartbeat_interval|member_id",
+            r"\d+|5\.0|\[.*\]|None|#|none|\{.*\}",
+            r"\d+|0\.0|\[.*\]|None|#|none|fenced_member_epoch|\{.*\}",
         ),
     ),
     Named(

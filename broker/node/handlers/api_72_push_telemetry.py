@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from broker.wire.shapes import push_telemetry as shapes
 
-RESERVED = range(100)  # as numbers: Kafka gives no client one of these ids (org.apache.kafka.common.Uuid)
+RESERVED = frozenset({1})  # together with the zero id, these are ids that Kafka never gives to a client
 
 
 def handle(services: Services, request: Request[shapes.PushTelemetryRequest]) -> None:

@@ -50,12 +50,11 @@ def handle(services: Services, request: Request[shapes.AlterShareGroupOffsetsReq
 
 
 def _offsets_of(message: shapes.AlterShareGroupOffsetsRequest) -> dict[str, dict[int, int]]:
-    """By topic and partition. A topic may be named twice."""
+    """By topic and partition. A topic, or a partition, may be named twice."""
     offsets: dict[str, dict[int, int]] = {}
     for topic in message.topics:
-        if topic.partitions:
-            found = offsets.setdefault(topic.topic_name, {})
-            found.update((each.partition_index, each.start_offset) for each in topic.partitions)
+        found = offsets.setdefault(topic.topic_name, {})
+        found.update((each.partition_index, each.start_offset) for each in topic.partitions)
     return offsets
 
 
@@ -87,11 +86,16 @@ def _respond(
     services: Services, request: Request[shapes.AlterShareGroupOffsetsRequest], states: dict[Place, StateResult]
 ) -> None:
     responses: list[shapes.AlterShareGroupOffsetsResponseTopicFields] = []
-    for name, offsets in _offsets_of(request.message).items():
+    named: dict[str, list[int]] = {}
+    for topic in request.message.topics:
+        named.setdefault(topic.topic_name, []).extend(each.partition_index for each in topic.partitions)
+    for name, indexes in named.items():
         known = services.metadata.image.topics.get(name)
+        if known is None and not indexes:
+            continue
         topic_id = None if known is None else known.topic_id
         partitions: list[shapes.AlterShareGroupOffsetsResponsePartitionFields] = []
-        for index in offsets:
+        for index in indexes:
             result = _UNKNOWN if topic_id is None else states.get((topic_id, index), _UNKNOWN)
             partitions.append(
                 {"partition_index": index, "error_code": result.error_code, "error_message": result.message}
