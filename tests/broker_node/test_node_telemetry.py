@@ -61,7 +61,7 @@ class World:
             is_too_large=is_too_large,
         )
         if error is ErrorCode.none:
-            self.instances.taken(ID, is_terminating=terminating)
+            self.instances.taken(ID)
         return error
 
 
@@ -84,8 +84,19 @@ def test_the_last_push_may_come_early_and_is_the_last() -> None:
     world.push()
     assert world.push(terminating=True) is ErrorCode.none
     world.now_ms += 10_000
-    assert world.push() is ErrorCode.invalid_request
     assert world.push(terminating=True) is ErrorCode.invalid_request
+    assert world.push() is ErrorCode.invalid_request
+
+
+def test_a_last_push_that_is_refused_is_the_last_all_the_same() -> None:
+    """As in Apache Kafka, which also takes a later push that is not a last one for the end of that."""
+    world = World()
+    world.ask()
+    before = world.subscription_id
+    assert world.push(subscription_id=before + 1, terminating=True) is ErrorCode.unknown_subscription_id
+    world.now_ms += 10_000
+    assert world.push() is ErrorCode.invalid_request
+    assert world.push() is ErrorCode.none
 
 
 def test_a_push_for_an_older_subscription_is_refused_and_the_client_may_ask_at_once() -> None:
@@ -247,9 +258,18 @@ def test_requests_get_the_answers_of_the_rules(cluster: tuple[Cluster, Path]) ->
 
     assert push(b"x", client_instance_id=None) is ErrorCode.invalid_request
     assert push(b"x", client_instance_id=UUID(int=1)) is ErrorCode.invalid_request
-    assert push(b"x", subscription_id=told.subscription_id + 1) is ErrorCode.unknown_subscription_id
-    assert push(b"x" * 500_001) is ErrorCode.telemetry_too_large
-    assert push(b"no zstd", compression_type=4) is ErrorCode.invalid_record
+
+    def push_of_another(metrics: bytes, **fields: object) -> ErrorCode:
+        """By a client that has its subscription. Each is terminating, so it would be that client's last."""
+        known = ask(port, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, client_instance_id=None)
+        return push(
+            metrics,
+            **{"client_instance_id": known.client_instance_id, "subscription_id": known.subscription_id, **fields},
+        )
+
+    assert push_of_another(b"x", subscription_id=told.subscription_id + 1) is ErrorCode.unknown_subscription_id
+    assert push_of_another(b"x" * 500_001) is ErrorCode.telemetry_too_large
+    assert push_of_another(b"no zstd", compression_type=4) is ErrorCode.invalid_record
     assert push(b"mine") is ErrorCode.none
     assert push(b"mine") is ErrorCode.invalid_request, "the last one was terminating"
     mine = [each for each in lines(cluster[1]) if base64.b64decode(each["metrics"]) == b"mine"]
