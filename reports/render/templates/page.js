@@ -71,7 +71,7 @@
     spec.config = theme();
     if (chart.spec.startsWith("price")) spec.config.legend.symbolType = undefined, spec.config.legend.columns = 1;
     // Most charts have no band of the clocks' bound.
-    if (spec.layer) spec.layer = spec.layer.filter(layer => layer.data.name !== "clock" || spec.datasets.clock.length);
+    if (spec.layer) spec.layer = spec.layer.filter(layer => !layer.data || layer.data.name !== "clock" || spec.datasets.clock.length);
     dropEmpty(spec);
     layersOf(spec).forEach(view => dropAbsent(view, spec.datasets));
     fit(spec, element.clientWidth);
