@@ -299,7 +299,7 @@ def _crashes(cell: Cell) -> list[str]:
         if (asked := event.kind in _ENDED_BY_HARNESS) or event.kind in _ENDED_BY_FAULT
     ]
     return [
-        f"broker {event.broker} ended with {event.code}"
+        f"broker {event.broker} ended {'by itself' if event.code is None else f'with {event.code}'}"
         for event in cell.cluster_events
         if isinstance(event, Exited)
         and not _is_denied(cell, event)

@@ -6,6 +6,7 @@ A check that does not pass is inconclusive and not a fail, because the run does 
 from __future__ import annotations
 
 from reports.evidence.share_groups import share_stories
+from reports.evidence.wire_clocks import has_host_clocks, unclear_order
 from reports.judge.checks import INCONCLUSIVE, PASS, Check, check
 from reports.read.model import Basis, CellFacts
 from runlog.quality.criteria import Criteria
@@ -28,6 +29,8 @@ EVIDENCE_CHECKS = {
     "share groups asked": "for a share group: its coordinator said at the end how many records are left",
     "load hosts held": "for a load on other hosts: each host did its share to the end, kept its link and its schedule, "
     "has a bound for its clock, and its run log was gathered",
+    "order of requests known": "for requests that proxies of fault hosts saw: the bounds of their clocks leave no "
+    "order open on which a prediction rests",
     "fault took effect": "for a scenario with faults: every fault that was applied is proved to have acted",
 }
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
@@ -36,7 +39,13 @@ READABLE = "run log readable"
 
 def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
     """The checks of every cell. A cell with faults must also show that the faults acted."""
-    checks = [*_evidence(facts, criteria), _all_delivered(facts), *_shares_asked(facts), *_load_hosts_held(facts)]
+    checks = [
+        *_evidence(facts, criteria),
+        _all_delivered(facts),
+        *_shares_asked(facts),
+        *_load_hosts_held(facts),
+        *_order_known(facts),
+    ]
     return [*checks, _fault_proved(facts)] if facts.cell.kind is CellKind.CHAOS else checks
 
 
@@ -115,6 +124,15 @@ def _shares_asked(facts: CellFacts) -> list[Check]:
             f"it is not known what share group {', '.join(unknown)} was done with at the end",
         )
     ]
+
+
+def _order_known(facts: CellFacts) -> list[Check]:
+    """Only for a cell whose requests were seen by the clocks of fault hosts."""
+    if not has_host_clocks(facts.cell):
+        return []
+    unclear = unclear_order(facts.cell)
+    known = "the clocks of the fault hosts are known well enough for the order of requests"
+    return [check("order of requests known", not unclear, known, "; ".join(unclear))]
 
 
 def _all_delivered(facts: CellFacts) -> Check:
