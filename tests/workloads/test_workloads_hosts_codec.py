@@ -75,8 +75,8 @@ ON_THE_LINK: list[tuple[Message, str, dict[str, Any]]] = [
         "fault_answer",
         {
             "number": 1, "run_id": "run-1", "is_done": True, "is_refused": False, "is_unknown": False, "problem": "",
-            "from_ns": 0, "to_ns": 0, "running": None, "proxy": None, "probe": None, "processes": [],
-            "epochs": {3: [[1, 0, 5]]},
+            "from_ns": 0, "to_ns": 0, "running": None, "proxy": None, "probe": None, "requests": None,
+            "processes": [], "epochs": {3: [[1, 0, 5]]},
         },
     ),
     (
@@ -87,8 +87,10 @@ ON_THE_LINK: list[tuple[Message, str, dict[str, Any]]] = [
         "fault_ask",
         {
             "number": 1, "run_id": "run-1", "action": "toxic_add", "broker": None, "proxy": "to-1", "topic": "",
-            "partitions": 0, "begin_until_ns": 5, "probe": None,
-            "toxic": {"name": "t", "type": "latency", "stream": "downstream", "attributes": {"latency": 5}},
+            "partitions": 0, "begin_until_ns": 5, "probe": None, "topics": [], "offset": 0,
+            "toxic": {
+                "name": "t", "type": "latency", "stream": "downstream", "attributes": {"latency": 5}, "counters": {},
+            },
         },
     ),
 ]  # fmt: skip
