@@ -16,6 +16,7 @@ from broker.sim.plan import Settings
 from broker.sim.producers import SimProducer
 from broker.sim.quorum_checker import QuorumChecker
 from broker.sim.scheduler import Scheduler
+from broker.sim.share_checker import ShareChecker
 from broker.sim.transaction_checker import TransactionChecker
 
 
@@ -52,6 +53,7 @@ class Stage(Protocol):
     partitions: PartitionChecker
     quorum: QuorumChecker
     transactions: TransactionChecker
+    shares: ShareChecker
     admin: SimClient
     producers: list[SimProducer]
     client_hosts: list[str]

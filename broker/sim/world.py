@@ -31,6 +31,7 @@ from broker.sim.invariants import (
     CoresOwnInvariants,
     DamageIsNamedNotCut,
     EventLoopAnswersWithinASession,
+    EveryRecordOfAShareGroupIsFinallyDone,
     EverythingSentGetsAnOutcome,
     FollowersLearnWhatIsCommitted,
     NoHandlerRaises,
@@ -52,6 +53,7 @@ from broker.sim.recovery import (
     lonely_follower_leaves,
 )
 from broker.sim.scheduler import Scheduler
+from broker.sim.share_checker import ShareChecker
 from broker.sim.transaction_checker import TransactionChecker
 
 NOTHING: frozenset[tuple[str, int]] = frozenset()
@@ -84,6 +86,7 @@ class World:
             can_lose_power_unsynced=settings.can_lose_power_unsynced,
             has_strangers=settings.has_strangers,
         )
+        self.shares = ShareChecker(fail=self.fail, coverage=self.coverage, partitions=self.partitions)
         self.quorum = QuorumChecker(
             fail=self.fail,
             coverage=self.coverage,
@@ -185,6 +188,7 @@ class World:
             self.quorum.check(life)
             with self.cluster.disks[life.node_id].observed():
                 self.partitions.check(life, changed)
+            self.shares.look(life)
             controller = life.broker.metadata.controller
             seen = self._controllers.get(life.node_id)
             if seen is None or seen[0] is not controller.image or seen[1] != controller.is_active:
@@ -339,12 +343,24 @@ class World:
             return
         if not is_known(self):
             FollowersLearnWhatIsCommitted(self.fail).violated(high_watermarks(self))
+        if not self._finish_shares():
+            return
         compare_producers(self)
         self.load.compare()
         if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.load.is_compared):
             return
         if self.settings.has_aftermath:
             Aftermath(self).run()
+
+    def _finish_shares(self) -> bool:
+        """Wait until every record of the share group is done. False if something was violated."""
+        shares = self.load.shares
+        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, shares.is_settled):
+            return False
+        if not shares.is_settled():
+            EveryRecordOfAShareGroupIsFinallyDone(self.fail).violated(shares.waiting_text())
+        shares.end()
+        return self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, lambda: shares.is_done)
 
     def run_until(self, until_us: int, is_done: Callable[[], bool]) -> bool:
         """False if something was violated."""

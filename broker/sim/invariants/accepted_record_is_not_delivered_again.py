@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from broker.sim.invariants.invariant import Group, Invariant
+
+
+class AcceptedRecordIsNotDeliveredAgain(Invariant):
+    """A record whose acceptance or rejection was confirmed is not delivered again, neither by the same leader nor by a
+    later one, until the group's offsets are set anew. Leaders that are already replaced may deliver it again."""
+
+    NAME = "an accepted record is not delivered again"
+    GROUP = Group.SHARES
+
+    def check(self, where: str, member: str, *, confirmed: tuple[int, int] | None, epochs: tuple[int, int]) -> None:
+        """`confirmed`: the state epoch and leader epoch in which it was confirmed, None if it was not. `epochs`: those
+        of the delivery."""
+        if confirmed is not None and confirmed[0] == epochs[0] and confirmed[1] <= epochs[1]:
+            self.violated(
+                f"{where}: delivered to {member} in state epoch {epochs[0]}, leader epoch {epochs[1]}, but confirmed in "
+                f"leader epoch {confirmed[1]}"
+            )
