@@ -27,6 +27,7 @@ from broker.wire.messages import request
 if TYPE_CHECKING:
     from broker.node.sharing.live_share import LiveShare
     from broker.sim.stage import Stage
+    from broker.wire.shapes.alter_share_group_offsets import AlterShareGroupOffsetsRequestPartitionFields
 
 GROUP_ID = "share"
 SETTING_US = 60_000  # how often it looks whether the settings of the group are in the metadata
@@ -126,12 +127,9 @@ class ShareLoad:
             member.is_away = True
         coordinator = CoordinatorClient(client=client, kind=GROUP, key=GROUP_ID, rng=rng, truth=self._coordinator_of)
         limit_s = coordinator.now_s() + AWAY_S
-        partitions = [
-            {
-                "partition_index": index,
-                "start_offset": rng.randrange(world.partitions.committed_end((TOPIC, index)) + 1),
-            }
-            for index in range(world.settings.partitions)
+        ends = [world.partitions.committed_end((TOPIC, index)) for index in range(world.settings.partitions)]
+        partitions: list[AlterShareGroupOffsetsRequestPartitionFields] = [
+            {"partition_index": index, "start_offset": rng.randrange(end + 1)} for index, end in enumerate(ends)
         ]
         message = request(
             ApiKey.ALTER_SHARE_GROUP_OFFSETS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.mutants import Patch
-from broker.node.handlers import api_78_share_fetch
+from broker.node.handlers import api_78_share_fetch, share_reads
 from broker.node.process.clock import monotonic_ms
 from broker.node.sharing.live_share import LiveShare, Told
 from broker.node.sharing.persister import Persister, Place, StateToWrite
@@ -36,7 +36,7 @@ def shares_watched(checker: ShareChecker) -> Iterator[None]:
 
 
 def _watch_deliveries(checker: ShareChecker, patch: Patch) -> None:
-    acquire = api_78_share_fetch.acquire
+    acquire = share_reads.acquire
 
     def watched(found: ShareRead, member: str, *, records_max: int, batch_size: int, is_strict: bool) -> int:
         now_ms = monotonic_ms()

@@ -15,6 +15,6 @@ class AcceptedRecordIsNotDeliveredAgain(Invariant):
         of the delivery."""
         if confirmed is not None and confirmed[0] == epochs[0] and confirmed[1] <= epochs[1]:
             self.violated(
-                f"{where}: delivered to {member} in state epoch {epochs[0]}, leader epoch {epochs[1]}, but confirmed in "
-                f"leader epoch {confirmed[1]}"
+                f"{where}: delivered to {member} in leader epoch {epochs[1]}, but confirmed in leader epoch "
+                f"{confirmed[1]} of state epoch {epochs[0]}"
             )
