@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.sim.cluster import host_of
-from broker.sim.invariants import ClusterRecoversOnceTheFaultsAreOver, FollowerThatDoesNotFetchLeavesTheIsr
+from broker.sim.invariants import (
+    ClusterRecoversOnceTheFaultsAreOver,
+    EveryRecordOfAShareGroupIsFinallyDone,
+    FollowerThatDoesNotFetchLeavesTheIsr,
+)
 from broker.sim.plan import TOPIC
 
 if TYPE_CHECKING:
@@ -58,6 +62,18 @@ def lonely_follower_leaves(world: Stage) -> bool:
 def _has_left(world: Stage, key: tuple[str, int], node_id: int) -> bool:
     state = world.quorum.image.partition(*key)
     return state is None or node_id not in state.isr
+
+
+def shares_finish(world: Stage) -> bool:
+    """Wait until every record of the share group is done, and its members have left. False if something is
+    violated."""
+    shares = world.load.shares
+    if not world.run_until(world.scheduler.now_us + RECOVERY_LIMIT_US, shares.is_settled):
+        return False
+    if not shares.is_settled():
+        EveryRecordOfAShareGroupIsFinallyDone(world.fail).violated(shares.waiting_text())
+    shares.end()
+    return world.run_until(world.scheduler.now_us + RECOVERY_LIMIT_US, lambda: shares.is_done)
 
 
 def is_drained(world: Stage) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from broker.mutants import Patch
-from broker.node.handlers import api_78_share_fetch, share_reads
+from broker.node.handlers import api_78_share_fetch
 from broker.node.process.clock import monotonic_ms
 from broker.node.sharing.live_share import LiveShare, Told
 from broker.node.sharing.persister import Persister, Place, StateToWrite
@@ -36,11 +36,10 @@ def shares_watched(checker: ShareChecker) -> Iterator[None]:
 
 
 def _watch_deliveries(checker: ShareChecker, patch: Patch) -> None:
-    acquire = share_reads.acquire
 
     def watched(found: ShareRead, member: str, *, records_max: int, batch_size: int, is_strict: bool) -> int:
         now_ms = monotonic_ms()
-        count = acquire(found, member, records_max=records_max, batch_size=batch_size, is_strict=is_strict)
+        count: int = acquire(found, member, records_max=records_max, batch_size=batch_size, is_strict=is_strict)
         if found.live is not None:
             checker.acquired(found.live, member, found.acquired, now_ms)
         return count
@@ -51,7 +50,7 @@ def _watch_deliveries(checker: ShareChecker, patch: Patch) -> None:
         locks_due(self)
         checker.locks_ended(self, monotonic_ms())
 
-    patch.set(api_78_share_fetch, "acquire", watched)
+    acquire = patch.set(api_78_share_fetch, "acquire", watched)
     patch.set(LiveShare, "_locks_due", ended)
 
 

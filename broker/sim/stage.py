@@ -34,11 +34,23 @@ class Hand(Protocol):
     def start_after(self, node_id: int, delay_us: int) -> None: ...
 
 
+class Shares(Protocol):
+    """The members of a share group."""
+
+    def is_settled(self) -> bool: ...
+    def waiting_text(self) -> str: ...
+    def end(self) -> None: ...
+    @property
+    def is_done(self) -> bool: ...
+
+
 class Load(Protocol):
     """The clients of coordinators."""
 
     @property
     def is_done(self) -> bool: ...
+    @property
+    def shares(self) -> Shares: ...
 
 
 class Stage(Protocol):

@@ -31,7 +31,6 @@ from broker.sim.invariants import (
     CoresOwnInvariants,
     DamageIsNamedNotCut,
     EventLoopAnswersWithinASession,
-    EveryRecordOfAShareGroupIsFinallyDone,
     EverythingSentGetsAnOutcome,
     FollowersLearnWhatIsCommitted,
     NoHandlerRaises,
@@ -51,6 +50,7 @@ from broker.sim.recovery import (
     is_drained,
     is_known,
     lonely_follower_leaves,
+    shares_finish,
 )
 from broker.sim.scheduler import Scheduler
 from broker.sim.share_checker import ShareChecker
@@ -112,8 +112,8 @@ class World:
         )  # (node, partition) whose storage has failed, until the partition is back
         self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # by node: the state at the last check
         self._logger = SimLogger(0, lambda: self.scheduler.now_us, lambda cause: None)
-        self.admin = self._client("admin")
-        self._reader_client = self._client("reader")
+        self.admin = self.new_client("admin")
+        self._reader_client = self.new_client("reader")
         self._reader = Reader(
             client=self._reader_client,
             topic=TOPIC,
@@ -129,7 +129,8 @@ class World:
             world=self, settings=settings, coverage=self.coverage, rng=random.Random(rng.random())
         )
 
-    def _client(self, name: str) -> SimClient:
+    def new_client(self, name: str) -> SimClient:
+        """A client on a host of its own. Faults cut the links to this host like those to any other."""
         self.client_hosts.append(name)
         client = SimClient(
             name=name,
@@ -144,10 +145,6 @@ class World:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
-
-    def new_client(self, name: str) -> SimClient:
-        """A client on a host of its own. Faults cut the links to this host like those to any other."""
-        return self._client(name)
 
     # -- invariants --------------------------------------------------------------------------------------------------
 
@@ -343,7 +340,7 @@ class World:
             return
         if not is_known(self):
             FollowersLearnWhatIsCommitted(self.fail).violated(high_watermarks(self))
-        if not self._finish_shares():
+        if not shares_finish(self):
             return
         compare_producers(self)
         self.load.compare()
@@ -351,16 +348,6 @@ class World:
             return
         if self.settings.has_aftermath:
             Aftermath(self).run()
-
-    def _finish_shares(self) -> bool:
-        """Wait until every record of the share group is done. False if something was violated."""
-        shares = self.load.shares
-        if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, shares.is_settled):
-            return False
-        if not shares.is_settled():
-            EveryRecordOfAShareGroupIsFinallyDone(self.fail).violated(shares.waiting_text())
-        shares.end()
-        return self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, lambda: shares.is_done)
 
     def run_until(self, until_us: int, is_done: Callable[[], bool]) -> bool:
         """False if something was violated."""
