@@ -115,6 +115,7 @@ EXPECTED = {
     "offset committed by a member": "and acknowledged",
     "commit of an old generation refused": "of a member that slept past its session",
     "share member assigned": "a member of a share group got partitions (KIP-932)",
+    "share member with the client's core assigned": "likewise, and its core planned what it asks",
     "share member fenced": "it slept past its session, and joins again",
     "records delivered to a share member": "by a ShareFetch",
     "records acknowledged by a share member": "and it was told so",

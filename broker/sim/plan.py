@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 TOPIC = "t"
 AFTERMATH_SHARE = 0.2
 REAL_MEMBERS = (0, 0, 0, 0, 0, 0, 0, 2)
-SHARE_MEMBERS = (0, 0, 0, 0, 0, 3)
+SHARE_MEMBERS = (0, 0, 0, 0, 4)
 REAL_PRODUCERS = (0, 0, 0, 0, 1)
 LATE_ANSWERS_SHARE = 0.3
 REASSIGNMENTS = (0, 0, 0, 2, 4)

@@ -19,7 +19,9 @@ from broker.sim.cluster import SHARE_STATE_PARTITIONS
 from broker.sim.coordinator_client import GROUP, CoordinatorClient, Place, error_code
 from broker.sim.partition_truth import Key
 from broker.sim.plan import TOPIC
+from broker.sim.share_core_members import ShareCoreMember
 from broker.sim.share_members import ShareMember
+from broker.sim.share_scene import ShareScene
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
 
 GROUP_ID = "share"
 SETTING_US = 60_000  # how often it looks whether the settings of the group are in the metadata
+BEGIN_WITHIN_US = 1_000_000
 PRUNE_US = 400_000
-NEW_OFFSETS_SHARE = 0.5  # of the seeds with a share group
+NEW_OFFSETS_SHARE = 0.7  # of the seeds with a share group
 ISOLATIONS = ("read_committed", "read_uncommitted")
 AWAY_S = 2.5  # longer than a session of a member that sends no more heartbeats
 
@@ -43,7 +46,19 @@ class ShareLoad:
     ) -> None:
         self._world, self._leader_of, self._coordinator_of = world, leader_of, coordinator_of
         self._rng = random.Random(f"share group {world.settings.seed}")
-        self._members: list[tuple[SimClient, ShareMember]] = []
+        self._scene = ShareScene(
+            group=GROUP_ID,
+            topic=TOPIC,
+            bootstrap=world.bootstrap,
+            topic_id=self._topic_id,
+            leader_of=leader_of,
+            coordinator_of=coordinator_of,
+            checker=world.shares,
+            partitions=world.partitions,
+            coverage=world.coverage,
+            fail=world.fail,
+        )
+        self._members: list[tuple[SimClient, ShareMember | ShareCoreMember]] = []
         self._tasks: list[asyncio.Task[Any]] = []  # Any: nobody uses what they return
         self._is_over = False
 
@@ -58,23 +73,11 @@ class ShareLoad:
         world.scheduler.at(at_us, lambda: self._set_up(settings, sets_offsets=sets_offsets))
         world.scheduler.at(at_us, self._prune)
 
-    def _member(self, number: int) -> tuple[SimClient, ShareMember]:
-        world = self._world
-        client = world.new_client(f"share-member-{number}")
-        member = ShareMember(
-            group=GROUP_ID,
-            topic=TOPIC,
-            topic_id=self._topic_id,
-            leader_of=self._leader_of,
-            coordinator_of=self._coordinator_of,
-            client=client,
-            rng=random.Random(self._rng.random()),
-            checker=world.shares,
-            partitions=world.partitions,
-            coverage=world.coverage,
-            fail=world.fail,
-        )
-        return client, member
+    def _member(self, number: int) -> tuple[SimClient, ShareMember | ShareCoreMember]:
+        """Half of them decide with the core of the reference client. The others do what no good client does."""
+        client, rng = self._world.new_client(f"share-member-{number}"), random.Random(self._rng.random())
+        kind = ShareCoreMember if number % 2 else ShareMember
+        return client, kind(scene=self._scene, client=client, rng=rng)
 
     def _topic_id(self) -> UUID | None:
         topic = self._world.quorum.image.topics.get(TOPIC)
@@ -86,7 +89,7 @@ class ShareLoad:
         image = world.quorum.image
         if dict(image.group_configs.get(GROUP_ID, {})) == settings and TOPIC in image.topics:
             for client, member in self._members:
-                delay_us = self._rng.randrange(400_000)
+                delay_us = self._rng.randrange(BEGIN_WITHIN_US)
                 world.scheduler.after(delay_us, lambda c=client, m=member: self._spawn(c, m.run()))  # type: ignore[misc]
             if sets_offsets:
                 client = world.new_client("share-admin")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -18,16 +17,11 @@ from uuid import UUID
 from broker.sharing.partition import ACCEPT, REJECT, RELEASE, RENEW
 from broker.sharing.sessions import FINAL_EPOCH, FIRST_EPOCH
 from broker.sim.clients import SimClient
-from broker.sim.coordinator_client import GROUP, CoordinatorClient, Place, error_code
-from broker.sim.coverage import Coverage
-from broker.sim.invariants import ConsumersReadCommittedRecordsOnly, Fail, MemberGetsTheRecordsThatItAcquires
-from broker.sim.partition_checker import PartitionChecker
-from broker.sim.partition_truth import Key
-from broker.sim.share_checker import ShareChecker
+from broker.sim.coordinator_client import GROUP, CoordinatorClient, error_code
+from broker.sim.share_scene import ShareScene
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
-from broker.wire.records import iter_batches
 
 if TYPE_CHECKING:
     from broker.wire.shapes.share_acknowledge import AcknowledgementBatchFields
@@ -70,27 +64,18 @@ class ShareMember:
     def __init__(
         self,
         *,
-        group: str,
-        topic: str,
-        topic_id: Callable[[], UUID | None],
-        leader_of: Callable[[Key], int],
-        coordinator_of: Callable[[int, str], Place],
+        scene: ShareScene,
         client: SimClient,
         rng: random.Random,
-        checker: ShareChecker,
-        partitions: PartitionChecker,
-        coverage: Coverage,
-        fail: Fail,
     ) -> None:
         self.is_over = False
         self.is_away = False  # the member leaves its group, and joins it again when this is False
         self.is_patient = False  # at the end: it accepts all that it gets, and does nothing else
-        self._group, self._topic, self._topic_id, self._leader_of = group, topic, topic_id, leader_of
-        self._client, self._rng, self._checker, self._partitions = client, rng, checker, partitions
-        self._coverage = coverage
-        self._gets_all = MemberGetsTheRecordsThatItAcquires(fail)
-        self._committed_only = ConsumersReadCommittedRecordsOnly(fail)
-        self._coordinator = CoordinatorClient(client=client, kind=GROUP, key=group, rng=rng, truth=coordinator_of)
+        self._scene, self._group, self._topic, self._topic_id = scene, scene.group, scene.topic, scene.topic_id
+        self._client, self._rng, self._coverage = client, rng, scene.coverage
+        self._coordinator = CoordinatorClient(
+            client=client, kind=GROUP, key=scene.group, rng=rng, truth=scene.coordinator_of
+        )
         self._begin_life()
 
     def _begin_life(self) -> None:
@@ -193,7 +178,7 @@ class ShareMember:
         """Read from each leader once, and acknowledge what is due."""
         for index in self._assigned:
             if index not in self._leaders or self._rng.random() < 0.7:
-                self._leaders[index] = self._leader_of((self._topic, index))
+                self._leaders[index] = self._scene.leader_of((self._topic, index))
         wanted: dict[int, set[int]] = {}
         for index in sorted(self._assigned):
             wanted.setdefault(self._leaders[index], set()).add(index)
@@ -227,18 +212,10 @@ class ShareMember:
     def _take(self, node_id: int, partition: FetchedPartition) -> None:
         """Decide what to do with the records that were acquired."""
         index, rng = partition.partition_index, self._rng
-        key, where = (self._topic, index), f"{self._group}, {self._topic}-{index}"
-        headers = [batch.header for batch in iter_batches(partition.records)]
-        batches = [(header.base_offset, header.last_offset) for header in headers]
-        if not self._partitions.was_unclean(key):
-            committed = {batch.base_offset: batch for batch in self._partitions.committed(key)}
-            for header in headers:
-                self._committed_only.check(where, node_id, header, committed.get(header.base_offset))
+        self._scene.delivered(node_id, self.member_id, partition)
         held = self._held.setdefault((node_id, index), [])
         for acquired in partition.acquired_records:
             first, last = acquired.first_offset, acquired.last_offset
-            self._gets_all.check(where, self.member_id, first, last, batches=batches)
-            self._coverage.reached("records delivered to a share member", last - first + 1)
             draw, kind = rng.random(), rng.choices(KINDS, KIND_WEIGHTS)[0]
             for offset in range(first, last + 1):
                 due_s = self._now_s() + rng.uniform(0, 0.1)
@@ -336,15 +313,10 @@ class ShareMember:
             self._coverage.reached("share session refused")
 
     def _answered(self, index: int, kinds: dict[int, int], error: ErrorCode) -> None:
-        topic_id = self._topic_id()
-        if error is not ErrorCode.none or topic_id is None:
-            if kinds:
-                self._coverage.reached("acknowledgement of a share member refused")
-            return
-        for offset, kind in kinds.items():
-            self._checker.confirmed((self._group, (topic_id, index)), self.member_id, offset, kind)
-        if kinds:
-            self._coverage.reached("records acknowledged by a share member", len(kinds))
+        if error is ErrorCode.none:
+            self._scene.acknowledged(self.member_id, index, kinds)
+        elif kinds:
+            self._scene.refused()
 
 
 def _batches(kinds: dict[int, int]) -> list[AcknowledgementBatchFields]:
