@@ -120,7 +120,7 @@ class ShareMember:
             await asyncio.sleep(self._rng.uniform(1.2, 2.0))
         elif fate < 0.018 or (self.is_away and fate < 0.5):
             self._beats_no_more = True
-        elif fate < 0.024 or (self.is_away and fate < 0.98) or (self._beats_no_more and fate < 0.06):
+        elif fate < 0.024 or (self.is_away and fate < 0.98) or (self._beats_no_more and fate < 0.04):
             return False
         return True
 
