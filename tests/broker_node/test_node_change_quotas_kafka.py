@@ -16,7 +16,7 @@ from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from harness.clusters.ports import free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 TOPICS_BEFORE_STRICT, DELETE_BEFORE_STRICT, PARTITIONS_BEFORE_STRICT = 5, 4, 2
 
 

@@ -136,6 +136,12 @@ class Shares:
             for session in self.sessions.lost():
                 self.end_session(session, lambda errors: None)
 
+    def end_if_lost(self, group_id: str, member_id: str) -> None:
+        """Ends the session of a member that comes back over another connection, before the sweep has seen it."""
+        session = self.sessions.get(group_id, member_id)
+        if session is not None and not session.is_connected():
+            self.end_session(session, lambda errors: None)
+
     def end_session(self, session: ShareSession, done: Callable[[dict[Place, ErrorCode]], None]) -> None:
         """Ends a session. The records that its member holds are offered again. `done` is called once, with the result
         of each partition."""
