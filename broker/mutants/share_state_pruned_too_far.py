@@ -1,4 +1,4 @@
-"""The share coordinator prunes its log up to the newest snapshot of all partitions, not the oldest."""
+"""The share coordinator prunes its log up to the end, also the records that a state is made of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def apply(patch: Patch) -> None:
     def redundant(self: ShareStateShard, end_offset: int) -> int:
-        return max(self._snapshot_offsets.values(), default=end_offset)
+        return end_offset
 
     patch.set(ShareStateShard, "redundant_offset", redundant)
 

@@ -123,6 +123,7 @@ EXPECTED = {
     "share session refused": "the broker did not know it, or not in this epoch",
     "lock of a record timed out": "another delivery of the record follows",
     "record archived after its last delivery": "it was delivered as often as allowed",
+    "leader cut off from the controller only": "it goes on for members of a share group when another one leads",
     "share partition loaded with deliveries": "a new leader goes on with what the coordinator kept",
     "offsets of a share group set anew": "AlterShareGroupOffsets, while some go on reading without being members",
     "follower idled in its fetch session": "its fetches did not name a partition, and counted for it (KIP-227)",

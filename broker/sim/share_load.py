@@ -15,7 +15,7 @@ from broker.controller.group_configs import SHARE_ISOLATION, SHARE_OFFSET_RESET
 from broker.controller.image import GROUP_RESOURCE
 from broker.controller.setting_types import AlterConfigs, ConfigChange
 from broker.sim.clients import SimClient
-from broker.sim.cluster import SHARE_STATE_PARTITIONS
+from broker.sim.cluster import SHARE_STATE_PARTITIONS, host_of
 from broker.sim.coordinator_client import GROUP, CoordinatorClient, Place, error_code
 from broker.sim.partition_truth import Key
 from broker.sim.plan import TOPIC
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 GROUP_ID = "share"
 SETTING_US = 60_000  # how often it looks whether the settings of the group are in the metadata
 BEGIN_WITHIN_US = 1_000_000
+CUT_AT_US, CUT_FOR_US = (1_800_000, 4_500_000), 1_500_000  # longer than broker.session.timeout.ms
 PRUNE_US = 400_000
 NEW_OFFSETS_SHARE = 0.7  # of the seeds with a share group
 ISOLATIONS = ("read_committed", "read_uncommitted")
@@ -72,6 +73,8 @@ class ShareLoad:
         sets_offsets = self._rng.random() < NEW_OFFSETS_SHARE
         world.scheduler.at(at_us, lambda: self._set_up(settings, sets_offsets=sets_offsets))
         world.scheduler.at(at_us, self._prune)
+        if world.settings.flush_messages is not None and not world.settings.directed:
+            world.scheduler.at(self._rng.randrange(*CUT_AT_US), self._cut_leader_from_controller)
 
     def _member(self, number: int) -> tuple[SimClient, ShareMember | ShareCoreMember]:
         """Half of them decide with the core of the reference client. The others do what no good client does."""
@@ -119,6 +122,22 @@ class ShareLoad:
                 for index in range(SHARE_STATE_PARTITIONS):
                     life.loop.run_callback(lambda states=states, index=index: states.prune(index))  # type: ignore[misc]
         self._world.scheduler.after(PRUNE_US, self._prune)
+
+    def _cut_leader_from_controller(self) -> None:
+        """Cut the link between a leader and the controller only. Another broker is elected, and the old leader does not
+        hear of it. Members and share coordinators still reach both."""
+        world = self._world
+        leader = self._leader_of((TOPIC, self._rng.randrange(world.settings.partitions)))
+        lives = [life for life in world.cluster.up() if life.broker is not None]
+        active = [life.node_id for life in lives if life.broker and life.broker.metadata.controller.is_active]
+        if leader < 0 or not active or leader in active:
+            return
+        pairs = [(host_of(leader), host_of(active[0])), (host_of(active[0]), host_of(leader))]
+        for source, target in pairs:
+            world.network.cut(source, target)
+        world.coverage.reached("leader cut off from the controller only")
+        for source, target in pairs:
+            world.scheduler.after(CUT_FOR_US, lambda s=source, t=target: world.network.heal(s, t))  # type: ignore[misc]
 
     # -- new offsets -------------------------------------------------------------------------------------------------
 
