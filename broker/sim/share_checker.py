@@ -177,6 +177,8 @@ class ShareChecker:
         locks = {at: lock for at, lock in items if lock.member == member and not lock.is_answering}
         if loaded is not None:  # the others have ended already
             locks = {at: lock for at, lock in locks.items() if lock.deadline_ms > loaded.now_ms}
+        for lock in locks.values():
+            lock.is_answering = True  # a session that ends once more does not release them again
         return Asked(kinds=dict.fromkeys(locks, RELEASE), locks=locks, at_ms=0)
 
     def _lock_ended(self, loaded: Loaded, offset: int, lock: Lock, kind: int) -> None:

@@ -103,6 +103,21 @@ def test_a_lock_keeps_others_away_until_its_end_and_a_renewed_one_for_longer() -
     assert world.violations == ["one holder of a record at a time"]
 
 
+def test_a_session_that_ends_twice_promises_nothing_before_the_first_release_is_written() -> None:
+    # Seed 145: the write of the first release was under way when the member's next session ended too.
+    world = World()
+    leader = world.loads(leader_epoch=3)
+    world.delivers(leader, "a", 5)
+    first, second = world.checker.held(leader, "a"), world.checker.held(leader, "a")
+    world.checker.answered(leader, second, ErrorCode.none)
+    nothing = StateResult(error_code=ErrorCode.none, state_epoch=1, start_offset=-1)
+    world.checker.states.read(KEY, 4, nothing, since=world.checker.states.number)
+    assert world.violations == []
+    world.checker.answered(leader, first, ErrorCode.none)
+    world.checker.states.read(KEY, 4, nothing, since=world.checker.states.number)
+    assert world.violations == ["a share state is read back as confirmed"]
+
+
 def test_the_delivery_count_goes_on_from_the_state_and_ends_at_the_limit() -> None:
     world = World()
     known = StateBatch(first_offset=5, last_offset=6, state=0, delivery_count=1)
