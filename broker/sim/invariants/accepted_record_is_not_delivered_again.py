@@ -4,8 +4,8 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class AcceptedRecordIsNotDeliveredAgain(Invariant):
-    """A record whose acceptance or rejection was confirmed is not delivered again, neither by the same leader nor by a
-    later one, until the group's offsets are set anew. Leaders that are already replaced may deliver it again."""
+    """A record whose acceptance or rejection was confirmed is delivered again only by leaders that are already replaced,
+    or after the group's offsets were set anew."""
 
     NAME = "an accepted record is not delivered again"
     GROUP = Group.SHARES
