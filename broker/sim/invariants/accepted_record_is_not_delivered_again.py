@@ -4,8 +4,8 @@ from broker.sim.invariants.invariant import Group, Invariant
 
 
 class AcceptedRecordIsNotDeliveredAgain(Invariant):
-    """A record whose acceptance or rejection was confirmed is delivered again only by leaders that are already replaced,
-    or after the group's offsets were set anew."""
+    """A record whose acceptance or rejection was confirmed is delivered again only by leaders that are already
+    replaced, or after the group's offsets were set anew."""
 
     NAME = "an accepted record is not delivered again"
     GROUP = Group.SHARES
