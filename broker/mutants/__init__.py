@@ -67,7 +67,15 @@ MUTANTS = (
     "rot_cut_as_a_torn_tail",
     "segment_directory_not_synced",
     "sequences_not_checked",
+    "share_answer_before_state",
+    "share_counts_forgotten",
+    "share_deliveries_unlimited",
+    "share_leader_epoch_ignored",
+    "share_lock_ends_early",
+    "share_records_left_out",
+    "share_start_passes_open_records",
     "share_state_confirmed_unwritten",
+    "share_state_pruned_too_far",
     "snapshot_without_configs",
     "stray_kept",
     "swallow_quorum_io_error",
@@ -83,10 +91,6 @@ MUTANTS = (
     "vote_for_a_shorter_log",
     "vote_not_persisted",
 )
-
-
-# Mistakes in parts that the simulation does not have. A scenario has to catch them (harness/mutation/trials.py).
-NOT_SIMULATED = frozenset({"share_state_confirmed_unwritten"})
 
 
 class MutantError(ValueError):

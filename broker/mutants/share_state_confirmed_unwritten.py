@@ -23,5 +23,4 @@ def apply(patch: Patch) -> None:
 
 
 def is_reached(plan: SeedPlan) -> bool:
-    """The simulation has no share groups. The scenario share-leader-killed catches it (harness/mutation)."""
-    return False
+    return plan.share_members > 0

@@ -53,15 +53,25 @@ class SimClient:
     ) -> None:
         self.loop = SimLoop(scheduler=scheduler, network=network, host=name)  # type: ignore[abstract]
         self.node_ids = node_ids
-        self._channels = {
+        self._name, self._logger = name, logger
+        self._channels = self._new_channels()
+
+    def _new_channels(self) -> dict[int, Channel]:
+        return {
             each: Channel(
-                name=f"{name}-{each}",
+                name=f"{self._name}-{each}",
                 address=lambda each=each: Address(host="127.0.0.1", port=port(each, EXTERNAL)),  # type: ignore[misc]
-                client_id=name,
-                logger=logger,
+                client_id=self._name,
+                logger=self._logger,
             )
-            for each in node_ids
+            for each in self.node_ids
         }
+
+    def hang_up(self) -> None:
+        """Close all connections, as at the end of a process. The next request makes a new one."""
+        for channel in self._channels.values():
+            channel.close()
+        self._channels = self._new_channels()
 
     async def ask(
         self, node_id: int, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int = TIMEOUT_MS

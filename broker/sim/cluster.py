@@ -34,6 +34,7 @@ _PORT_OF = {EXTERNAL: 1, INTERNAL: 2, CONTROLLER: 3}
 LOG_LINES_KEPT = 4_000
 LOG_DIRECTORY = "/data"
 SESSION_MS = 600  # broker.session.timeout.ms
+SHARE_STATE_PARTITIONS = 2  # of __share_group_state
 
 
 def port(node_id: int, listener: str) -> int:
@@ -349,5 +350,15 @@ class Cluster:
             group_consumer_session_timeout_ms=1_000,
             group_consumer_heartbeat_interval_ms=100,
             controlled_shutdown_max_wait_ms=600,
-            harness_share_version=0,  # the simulation has no share groups
+            harness_share_version=1 if self._settings.share_members else 0,
+            group_share_session_timeout_ms=1_000,
+            group_share_heartbeat_interval_ms=100,
+            group_share_record_lock_duration_ms=600,
+            group_share_delivery_count_limit=3,
+            group_share_partition_max_record_locks=40,
+            share_coordinator_state_topic_num_partitions=SHARE_STATE_PARTITIONS,
+            share_coordinator_state_topic_replication_factor=min(3, len(self.node_ids)),
+            share_coordinator_state_topic_min_isr=min(2, len(self.node_ids)),
+            share_coordinator_write_timeout_ms=600,
+            share_coordinator_snapshot_update_records_per_snapshot=5,
         )

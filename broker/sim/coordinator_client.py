@@ -70,7 +70,7 @@ class CoordinatorClient:
         `asks_once`: a request without an answer is not repeated.
         """
         while self.now_s() < deadline_s:
-            if self._node_id < 0 and not await self._find():
+            if self._node_id < 0 and not await self.find():
                 await asyncio.sleep(PAUSE_S)
                 continue
             before = self._truth(self._kind, self.key)
@@ -89,7 +89,15 @@ class CoordinatorClient:
             await asyncio.sleep(PAUSE_S)
         return None
 
-    async def _find(self) -> bool:
+    @property
+    def node_id(self) -> int:
+        """The coordinator as it was last found, -1 if none is known."""
+        return self._node_id
+
+    def forget(self) -> None:
+        self._node_id = -1
+
+    async def find(self) -> bool:
         message = request(
             ApiKey.FIND_COORDINATOR, FIND_COORDINATOR_VERSION, key_type=self._kind, coordinator_keys=[self.key]
         )

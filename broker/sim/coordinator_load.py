@@ -20,6 +20,7 @@ from broker.sim.partition_truth import Key
 from broker.sim.plan import TOPIC
 from broker.sim.real_members import RealMember
 from broker.sim.real_transactions import RealTransactionalProducer
+from broker.sim.share_load import ShareLoad
 from broker.sim.transactional import TransactionalProducer
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class CoordinatorLoad:
         self._world = world
         self._rng = random.Random(f"coordinators {world.settings.seed}")
         self.groups = GroupChecker(scheduler=world.scheduler, fail=world.fail, coverage=world.coverage)
+        self.shares = ShareLoad(world, leader_of=self._leader_of, coordinator_of=self._coordinator_of)
         self._producers: list[tuple[SimClient, TransactionalProducer]] = []
         self._members: list[tuple[SimClient, ClassicMember | ConsumerMember]] = []
         self._real: list[RealTransactionalProducer] = []
@@ -54,6 +56,7 @@ class CoordinatorLoad:
             self._begin_member(ClassicMember, "classic", number)
         for number in range(settings.consumer_members):
             self._begin_member(ConsumerMember, "consumer", number)
+        self.shares.begin(BEGIN_US)
 
     def _begin_real_producer(self, number: int) -> None:
         world, rng = self._world, random.Random(f"real producer {number} of {self._world.settings.seed}")
@@ -164,6 +167,7 @@ class CoordinatorLoad:
             member.is_over = True
         for real in self._real_clients():
             real.is_over = True
+        self.shares.be_patient()
 
     @property
     def is_done(self) -> bool:

@@ -114,6 +114,18 @@ EXPECTED = {
     "rebalance during a fail-over": "the coordinator moved while members joined",
     "offset committed by a member": "and acknowledged",
     "commit of an old generation refused": "of a member that slept past its session",
+    "share member assigned": "a member of a share group got partitions (KIP-932)",
+    "share member with the client's core assigned": "likewise, and its core planned what it asks",
+    "share member fenced": "it slept past its session, and joins again",
+    "records delivered to a share member": "by a ShareFetch",
+    "records acknowledged by a share member": "and it was told so",
+    "acknowledgement of a share member refused": "its lock or the leader was gone, or the write failed",
+    "share session refused": "the broker did not know it, or not in this epoch",
+    "lock of a record timed out": "another delivery of the record follows",
+    "record archived after its last delivery": "it was delivered as often as allowed",
+    "leader cut off from the controller only": "it goes on for members of a share group when another one leads",
+    "share partition loaded with deliveries": "a new leader goes on with what the coordinator kept",
+    "offsets of a share group set anew": "AlterShareGroupOffsets, while some go on reading without being members",
     "follower idled in its fetch session": "its fetches did not name a partition, and counted for it (KIP-227)",
     "partitions left out of an answer": "of a follower's session, which had nothing new",
     "follower fetched without a session": "its leader had no room for one",
@@ -138,6 +150,7 @@ EXPECTED = {
 }
 # A run of some thousand seeds reaches each of these states once or never.
 RARE = {
+    "accepted record delivered by a replaced leader": "it did not know that it was replaced, as in Kafka",
     "answer of an older proposal": "of the ISR, while a newer one was on its way",
     "late marker of version 1": "it ended the next transaction of its producer, as in Kafka (KIP-890)",
 }

@@ -31,7 +31,7 @@ from broker.sim.invariants import (
     OneLeaderPerEpoch,
     WhatAReplicaHasStoredIsThereInItsNextLife,
 )
-from broker.sim.partition_truth import BatchSeen, Key, Truth, Watched, holds, name_of, seen
+from broker.sim.partition_truth import BatchSeen, Key, Truth, Watched, drop_uncommitted, holds, name_of, seen
 from broker.sim.sequence_checker import SequenceChecker, note_sequence
 from broker.sim.transaction_checker import TransactionChecker
 from broker.wire.records import iter_batches
@@ -251,6 +251,7 @@ class PartitionChecker:
             if not mirror:
                 break
             if start < log.log_start_offset:  # DeleteRecords moved the start; deleted records are not checked any more
+                drop_uncommitted(mirror, self.committed(hosted.key))
                 found = [batch for batch in found if batch.base_offset > mirror[-1].last_offset]
                 break
             if found and found[0] == mirror[-1]:

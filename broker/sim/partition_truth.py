@@ -89,5 +89,12 @@ def holds(log: list[BatchSeen], committed: list[BatchSeen]) -> bool:
     return not committed or (len(log) >= len(committed) and log[len(committed) - 1] == committed[-1])
 
 
+def drop_uncommitted(log: list[BatchSeen], committed: list[BatchSeen]) -> None:
+    """Drop the end of the log that differs from what is committed. A follower whose log had another end may drop its
+    whole log and begin where its leader's log begins, in one event."""
+    while log and len(log) <= len(committed) and log[-1] != committed[len(log) - 1]:
+        log.pop()
+
+
 def name_of(key: Key) -> str:
     return f"{key[0]}-{key[1]}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 TOPIC = "t"
 AFTERMATH_SHARE = 0.2
 REAL_MEMBERS = (0, 0, 0, 0, 0, 0, 0, 2)
+SHARE_MEMBERS = (0, 0, 0, 0, 4)
 REAL_PRODUCERS = (0, 0, 0, 0, 1)
 LATE_ANSWERS_SHARE = 0.3
 REASSIGNMENTS = (0, 0, 0, 2, 4)
@@ -38,6 +39,7 @@ class Settings:
     real_members: int = 0  # consumers of the reference client, in a group
     classic_members: int = 0
     consumer_members: int = 0  # members of a KIP-848 group
+    share_members: int = 0  # members of a share group (KIP-932)
     leader_moves: int = 0  # number of preferred elections; fetchers then change leaders without a failure of a broker
     reassignments: int = 0  # how often a partition is reassigned, or its reassignment is cancelled
     # How many fetch sessions a broker keeps. If there are few, some followers have no session, or lose theirs.
@@ -97,6 +99,7 @@ def settings_of(seed: int) -> Settings:
         consumer_members=0 if unclean else rng.choice((0, 0, 0, 2, 3)),
         has_lonely_follower=rng.random() < 0.2,
         fetch_session_slots=rng.choice((1000, 1000, 1000, 2, 1)),
+        share_members=0 if unclean else random.Random(f"share members of {seed}").choice(SHARE_MEMBERS),
         leader_moves=0 if directed else rng.choice((0, 3, 6)),
         reassignments=0 if directed else random.Random(f"other replicas of {seed}").choice(REASSIGNMENTS),
         disk_faults=rng.choice((0, 1, 2, 4)),

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.sim.cluster import host_of
-from broker.sim.invariants import ClusterRecoversOnceTheFaultsAreOver, FollowerThatDoesNotFetchLeavesTheIsr
+from broker.sim.invariants import (
+    ClusterRecoversAfterARestart,
+    ClusterRecoversOnceTheFaultsAreOver,
+    EveryRecordOfAShareGroupIsFinallyDone,
+    FollowerThatDoesNotFetchLeavesTheIsr,
+)
 from broker.sim.plan import TOPIC
 
 if TYPE_CHECKING:
@@ -58,6 +63,38 @@ def lonely_follower_leaves(world: Stage) -> bool:
 def _has_left(world: Stage, key: tuple[str, int], node_id: int) -> bool:
     state = world.quorum.image.partition(*key)
     return state is None or node_id not in state.isr
+
+
+def shares_finish(world: Stage) -> bool:
+    """Wait until every record of the share group is done. Then a leader restarts, and the next one must go on where it
+    ended. At last the members leave. False if something is violated."""
+    if not world.settings.share_members:
+        return True
+    if not _shares_settle(world):
+        return False
+    state = world.quorum.image.partition(TOPIC, world.rng.randrange(world.settings.partitions))
+    if state is not None and world.cluster.is_up(state.leader):
+        world.cluster.kill(state.leader)
+        world.cluster.start(state.leader)
+        if not world.run_until(world.scheduler.now_us + RECOVERY_LIMIT_US, world.is_healthy):
+            return False
+        if not world.is_healthy():
+            ClusterRecoversAfterARestart(world.fail).violated(condition(world))
+            return False
+        if not _shares_settle(world):
+            return False
+    shares = world.load.shares
+    shares.end()
+    return world.run_until(world.scheduler.now_us + RECOVERY_LIMIT_US, lambda: shares.is_done)
+
+
+def _shares_settle(world: Stage) -> bool:
+    shares = world.load.shares
+    if not world.run_until(world.scheduler.now_us + RECOVERY_LIMIT_US, shares.is_settled):
+        return False
+    if not shares.is_settled():
+        EveryRecordOfAShareGroupIsFinallyDone(world.fail).violated(shares.waiting_text())
+    return world.violation is None
 
 
 def is_drained(world: Stage) -> bool:

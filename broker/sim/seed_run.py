@@ -19,6 +19,7 @@ from broker.sim.coverage import refusals_counted
 from broker.sim.loop import read_ns, read_wall_ns
 from broker.sim.plan import settings_of
 from broker.sim.proposals import answers_late, proposals_watched
+from broker.sim.share_watch import shares_watched
 from broker.sim.tellings import tellings_watched
 from broker.sim.world import Violation, World
 
@@ -48,6 +49,7 @@ def run_seed(seed: int) -> SeedResult:
                 _storage_watched(world),
                 proposals_watched(world.fail, world.coverage),
                 requests_charged(),
+                shares_watched(world.shares) if world.settings.share_members else contextlib.nullcontext(),
                 answers_late(random.Random(f"answers {seed}"))
                 if world.settings.has_late_answers
                 else contextlib.nullcontext(),

@@ -16,6 +16,7 @@ from broker.sim.plan import Settings
 from broker.sim.producers import SimProducer
 from broker.sim.quorum_checker import QuorumChecker
 from broker.sim.scheduler import Scheduler
+from broker.sim.share_checker import ShareChecker
 from broker.sim.transaction_checker import TransactionChecker
 
 
@@ -33,11 +34,23 @@ class Hand(Protocol):
     def start_after(self, node_id: int, delay_us: int) -> None: ...
 
 
+class Shares(Protocol):
+    """The members of a share group."""
+
+    def is_settled(self) -> bool: ...
+    def waiting_text(self) -> str: ...
+    def end(self) -> None: ...
+    @property
+    def is_done(self) -> bool: ...
+
+
 class Load(Protocol):
     """The clients of coordinators."""
 
     @property
     def is_done(self) -> bool: ...
+    @property
+    def shares(self) -> Shares: ...
 
 
 class Stage(Protocol):
@@ -52,6 +65,7 @@ class Stage(Protocol):
     partitions: PartitionChecker
     quorum: QuorumChecker
     transactions: TransactionChecker
+    shares: ShareChecker
     admin: SimClient
     producers: list[SimProducer]
     client_hosts: list[str]

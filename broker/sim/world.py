@@ -50,8 +50,10 @@ from broker.sim.recovery import (
     is_drained,
     is_known,
     lonely_follower_leaves,
+    shares_finish,
 )
 from broker.sim.scheduler import Scheduler
+from broker.sim.share_checker import ShareChecker
 from broker.sim.transaction_checker import TransactionChecker
 
 NOTHING: frozenset[tuple[str, int]] = frozenset()
@@ -84,6 +86,7 @@ class World:
             can_lose_power_unsynced=settings.can_lose_power_unsynced,
             has_strangers=settings.has_strangers,
         )
+        self.shares = ShareChecker(fail=self.fail, coverage=self.coverage, partitions=self.partitions)
         self.quorum = QuorumChecker(
             fail=self.fail,
             coverage=self.coverage,
@@ -109,8 +112,8 @@ class World:
         )  # (node, partition) whose storage has failed, until the partition is back
         self._controllers: dict[int, tuple[MetadataImage, bool]] = {}  # by node: the state at the last check
         self._logger = SimLogger(0, lambda: self.scheduler.now_us, lambda cause: None)
-        self.admin = self._client("admin")
-        self._reader_client = self._client("reader")
+        self.admin = self.new_client("admin")
+        self._reader_client = self.new_client("reader")
         self._reader = Reader(
             client=self._reader_client,
             topic=TOPIC,
@@ -126,7 +129,8 @@ class World:
             world=self, settings=settings, coverage=self.coverage, rng=random.Random(rng.random())
         )
 
-    def _client(self, name: str) -> SimClient:
+    def new_client(self, name: str) -> SimClient:
+        """A client on a host of its own. Faults cut the links to this host like those to any other."""
         self.client_hosts.append(name)
         client = SimClient(
             name=name,
@@ -141,10 +145,6 @@ class World:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{port(each, EXTERNAL)}" for each in self.cluster.node_ids)
-
-    def new_client(self, name: str) -> SimClient:
-        """A client on a host of its own. Faults cut the links to this host like those to any other."""
-        return self._client(name)
 
     # -- invariants --------------------------------------------------------------------------------------------------
 
@@ -185,6 +185,7 @@ class World:
             self.quorum.check(life)
             with self.cluster.disks[life.node_id].observed():
                 self.partitions.check(life, changed)
+            self.shares.look(life)
             controller = life.broker.metadata.controller
             seen = self._controllers.get(life.node_id)
             if seen is None or seen[0] is not controller.image or seen[1] != controller.is_active:
@@ -339,6 +340,8 @@ class World:
             return
         if not is_known(self):
             FollowersLearnWhatIsCommitted(self.fail).violated(high_watermarks(self))
+        if not shares_finish(self):
+            return
         compare_producers(self)
         self.load.compare()
         if not self._run_until(self.scheduler.now_us + RECOVERY_LIMIT_US, self.load.is_compared):

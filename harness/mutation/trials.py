@@ -154,6 +154,19 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "partition_epoch_ignored": "an AlterPartition has to come after a change of the partition that its sender missed",
     "unclean_shutdown_ignored": "the last of an ISR has to come back without its records while the eligible replica is "
     "still down; scenarios have three voters, and two of them must be up",
+    **dict.fromkeys(
+        (
+            "share_answer_before_state",
+            "share_counts_forgotten",
+            "share_deliveries_unlimited",
+            "share_leader_epoch_ignored",
+            "share_lock_ends_early",
+            "share_records_left_out",
+            "share_start_passes_open_records",
+            "share_state_pruned_too_far",
+        ),
+        "the scenarios of share groups were not tried with it",
+    ),
     "vote_not_persisted": "a voter has to die right after its vote, while another candidate stands in the same epoch",
 }
 TRIALS: Final[Mapping[str, tuple[Trial, ...]]] = {"brokers": BROKER_TRIALS, "clients": CLIENT_TRIALS}

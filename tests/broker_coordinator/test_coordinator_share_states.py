@@ -117,6 +117,36 @@ def test_an_earlier_state_epoch_is_fenced() -> None:
     assert world.read().start_offset == 50
 
 
+def test_an_initialization_that_comes_late_does_not_undo_what_was_done() -> None:
+    # A group coordinator asks, is cut off, and repeats its request until it gets an answer. Meanwhile its successor has
+    # asked too, in the same epoch of the group, and members have begun.
+    world = World()
+    world.initialize(start_offset=-1)
+    world.initialize(start_offset=-1)
+    world.read()
+    world.write(batch(3, 5), start_offset=3)
+    assert world.initialize(start_offset=-1).error_code is ErrorCode.none
+    assert (world.read().start_offset, world.read().batches) == (3, (batch(3, 5),))
+    world.initialize(start_offset=1)  # an administrator asks for this offset, so it counts
+    assert (world.read().start_offset, world.read().batches) == (1, ())
+    world.initialize(state_epoch=2, start_offset=-1)
+    assert world.read().start_offset == -1
+
+
+def test_a_write_that_comes_late_does_not_move_the_start_back() -> None:
+    # The answer to the first write was lost, and its leader repeated it. The first one was on its way for long.
+    world = World()
+    world.initialize()
+    world.write(batch(0, 4), start_offset=0)
+    world.write(start_offset=5)
+    world.write(batch(0, 4), start_offset=0)
+    assert (world.read().start_offset, world.read().batches) == (5, ())
+    assert world.replayed().durable() == world.shard.durable()
+    world.initialize(state_epoch=2, start_offset=2)  # new offsets may lie before
+    world.write(start_offset=2, state_epoch=2)
+    assert world.read().start_offset == 2
+
+
 @pytest.mark.parametrize("kind", ["initialize", "write", "read"])
 def test_a_partition_that_is_not_there_is_refused(kind: str) -> None:
     world = World()

@@ -11,7 +11,7 @@ from broker.controller.image import MetadataImage, PartitionState, TopicState
 from broker.replication import ProposeIsr
 from broker.sim.coverage import Coverage
 from broker.sim.partition_checker import PartitionChecker
-from broker.sim.partition_truth import BatchSeen
+from broker.sim.partition_truth import BatchSeen, drop_uncommitted
 from broker.sim.proposals import missing_of
 from broker.sim.transaction_checker import TransactionChecker
 
@@ -100,3 +100,11 @@ def test_a_leader_whose_topic_is_deleted_may_forget_its_proposals() -> None:
     facts = {"leader_epoch": 0, "partition_epoch": 1, "maximal_isr": {1, 2}}
     assert missing_of(SimpleNamespace(is_leader=True, **facts), proposal) == {5}
     assert missing_of(SimpleNamespace(is_leader=False, **facts), proposal) == set()
+
+
+def test_a_log_that_begins_anew_behind_its_other_end_is_not_compared_with_that_end() -> None:
+    # Seed 55 with a share group once: the end of a follower's log was of an old epoch. In one event it dropped its log
+    # and began where its leader's log begins.
+    log = [batch(0, 0), batch(1, 0)]
+    drop_uncommitted(log, [batch(0, 0), batch(1, 1), batch(2, 1)])
+    assert log == [batch(0, 0)]

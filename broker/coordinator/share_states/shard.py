@@ -202,6 +202,8 @@ class ShareStateShard:
             return _refused(ErrorCode.fenced_state_epoch)
         if not event.exists:
             return _refused(ErrorCode.unknown_topic_or_partition)
+        if known is not None and _is_repeated(event, known):
+            return _OK
         snapshot = Snapshot(
             snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
             state_epoch=event.state_epoch,
@@ -292,7 +294,7 @@ class ShareStateShard:
         if kept.updates < self._updates_per_snapshot and not is_new_epoch:
             self._append((key, update))
             return
-        state = _updated(kept.state, update)
+        state = _updated(replace(kept.state, start_offset=NO_START_OFFSET) if is_new_epoch else kept.state, update)
         epoch = max(kept.state.state_epoch, state_epoch)
         self._append(
             (key, replace(state, snapshot_epoch=state.snapshot_epoch + 1, state_epoch=epoch, written_ms=wall_ms))
@@ -337,8 +339,17 @@ class ShareStateShard:
         return {key: (kept.state, kept.updates) for key, kept in self._kept.items()}
 
 
+def _is_repeated(event: InitializeState, known: Snapshot) -> bool:
+    """Whether this initialization comes late: the group has already begun with the partition in this epoch. A group
+    coordinator repeats its request until it gets an answer, and its successor asks too."""
+    is_same_epoch = event.state_epoch == known.state_epoch != NO_EPOCH
+    return is_same_epoch and event.start_offset == NO_START_OFFSET and known.start_offset != NO_START_OFFSET
+
+
 def _updated(state: Snapshot, update: Update) -> Snapshot:
-    start_offset = state.start_offset if update.start_offset == NO_START_OFFSET else update.start_offset
+    """Within a state epoch the start offset never moves back. A write with an older one comes late: its leader had no
+    answer, and has repeated it."""
+    start_offset = max(state.start_offset, update.start_offset)
     count = update.delivery_complete_count
     return replace(
         state,

@@ -1,5 +1,6 @@
 """The invariants of the simulation, one class per file. `INVARIANTS` holds all of them, in the order of the page."""
 
+from broker.sim.invariants.accepted_record_is_not_delivered_again import AcceptedRecordIsNotDeliveredAgain
 from broker.sim.invariants.acknowledged_means_committed import AcknowledgedMeansCommitted
 from broker.sim.invariants.acknowledged_record_is_not_lost import AcknowledgedRecordIsNotLost
 from broker.sim.invariants.acknowledged_record_is_where_it_was_said import AcknowledgedRecordIsWhereItWasSaid
@@ -31,10 +32,12 @@ from broker.sim.invariants.damage_is_named import DamageIsNamed
 from broker.sim.invariants.damage_is_named_not_cut import DamageIsNamedNotCut
 from broker.sim.invariants.damaged_batch_is_refused import DamagedBatchIsRefused
 from broker.sim.invariants.delete_records_is_answered import DeleteRecordsIsAnswered
+from broker.sim.invariants.delivery_count_only_grows import DeliveryCountOnlyGrows
 from broker.sim.invariants.eligible_replicas_hold_all_that_is_committed import EligibleReplicasHoldAllThatIsCommitted
 from broker.sim.invariants.equal_offsets_mean_equal_images import EqualOffsetsMeanEqualImages
 from broker.sim.invariants.event_loop_answers_within_a_session import EventLoopAnswersWithinASession
 from broker.sim.invariants.every_batch_in_a_log_is_whole import EveryBatchInALogIsWhole
+from broker.sim.invariants.every_record_of_a_share_group_is_finally_done import EveryRecordOfAShareGroupIsFinallyDone
 from broker.sim.invariants.everything_sent_gets_an_outcome import EverythingSentGetsAnOutcome
 from broker.sim.invariants.fenced_producer_writes_nothing import FencedProducerWritesNothing
 from broker.sim.invariants.follower_that_does_not_fetch_leaves_the_isr import FollowerThatDoesNotFetchLeavesTheIsr
@@ -54,6 +57,7 @@ from broker.sim.invariants.leadership_is_handed_on import LeadershipIsHandedOn
 from broker.sim.invariants.log_begins_where_its_leader_says import LogBeginsWhereItsLeaderSays
 from broker.sim.invariants.log_goes_with_its_topic_whoever_was_down import LogGoesWithItsTopicWhoeverWasDown
 from broker.sim.invariants.log_matching import LogMatching
+from broker.sim.invariants.member_gets_the_records_that_it_acquires import MemberGetsTheRecordsThatItAcquires
 from broker.sim.invariants.members_of_the_isr_hold_all_that_is_committed import MembersOfTheIsrHoldAllThatIsCommitted
 from broker.sim.invariants.metadata_log_matching import MetadataLogMatching
 from broker.sim.invariants.new_leader_has_a_new_epoch import NewLeaderHasANewEpoch
@@ -64,6 +68,7 @@ from broker.sim.invariants.offsets_are_a_part_of_their_transaction import Offset
 from broker.sim.invariants.offsets_of_a_partition_ascend import OffsetsOfAPartitionAscend
 from broker.sim.invariants.old_segments_go import OldSegmentsGo
 from broker.sim.invariants.one_controller_per_epoch import OneControllerPerEpoch
+from broker.sim.invariants.one_holder_of_a_record_at_a_time import OneHolderOfARecordAtATime
 from broker.sim.invariants.one_leader_per_epoch import OneLeaderPerEpoch
 from broker.sim.invariants.one_owner_of_a_partition_at_a_time import OneOwnerOfAPartitionAtATime
 from broker.sim.invariants.one_owner_of_a_partition_per_generation import OneOwnerOfAPartitionPerGeneration
@@ -85,6 +90,8 @@ from broker.sim.invariants.replica_that_may_have_lost_records_is_not_eligible im
 from broker.sim.invariants.replicas_catch_up import ReplicasCatchUp
 from broker.sim.invariants.request_of_too_many_elements_is_refused import RequestOfTooManyElementsIsRefused
 from broker.sim.invariants.run_ends import RunEnds
+from broker.sim.invariants.share_start_offset_passes_final_records_only import ShareStartOffsetPassesFinalRecordsOnly
+from broker.sim.invariants.share_state_is_read_back_as_confirmed import ShareStateIsReadBackAsConfirmed
 from broker.sim.invariants.simulation_does_not_raise import SimulationDoesNotRaise
 from broker.sim.invariants.snapshot_holds_committed_entries_only import SnapshotHoldsCommittedEntriesOnly
 from broker.sim.invariants.topic_is_deleted import TopicIsDeleted
@@ -145,6 +152,12 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     OneOwnerOfAPartitionAtATime,
     CommittedOffsetIsNeitherLostNorGoesBack,
     OnlyWhatWasAskedForIsCommitted,
+    AcceptedRecordIsNotDeliveredAgain,
+    OneHolderOfARecordAtATime,
+    DeliveryCountOnlyGrows,
+    ShareStartOffsetPassesFinalRecordsOnly,
+    ShareStateIsReadBackAsConfirmed,
+    MemberGetsTheRecordsThatItAcquires,
     EventLoopAnswersWithinASession,
     NoHandlerRaises,
     BrokerDoesNotFail,
@@ -154,6 +167,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     SimulationDoesNotRaise,
     ClusterRecoversOnceTheFaultsAreOver,
     EverythingSentGetsAnOutcome,
+    EveryRecordOfAShareGroupIsFinallyDone,
     FollowersLearnWhatIsCommitted,
     AcknowledgedRecordIsNotLost,
     AcknowledgedRecordIsWhereItWasSaid,
@@ -187,6 +201,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
 
 __all__ = [
     "INVARIANTS",
+    "AcceptedRecordIsNotDeliveredAgain",
     "AcknowledgedMeansCommitted",
     "AcknowledgedRecordIsNotLost",
     "AcknowledgedRecordIsWhereItWasSaid",
@@ -214,10 +229,12 @@ __all__ = [
     "DamageIsNamedNotCut",
     "DamagedBatchIsRefused",
     "DeleteRecordsIsAnswered",
+    "DeliveryCountOnlyGrows",
     "EligibleReplicasHoldAllThatIsCommitted",
     "EqualOffsetsMeanEqualImages",
     "EventLoopAnswersWithinASession",
     "EveryBatchInALogIsWhole",
+    "EveryRecordOfAShareGroupIsFinallyDone",
     "EverythingSentGetsAnOutcome",
     "Fail",
     "FencedProducerWritesNothing",
@@ -239,6 +256,7 @@ __all__ = [
     "LogBeginsWhereItsLeaderSays",
     "LogGoesWithItsTopicWhoeverWasDown",
     "LogMatching",
+    "MemberGetsTheRecordsThatItAcquires",
     "MembersOfTheIsrHoldAllThatIsCommitted",
     "MetadataLogMatching",
     "NewLeaderHasANewEpoch",
@@ -249,6 +267,7 @@ __all__ = [
     "OffsetsOfAPartitionAscend",
     "OldSegmentsGo",
     "OneControllerPerEpoch",
+    "OneHolderOfARecordAtATime",
     "OneLeaderPerEpoch",
     "OneOwnerOfAPartitionAtATime",
     "OneOwnerOfAPartitionPerGeneration",
@@ -266,6 +285,8 @@ __all__ = [
     "ReplicasCatchUp",
     "RequestOfTooManyElementsIsRefused",
     "RunEnds",
+    "ShareStartOffsetPassesFinalRecordsOnly",
+    "ShareStateIsReadBackAsConfirmed",
     "SimulationDoesNotRaise",
     "SnapshotHoldsCommittedEntriesOnly",
     "TopicIsDeleted",

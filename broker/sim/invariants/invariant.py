@@ -22,6 +22,7 @@ class Group(Enum):
     CLIENTS = "What clients see"
     TRANSACTIONS = "Transactions"
     GROUPS = "Consumer groups"
+    SHARES = "Share groups"
     PROCESSES = "Processes"
     END = "At the end, when the faults are healed"
     AFTERMATH = "In the aftermath"
