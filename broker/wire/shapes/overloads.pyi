@@ -21,6 +21,7 @@ from broker.wire.shapes import (
     alter_share_group_offsets,
     alter_user_scram_credentials,
     api_versions,
+    assign_replicas_to_dirs,
     begin_quorum_epoch,
     broker_heartbeat,
     broker_registration,
@@ -479,6 +480,13 @@ def request(
     /,
     **values: Unpack[push_telemetry.PushTelemetryRequestFields],
 ) -> push_telemetry.PushTelemetryRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.ASSIGN_REPLICAS_TO_DIRS],
+    version: int,
+    /,
+    **values: Unpack[assign_replicas_to_dirs.AssignReplicasToDirsRequestFields],
+) -> assign_replicas_to_dirs.AssignReplicasToDirsRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
@@ -971,6 +979,13 @@ def response(
     /,
     **values: Unpack[push_telemetry.PushTelemetryResponseFields],
 ) -> push_telemetry.PushTelemetryResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.ASSIGN_REPLICAS_TO_DIRS],
+    version: int,
+    /,
+    **values: Unpack[assign_replicas_to_dirs.AssignReplicasToDirsResponseFields],
+) -> assign_replicas_to_dirs.AssignReplicasToDirsResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
