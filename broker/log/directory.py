@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 from broker.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
@@ -81,8 +82,9 @@ class LogDirectory:
         config: LogConfig | None = None,
         filesystem: FileSystem = LOCAL,
         boot_id: str | None = None,  # None: the boot id of this machine
+        directory_id: UUID | None = None,  # None: it has none
     ) -> None:
-        self.path = path
+        self.path, self.directory_id = path, directory_id
         self.config = config or LogConfig()
         self._filesystem = filesystem
         filesystem.make_directory(path)
@@ -216,10 +218,16 @@ class LogDirectory:
         - This process never opened a log that a crash left, so nobody has checked that log yet.
         - A log could not be closed.
         - `is_whole` is False, because another log is offline.
+
+        Raises OSError if a file of the directory cannot be written. The logs are closed all the same.
         """
         recovery_points: PartitionOffsets = {}
         logs = list(logs)
-        self.write_log_start_offsets(logs)
+        failure: OSError | None = None
+        try:
+            self.write_log_start_offsets(logs)
+        except OSError as error:
+            failure = error
         for log in logs:
             try:
                 log.close()
@@ -229,6 +237,8 @@ class LogDirectory:
             parsed = parse_directory_name(log.name)
             if parsed:
                 recovery_points[parsed] = log.log_end_offset
+        if failure is not None:
+            raise failure
         write_offsets(self._filesystem, f"{self.path}/{RECOVERY_POINT_FILE}", recovery_points)
         if is_whole and (self.was_clean_shutdown or not self._unopened):
             epoch = self.previous_broker_epoch if broker_epoch == NO_EPOCH else broker_epoch
