@@ -116,11 +116,11 @@ def _positive(text: str) -> int:
     return value
 
 
-def _directory(text: str) -> Path:
-    directories = items_of(text)
-    if len(directories) != 1:
-        raise ValueError(f"expected one directory, got {text!r}: several log.dirs are not supported")
-    return Path(directories[0])
+def _directories(text: str) -> tuple[Path, ...]:
+    directories = tuple(dict.fromkeys(map(Path, items_of(text))))
+    if not directories:
+        raise ValueError(f"expected directories, separated by commas, got {text!r}")
+    return directories
 
 
 _PARSERS: dict[str, Callable[[str], object]] = {
@@ -129,7 +129,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "harness_routes_controller": _nodes,
     "listeners": _listeners,
     "advertised_listeners": _listeners,
-    "log_dirs": _directory,
+    "log_dirs": _directories,
     "authorizer_class_name": _authorizer,
     "replica_selector_class": _selector,
     "super_users": _principals,
