@@ -11,6 +11,7 @@ import asyncio
 import random
 import secrets
 from typing import Any
+from uuid import UUID
 
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
@@ -84,8 +85,9 @@ class Broker:
         # broker needs.
         self.failed = self._tasks.failed
         rng = rng or random.Random()
+        self._new_id = id_maker(rng)
         self._directories = open_directories(
-            config, new_id=id_maker(rng), logger=logger, filesystem=filesystem, boot_id=boot_id
+            config, new_id=self._new_id, logger=logger, filesystem=filesystem, boot_id=boot_id
         )
         self.journal = journal or Journal(
             config.harness_journal_path, broker_id=config.node_id, with_appends=config.harness_journal_appends
@@ -138,10 +140,11 @@ class Broker:
 
     def _host_partitions(self, filesystem: FileSystem, run_blocking: RunBlocking) -> None:
         config, logger = self.config, self.logger
+        self._replication_quotas = ReplicationQuotas(config)
         self._assignments = Assignments(
             config=config,
             control=self._control,
-            directory_id=lambda topic, index: self.partitions.directory_id(topic, index),
+            directory_id=lambda topic, index: self._replicas.moves.directory_id(topic, index),
             logger=logger,
         )
         self._isr_sender = IsrSender(config=config, control=self._control, logger=logger)
@@ -157,18 +160,22 @@ class Broker:
             run_blocking=run_blocking,
             directories=self._directories,
             on_replica=self._assignments.check,
+            known_directory=self._known_directory,
+            move_quota=self._replication_quotas.directories,
+            new_id=self._new_id,
         )
         self.partitions = self._replicas.partitions
+        self._replicas.moves.on_directory_changed = lambda keys: self._assignments.check_all(self._image(), keys)
         self._image_feed = ImageFeed(
             config=config,
             roles=self._replicas.roles,
             recovery=self._replicas.recovery,
+            discard_futures=self._replicas.moves.discard_strays,
             lifecycle=self.lifecycle,
             image=self._image,
             on_step=self._tell_coordinators,
             on_failure=self._tasks.fail,
         )
-        self._replication_quotas = ReplicationQuotas(config)
         self._fetchers = Fetchers(
             config=config,
             logger=logger,
@@ -243,6 +250,7 @@ class Broker:
             control=self._control,
             partitions=self.partitions,
             directories=self._directories,
+            moves=self._replicas.moves,
             cores=self._replicas.cores,
             appends=self._replicas.appends,
             log_starts=self._replicas.log_starts,
@@ -321,6 +329,7 @@ class Broker:
         spawn(self._assignments.run(self.lifecycle))
         spawn(self._replicas.upkeep.run())
         spawn(self._replicas.cleaner.run())
+        spawn(self._replicas.moves.run())
         spawn(self._server.run_idle_sweeps())
         spawn(self._groups.run_retention())
         if self._token_keys.is_enabled:
@@ -388,6 +397,10 @@ class Broker:
         self._fetchers.roles_changed()
         self._tell_coordinators()  # another broker will own the groups and transactions of that partition
         self.lifecycle.storage_failed()
+
+    def _known_directory(self, key: tuple[str, int]) -> UUID | None:
+        state = self._image().partition(*key)
+        return None if state is None else state.directory_of(self.config.node_id)
 
     def _tell_coordinators(self) -> None:
         for coordinator in self._coordinators.values():

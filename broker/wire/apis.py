@@ -45,6 +45,7 @@ class ApiKey(IntEnum):
     DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    ALTER_REPLICA_LOG_DIRS = 34
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
@@ -167,6 +168,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DELETE_ACLS, 1, 3, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
         _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
+        _api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, _CLIENT),
         _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, _CLIENT),
         _api(ApiKey.CREATE_PARTITIONS, 0, 3, _EVERYWHERE),
         _api(ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, _EVERYWHERE),

@@ -106,7 +106,7 @@ def isr(cluster: Cluster, topic: str, partition: int = 0) -> set[int]:
 def produce(
     cluster: Cluster, topic: str, values: Iterable[str], *, partition: int = 0, **properties: object
 ) -> dict[str, int]:
-    """value -> offset of what was acknowledged on the partition; raises for what failed, with librdkafka's last words."""
+    """value -> offset of what was acknowledged; raises for what failed, with librdkafka's last words."""
     said = LastLines()
     config = {
         "bootstrap.servers": cluster.bootstrap(),

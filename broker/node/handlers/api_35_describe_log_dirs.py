@@ -1,7 +1,8 @@
 """DescribeLogDirs (key 35), versions 1-4: size and lag of this broker's replicas by log directory, and the free space
 of the file systems.
 
-A directory that failed is told with KAFKA_STORAGE_ERROR. So is the directory of a replica that failed by itself.
+A replica that moves to another directory is told there too, as a future replica (KIP-113). Its lag is what is left to
+copy. A directory that failed is told with KAFKA_STORAGE_ERROR. So is the directory of a replica that failed by itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.node.replicas.hosted import HostedPartition
+from broker.node.replicas.moves import Move
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import response
@@ -52,6 +54,9 @@ def _described(services: Services, path: Path, hosted: list[HostedPartition]) ->
     for each in hosted:
         if services.directories.of_log(each.log).path == str(path):
             topics.setdefault(each.topic, []).append(_replica(each))
+        move = services.moves.of(each.key)
+        if move is not None and move.directory.path == str(path):
+            topics.setdefault(each.topic, []).append(_future(each, move))
     return {
         "error_code": ErrorCode.none,
         "log_dir": log_dir,
@@ -67,6 +72,15 @@ def _replica(hosted: HostedPartition) -> shapes.DescribeLogDirsPartitionFields:
         "partition_size": hosted.log.size_bytes,
         "offset_lag": max(0, hosted.replica.high_watermark - hosted.log.log_end_offset),
         "is_future_key": False,
+    }
+
+
+def _future(hosted: HostedPartition, move: Move) -> shapes.DescribeLogDirsPartitionFields:
+    return {
+        "partition_index": hosted.index,
+        "partition_size": 0 if move.log is None else move.log.size_bytes,
+        "offset_lag": hosted.log.log_end_offset - (0 if move.log is None else move.log.log_end_offset),
+        "is_future_key": True,
     }
 
 

@@ -10,6 +10,7 @@ Shown by tests/broker_node/test_node_directories.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 from uuid import UUID
 
@@ -20,6 +21,9 @@ from broker.log.partition_log import PartitionLog
 
 Key: TypeAlias = tuple[str, int]  # topic, partition
 Failures: TypeAlias = list[tuple[LogDirectory, OSError]]
+
+
+PREFERRED_MAX = 10_000  # replicas that do not exist here, and may never
 
 
 class DuplicateLogError(ValueError):
@@ -43,6 +47,7 @@ class LogDirectories:
         self.are_several = len(self.working) + len(self.failed) > 1
         self._metadata_path = metadata_path
         self._by_path = {each.path: each for each in self.working}  # also those that failed since
+        self._preferred: dict[Key, LogDirectory] = {}
         self._where: dict[Key, LogDirectory] = {}
         self._twice: dict[Key, list[LogDirectory]] = {}  # logs in two directories
         for directory in self.working:
@@ -118,12 +123,30 @@ class LogDirectories:
         self._where[key] = chosen
         return chosen
 
+    def at(self, path: str) -> LogDirectory | None:
+        """The directory with this absolute path, if it works."""
+        return next((each for each in self.working if str(Path(each.path).absolute()) == path), None)
+
+    def is_configured(self, path: str) -> bool:
+        paths = (*(each.path for each in self.working), *self.failed)
+        return path in {str(Path(each).absolute()) for each in paths}
+
+    def prefer(self, key: Key, directory: LogDirectory) -> None:
+        """If the partition gets a log, it is made there."""
+        if key in self._preferred or len(self._preferred) < PREFERRED_MAX:
+            self._preferred[key] = directory
+
+    def moved(self, key: Key, directory: LogDirectory) -> None:
+        self._where[key] = directory
+
     def place(self, key: Key, wanted: UUID | None = None) -> LogDirectory:
-        """The directory that holds the log, or that gets it: the wanted one, else the one with the fewest logs."""
+        """The directory that holds the log, or that gets it: the preferred one, the wanted one, or the one with the
+        fewest logs."""
         found = self.settle(key, wanted)
         if found is None:
+            preferred = self._preferred.pop(key, None)
             asked = (each for each in self.working if wanted is not None and each.directory_id == wanted)
-            found = next(asked, None) or self._emptiest()
+            found = preferred if preferred in self.working else next(asked, None) or self._emptiest()
         return found
 
     def _emptiest(self) -> LogDirectory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from broker.controller.delta import PartitionChange
 from broker.log.checkpoints import NO_EPOCH
@@ -14,13 +15,15 @@ from broker.node.process.logs import Logger
 from broker.node.replicas.appends import Appends
 from broker.node.replicas.cleaner import Cleaner
 from broker.node.replicas.cores import Cores
-from broker.node.replicas.directories import LogDirectories
+from broker.node.replicas.directories import Key, LogDirectories
 from broker.node.replicas.following import Following
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.log_recovery import LogRecovery, RunBlocking, in_thread
 from broker.node.replicas.log_starts import LogStarts
+from broker.node.replicas.moves import ReplicaMoves
 from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.partitions import Partitions
+from broker.node.replicas.replication_quotas import ReplicationQuota, ReplicationQuotas
 from broker.node.replicas.roles import Roles
 from broker.node.replicas.upkeep import Upkeep
 from broker.node.settings.config import NodeConfig
@@ -40,6 +43,7 @@ class Replicas:
     cleaner: Cleaner
     upkeep: Upkeep
     directories: LogDirectories
+    moves: ReplicaMoves  # between the log directories
 
     def close(self, *, broker_epoch: int = NO_EPOCH) -> None:
         """Answers waiting requests, flushes everything, and marks the stop as clean. It may be called once. NO_EPOCH
@@ -48,6 +52,7 @@ class Replicas:
         self.partitions.forget_followed()
         for hosted in list(self.partitions.all()):
             self.cores.perform(hosted, StopReplica())
+        self.moves.close()
         failures = self.upkeep.checkpoint()
         self.recovery.finish_discards()
         logs = [*(hosted.log for hosted in self.partitions.all()), *self.recovery.untaken()]
@@ -76,9 +81,13 @@ def open_replicas(
     run_blocking: RunBlocking = in_thread,
     directories: LogDirectories | None = None,  # None: those of the settings
     on_replica: Callable[[PartitionChange], None] = _nothing,  # called for each one that an image changes
+    known_directory: Callable[[Key], UUID | None] = _nothing,  # of a replica of this broker in its image
+    move_quota: ReplicationQuota | None = None,  # None: that of the settings
+    new_id: Callable[[], UUID] | None = None,
 ) -> Replicas:
+    new_id = new_id or id_maker(random.Random())
     directories = directories or open_directories(
-        config, new_id=id_maker(random.Random()), logger=logger, filesystem=filesystem, boot_id=boot_id
+        config, new_id=new_id, logger=logger, filesystem=filesystem, boot_id=boot_id
     )
     cores = Cores(propose_isr=propose_isr, journal=journal, logger=logger)
     partitions = Partitions(
@@ -98,6 +107,9 @@ def open_replicas(
         on_roles_changed=on_roles_changed,
         on_replica=on_replica,
         run_blocking=run_blocking,
+        known_directory=known_directory,
+        move_quota=move_quota or ReplicationQuotas(config).directories,
+        new_id=new_id,
         journal=journal,
         logger=logger,
     )
@@ -112,6 +124,9 @@ def _connected(
     on_roles_changed: Callable[[], None],
     on_replica: Callable[[PartitionChange], None],
     run_blocking: RunBlocking,
+    known_directory: Callable[[Key], UUID | None],
+    move_quota: ReplicationQuota,
+    new_id: Callable[[], UUID],
     journal: Journal,
     logger: Logger,
 ) -> Replicas:
@@ -124,6 +139,11 @@ def _connected(
         journal=journal,
         logger=logger,
     )
+
+    def replica_changed(change: PartitionChange) -> None:
+        on_replica(change)
+        moves.resume(change)
+
     roles = Roles(
         config=config,
         partitions=partitions,
@@ -131,7 +151,7 @@ def _connected(
         directories=directories,
         recovery=recovery,
         on_roles_changed=on_roles_changed,
-        on_replica=on_replica,
+        on_replica=replica_changed,
         journal=journal,
         logger=logger,
     )
@@ -151,6 +171,20 @@ def _connected(
     log_starts = LogStarts(
         partitions=partitions, live=lambda: roles.live, config=config_in_effect, journal=journal, logger=logger
     )
+    upkeep = Upkeep(
+        partitions=partitions, cores=cores, log_starts=log_starts, directories=directories, config=config_in_effect
+    )
+    moves = ReplicaMoves(
+        node_id=config.node_id,
+        directories=directories,
+        partitions=partitions,
+        checkpoint=upkeep.checkpoint,
+        quota=move_quota,
+        new_id=new_id,
+        known_directory=known_directory,
+        run_blocking=run_blocking,
+        logger=logger,
+    )
     return Replicas(
         partitions=partitions,
         cores=cores,
@@ -160,8 +194,7 @@ def _connected(
         log_starts=log_starts,
         recovery=recovery,
         cleaner=cleaner,
-        upkeep=Upkeep(
-            partitions=partitions, cores=cores, log_starts=log_starts, directories=directories, config=config_in_effect
-        ),
+        upkeep=upkeep,
+        moves=moves,
         directories=directories,
     )

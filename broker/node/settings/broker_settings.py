@@ -46,8 +46,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     "socket.send.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     # Settings of Kafka that this broker has no use for.
-    "alter.log.dirs.replication.quota.window.num": "there is one log directory",
-    "alter.log.dirs.replication.quota.window.size.seconds": "there is one log directory",
     "background.threads": _ONE_LOOP,
     "broker.id": "node.id is used instead",
     "controller.quorum.append.linger.ms": "each entry is written at once",
@@ -83,7 +81,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "num.replica.alter.log.dirs.threads": _ONE_LOOP,
     "num.replica.fetchers": "one fetcher for each leader",
     "producer.purgatory.purge.interval.requests": _NO_PURGATORY,
-    "replica.alter.log.dirs.io.max.bytes.per.second": "there is one log directory",
     "replica.socket.receive.buffer.bytes": "the kernel sizes socket buffers by itself, which is faster",
     "request.timeout.ms": "each kind of request between brokers has a limit of its own",
     "share.coordinator.append.linger.ms": "each write is stored at once",

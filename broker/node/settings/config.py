@@ -105,6 +105,9 @@ class NodeConfig:
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     leader_replication_throttled_rate: int = LONG_MAX  # bytes per second; less makes reassignments slower
     follower_replication_throttled_rate: int = LONG_MAX  # bytes a second
+    replica_alter_log_dirs_io_max_bytes_per_second: int = LONG_MAX
+    alter_log_dirs_replication_quota_window_num: int = 11
+    alter_log_dirs_replication_quota_window_size_seconds: int = 1
     replication_quota_window_num: int = 11
     replication_quota_window_size_seconds: int = 1
 

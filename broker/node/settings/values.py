@@ -137,6 +137,8 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "harness_clock_control": Path,
     "harness_telemetry_path": Path,
     "harness_disk_faults": Path,
+    "alter_log_dirs_replication_quota_window_num": lambda text: _positive(text),
+    "alter_log_dirs_replication_quota_window_size_seconds": lambda text: _positive(text),
     "replication_quota_window_num": lambda text: _positive(text),
     "replication_quota_window_size_seconds": lambda text: _positive(text),
     "offsets_topic_compression_codec": _codec,

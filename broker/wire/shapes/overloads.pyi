@@ -18,6 +18,7 @@ from broker.wire.shapes import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     alter_share_group_offsets,
     alter_user_scram_credentials,
     api_versions,
@@ -257,6 +258,13 @@ def request(
 def request(
     api_key: Literal[ApiKey.ALTER_CONFIGS], version: int, /, **values: Unpack[alter_configs.AlterConfigsRequestFields]
 ) -> alter_configs.AlterConfigsRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
+    version: int,
+    /,
+    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsRequestFields],
+) -> alter_replica_log_dirs.AlterReplicaLogDirsRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.DESCRIBE_LOG_DIRS],
@@ -756,6 +764,13 @@ def response(
 def response(
     api_key: Literal[ApiKey.ALTER_CONFIGS], version: int, /, **values: Unpack[alter_configs.AlterConfigsResponseFields]
 ) -> alter_configs.AlterConfigsResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
+    version: int,
+    /,
+    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsResponseFields],
+) -> alter_replica_log_dirs.AlterReplicaLogDirsResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.DESCRIBE_LOG_DIRS],
