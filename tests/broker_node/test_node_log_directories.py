@@ -12,7 +12,7 @@ from cluster_helper import Cluster, make_topics, wait_until
 from confluent_helper import consume, isr, leader, produce, wait_brokers
 from wire_helper import ask
 
-from broker.client import Admin, NewTopic
+from broker.client import Admin, NewTopic, TopicPartition
 from broker.controller.record_codec import decode_records
 from broker.controller.records import PartitionChangeRecord, RegisterBrokerRecord
 from broker.node.cluster.meta_properties import text_of_id
@@ -186,3 +186,78 @@ def test_the_directory_of_the_metadata_log_that_fails_ends_the_broker(cluster: C
     cluster.heal_disk(victim)
     cluster.start(victim)
     wait_until(partial(_is_whole, cluster, "first", index), "it is back", 60)
+
+
+# -- moves (KIP-113) -----------------------------------------------------------------------------------------------
+
+
+def other_directory(cluster: Cluster, broker: int, topic: str, index: int = 0) -> str:
+    return next(str(each) for each in cluster.log_dirs(broker) if str(each) != _where(cluster, broker, topic, index))
+
+
+def is_moved(cluster: Cluster, broker: int, topic: str, path: str) -> bool:
+    """Whether the log is there alone, by the file system."""
+    found = [each for each in cluster.log_dirs(broker) for name in each.glob(f"{topic}-0*") if name.is_dir()]
+    return [str(each) for each in found] == [path]
+
+
+def test_a_leader_and_a_follower_move_while_they_are_written_and_read(cluster: Cluster) -> None:
+    create(cluster, "moving", 1)
+    wait_until(partial(_is_whole, cluster, "moving", 0), "all in sync", 60)
+    values = [f"{number:06d}" + "x" * 2_000 for number in range(3_000)]
+    produce(cluster, "moving", values[:2_000], acks="all", **{"linger.ms": 5})
+    leads = leader(cluster, "moving")
+    follows = next(each for each in cluster.ids if each != leads)
+    paths = {broker: other_directory(cluster, broker, "moving") for broker in (leads, follows)}
+    with admin_of(cluster) as admin:
+        for broker, path in paths.items():
+            assert admin.alter_replica_log_dirs(broker, {ZERO_OF_MOVING: path}) == {ZERO_OF_MOVING: None}
+        produce(cluster, "moving", values[2_000:], acks="all", **{"enable.idempotence": True})
+        for broker, path in paths.items():
+            wait_until(partial(is_moved, cluster, broker, "moving", path), f"{broker} has moved", 60)
+            (replica,) = [
+                each.replicas[ZERO_OF_MOVING]
+                for each in admin.describe_log_dirs(broker).values()
+                if ZERO_OF_MOVING in each.replicas
+            ]
+            assert not replica.is_future
+    assert leader(cluster, "moving") == leads
+    assert consume(cluster, "moving", 3_000) == values
+    for broker in (leads, follows):
+        cluster.kill(broker)
+        cluster.start(broker)
+        wait_until(partial(_is_whole, cluster, "moving", 0), "all in sync", 60)
+        assert is_moved(cluster, broker, "moving", paths[broker])
+    assert consume(cluster, "moving", 3_000) == values
+
+
+ZERO_OF_MOVING = TopicPartition("moving", 0)
+ZERO_OF_SLOW = TopicPartition("slow", 0)
+RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def test_a_throttled_move_is_described_and_goes_on_after_a_kill(cluster: Cluster) -> None:
+    create(cluster, "slow", 1)
+    wait_until(partial(_is_whole, cluster, "slow", 0), "all in sync", 60)
+    values = [f"{number:06d}" + "x" * 50_000 for number in range(200)]
+    produce(cluster, "slow", values, acks="all")
+    broker = cluster.ids[2]
+    path = other_directory(cluster, broker, "slow")
+    with admin_of(cluster) as admin:
+        admin.alter_configs("broker", str(broker), {RATE: "100000"})
+        assert admin.alter_replica_log_dirs(broker, {ZERO_OF_SLOW: path}) == {ZERO_OF_SLOW: None}
+
+        def future() -> int | None:
+            found = admin.describe_log_dirs(broker)[path].replicas.get(ZERO_OF_SLOW)
+            assert found is None or (found.is_future and found.lag > 0)
+            return found.size_bytes if found else None
+
+        wait_until(future, "some of it is copied", 60)
+        cluster.kill(broker)
+        cluster.start(broker)
+        wait_brokers(cluster)
+        wait_until(future, "it goes on", 60)
+        admin.alter_configs("broker", str(broker), delete=[RATE])
+        wait_until(partial(is_moved, cluster, broker, "slow", path), "it has moved", 60)
+    wait_until(partial(_is_whole, cluster, "slow", 0), "all in sync", 60)
+    assert consume(cluster, "slow", 200) == values

@@ -183,6 +183,10 @@ class LogRecovery:
     def discard(self, topic: str, partition: int) -> None:
         """Removes the log at once by renaming it. The files are deleted in the background."""
         self._directories.discard_log(topic, partition)
+        self.remove_soon()
+
+    def remove_soon(self) -> None:
+        """The files of a log that was discarded are deleted in the background."""
         self._has_discarded.set()
 
     def discard_soon(self, topic: str, partition: int) -> None:

@@ -58,7 +58,8 @@ class Move:
 
 class ReplicaMoves:
     """`new_id` makes the ids in the names of future logs. `known_directory` is the directory of a replica of this
-    broker in its image. `checkpoint` writes the high watermarks."""
+    broker in its image. `on_discarded` is called when there are files to remove. `checkpoint` writes the high
+    watermarks."""
 
     def __init__(
         self,
@@ -70,11 +71,13 @@ class ReplicaMoves:
         quota: ReplicationQuota,
         new_id: Callable[[], UUID],
         known_directory: Callable[[Key], UUID | None],
+        on_discarded: Callable[[], None],
         run_blocking: RunBlocking,
         logger: Logger,
     ) -> None:
         self._node_id, self._directories, self._partitions = node_id, directories, partitions
         self._checkpoint, self._quota, self._new_id = checkpoint, quota, new_id
+        self._on_discarded = on_discarded
         self._known_directory, self._run_blocking, self._logger = known_directory, run_blocking, logger
         self._moves: dict[Key, Move] = {}
         self._has_work = asyncio.Event()
@@ -275,6 +278,7 @@ class ReplicaMoves:
         self._forget(move)
         try:
             source.discard_log(*move.key)
+            self._on_discarded()
         except OSError as error:
             self._partitions.directory_failed(source, error)
         self._partitions.directories_failed(self._checkpoint())
@@ -299,6 +303,7 @@ class ReplicaMoves:
             return
         try:
             directory.discard_future(name)
+            self._on_discarded()
         except OSError as error:
             self._partitions.directory_failed(directory, error)
 

@@ -182,6 +182,7 @@ def _connected(
         quota=move_quota,
         new_id=new_id,
         known_directory=known_directory,
+        on_discarded=recovery.remove_soon,
         run_blocking=run_blocking,
         logger=logger,
     )
