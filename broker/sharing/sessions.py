@@ -90,6 +90,9 @@ class ShareSessions:
         session.is_connected = is_connected
         return session
 
+    def get(self, group_id: str, member_id: str) -> ShareSession | None:
+        return self._sessions.get((group_id, member_id))
+
     def close(self, session: ShareSession) -> None:
         if self._sessions.get((session.group_id, session.member_id)) is session:
             del self._sessions[session.group_id, session.member_id]

@@ -13,7 +13,7 @@ from harness.clusters.probe import AuthenticationFailed, BrokerProbe
 from harness.clusters.security import read_properties, read_security
 from tests.harness.secured_kafka import SecuredKafka
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka]
 SESSION_MS = 1500
 
 

@@ -57,7 +57,6 @@ def test_apache_kafka_read_the_fields_that_we_meant() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
 def test_apache_kafka_reads_and_writes_them_so_today() -> None:
     assert read_by_kafka(encode_records(EXAMPLES)) == golden()

@@ -174,7 +174,6 @@ def test_types_of_other_software_are_skipped_and_unknown_versions_refused() -> N
 
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.timeout(120)
 def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
     members = (
         ClassicMemberValue(

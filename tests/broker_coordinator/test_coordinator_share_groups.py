@@ -114,12 +114,12 @@ def test_partitions_are_assigned_once_their_states_are_made() -> None:
     first = world.beat("a", 0, "t", "unknown")
     assert first.assignment == {}
     assert first.to_initialize == {T: {0: -1, 1: -1}}
-    assert first.state_epoch == 1
-    assert world.beat("a", 1).to_initialize == {}, "it is under way"
+    assert first.state_epoch == 2
+    assert world.beat("a", 2).to_initialize == {}, "it is under way"
     world.made(first)
-    answer = world.beat("a", 1)
-    assert (answer.member_epoch, answer.assignment) == (2, BOTH)
-    assert world.beat("a", 2).assignment is None, "nothing has changed"
+    answer = world.beat("a", 2)
+    assert (answer.member_epoch, answer.assignment) == (3, BOTH)
+    assert world.beat("a", 3).assignment is None, "nothing has changed"
     assert world.ask(SharesOf).partitions == BOTH
 
 
@@ -127,9 +127,9 @@ def test_a_state_that_could_not_be_made_is_begun_again() -> None:
     world = World()
     answer = world.beat("a", 0, "t")
     world.made(answer, is_done=False)
-    assert world.beat("a", 1).to_initialize == {T: {0: -1, 1: -1}}
+    assert world.beat("a", 2).to_initialize == {T: {0: -1, 1: -1}}
     world.now_ms += world.config.group_share_initialize_retry_ms
-    assert world.beat("a", 1).to_initialize == {T: {0: -1, 1: -1}}, "nobody has told what became of it"
+    assert world.beat("a", 2).to_initialize == {T: {0: -1, 1: -1}}, "nobody has told what became of it"
 
 
 def test_a_partition_has_several_members_and_a_lone_one_has_all() -> None:
@@ -137,7 +137,7 @@ def test_a_partition_has_several_members_and_a_lone_one_has_all() -> None:
     world.join("a")
     for member in ("b", "c"):
         assert len(world.join(member).assignment[T]) == 1
-    assert len(world.beat("a", 2).assignment[T]) == 1
+    assert len(world.beat("a", 3).assignment[T]) == 1
     assert world.beat("b", -1).member_epoch == -1
     assert world.beat("c", -1).member_epoch == -1
     epoch = world.ask(DescribeShareGroup).members[0].member_epoch
@@ -149,7 +149,7 @@ def test_new_topics_and_partitions_are_assigned() -> None:
     world.join("a", "t", "v")
     world.topics = {**TOPICS, "t": Topic(topic_id=T, partitions=3), "v": Topic(topic_id=UUID(int=3), partitions=1)}
     world.submit(TopicsChanged(topics=world.topics))
-    answer = world.beat("a", 2)
+    answer = world.beat("a", 3)
     assert answer.to_initialize == {T: {2: -1}, UUID(int=3): {0: -1}}
     world.made(answer)
     assert world.beat("a", answer.member_epoch).assignment == {T: frozenset({0, 1, 2}), UUID(int=3): frozenset({0})}
@@ -160,11 +160,11 @@ def test_a_member_that_falls_silent_is_removed() -> None:
     world.join("a")
     world.join("b")
     world.pass_time(600)
-    world.beat("b", 3)
+    world.beat("b", 4)
     world.pass_time(600)
     found = world.ask(DescribeShareGroup)
     assert [member.member_id for member in found.members] == ["b"]
-    assert world.beat("a", 3).error_code is ErrorCode.unknown_member_id
+    assert world.beat("a", 4).error_code is ErrorCode.unknown_member_id
     world.pass_time(1_000)
     assert world.ask(DescribeShareGroup).state == "Empty"
 
@@ -182,14 +182,14 @@ def test_a_group_may_have_a_session_timeout_of_its_own() -> None:
 def test_epochs_fence_members() -> None:
     world = World()
     world.join("a")
-    assert world.beat("a", 3).error_code is ErrorCode.fenced_member_epoch
-    assert world.beat("a", 1).error_code is ErrorCode.none, "the answer with the present epoch was lost"
+    assert world.beat("a", 4).error_code is ErrorCode.fenced_member_epoch
+    assert world.beat("a", 2).error_code is ErrorCode.none, "the answer with the present epoch was lost"
     world.join("b")
-    world.beat("a", 2)
-    assert world.beat("a", 1).error_code is ErrorCode.fenced_member_epoch
-    assert world.beat("x", 1).error_code is ErrorCode.unknown_member_id
+    world.beat("a", 3)
+    assert world.beat("a", 2).error_code is ErrorCode.fenced_member_epoch
+    assert world.beat("x", 2).error_code is ErrorCode.unknown_member_id
     assert world.beat("x", -1).error_code is ErrorCode.unknown_member_id
-    assert world.beat("a", 1, group_id="none").error_code is ErrorCode.group_id_not_found
+    assert world.beat("a", 2, group_id="none").error_code is ErrorCode.group_id_not_found
 
 
 def test_a_full_group_takes_no_more_members() -> None:
@@ -204,7 +204,7 @@ def test_everything_but_the_timers_survives_a_fail_over() -> None:
     world.join("a")
     world.join("b")
     world.fail_over()
-    assert world.beat("b", 3).error_code is ErrorCode.none
+    assert world.beat("b", 4).error_code is ErrorCode.none
     world.pass_time(1_000)
     assert world.ask(DescribeShareGroup).state == "Empty"
 
@@ -272,7 +272,7 @@ def test_states_of_deleted_topics_are_forgotten() -> None:
     world.submit(TopicsChanged(topics=world.topics, deleted=frozenset({"t"})))
     world.pass_time(0)
     assert world.ask(SharesOf).partitions == {U: frozenset({0})}
-    assert world.beat("a", 2).assignment == {U: frozenset({0})}
+    assert world.beat("a", 3).assignment == {U: frozenset({0})}
 
 
 # -- other kinds -------------------------------------------------------------------------------------------------------

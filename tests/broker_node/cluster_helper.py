@@ -37,11 +37,11 @@ def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0)
 
 def make_topics(admin: Admin, *topics: NewTopic) -> None:
     """A broker that lost the controller's answer forwards the request again, as Apache Kafka does. On a busy host a
-    topic can therefore exist already although nobody else made it."""
+    topic can therefore exist already although nobody else made it, and an answer may come too late for the client."""
     try:
         admin.create_topics(topics)
     except KafkaError as error:
-        if error.code != ErrorCode.topic_already_exists:
+        if error.code not in (ErrorCode.topic_already_exists, ErrorCode.network_exception):
             raise
         names = [topic.name for topic in topics]
         wait_until(lambda: _all_led(admin, names), f"leaders of {names}")

@@ -19,9 +19,9 @@ API_VERSIONS = 18
 
 
 @contextmanager
-def kafka_node(directory: Path, settings: Mapping[str, object]) -> Iterator[int]:
+def kafka_node(directory: Path, settings: Mapping[str, object], controller_port: int | None = None) -> Iterator[int]:
     """The port of a running node, broker and controller in one; nothing of it is left afterwards."""
-    port, controller_port = free_port(), free_port()
+    port, controller_port = free_port(), controller_port or free_port()
     properties = {
         "node.id": 1,
         "process.roles": "broker,controller",

@@ -20,7 +20,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 from broker.wire.records import encode_batch
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 OPERATIONS = {
     "set": AlterConfigOpType.SET,
     "delete": AlterConfigOpType.DELETE,

@@ -23,7 +23,6 @@ from harness.clusters.kafka.jars import has_jars, jar_directory
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.kafka,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
 ]
 Request = tuple[ApiKey, int, dict[str, Any]]

@@ -17,7 +17,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",

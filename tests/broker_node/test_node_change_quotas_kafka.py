@@ -14,8 +14,9 @@ from wire_helper import ask
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import has_jars, jar_directory
+from harness.clusters.ports import free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 TOPICS_BEFORE_STRICT, DELETE_BEFORE_STRICT, PARTITIONS_BEFORE_STRICT = 5, 4, 2
 
 
@@ -61,22 +62,24 @@ def told(answer: Any) -> tuple[Any, ...]:
     return part.error_code.name, getattr(part, "error_message", None), answer.throttle_time.total_seconds() > 0
 
 
-def outcomes(port: int) -> list[tuple[Any, ...]]:
-    found = [told(create(port, 7, "small", 1)), told(create(port, 7, "second", 1))]
+def outcomes(port: int, at: int | None = None) -> list[tuple[Any, ...]]:
+    """`at` is the port that the changes are sent to, if it is another one than the quota's."""
+    at = at or port
+    found = [told(create(at, 7, "small", 1)), told(create(at, 7, "second", 1))]
     set_rate(port, 0.1)  # 1.1 partitions at once, and then one in ten seconds
     found += [
-        told(create(port, 7, "large", 20)),  # taken whole
-        told(create(port, 7, "more", 1)),
-        told(create(port, 7, "small", 1)),  # exists, which is found first
-        told(grow(port, 3, "small", 2)),
-        told(delete(port, 6, "large")),
-        told(delete(port, 5, "large")),
-        told(grow(port, PARTITIONS_BEFORE_STRICT, "small", 3)),
-        told(create(port, TOPICS_BEFORE_STRICT, "old", 1)),
-        told(delete(port, DELETE_BEFORE_STRICT, "large")),
+        told(create(at, 7, "large", 20)),  # taken whole
+        told(create(at, 7, "more", 1)),
+        told(create(at, 7, "small", 1)),  # exists, which is found first
+        told(grow(at, 3, "small", 2)),
+        told(delete(at, 6, "large")),
+        told(delete(at, 5, "large")),
+        told(grow(at, PARTITIONS_BEFORE_STRICT, "small", 3)),
+        told(create(at, TOPICS_BEFORE_STRICT, "old", 1)),
+        told(delete(at, DELETE_BEFORE_STRICT, "large")),
     ]
     set_rate(port, None)
-    return [*found, told(create(port, 7, "more", 1)), told(delete(port, 6, "more"))]
+    return [*found, told(create(at, 7, "more", 1)), told(delete(at, 6, "more"))]
 
 
 EXPECTED = [
@@ -103,9 +106,17 @@ def test_a_client_over_its_rate_is_refused_or_told_to_wait_by_its_version(
                 delete(cluster.ports[broker]["DIRECT"], 6, name)
 
 
+def test_what_comes_to_the_controllers_own_listener_is_counted_too(tmp_path: Path) -> None:
+    with Cluster(tmp_path, brokers=1) as cluster:
+        ports = cluster.ports[1]
+        assert outcomes(ports["DIRECT"], ports["CONTROLLER"]) == EXPECTED
+
+
 @pytest.mark.kafka
 @pytest.mark.long
 @pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
-def test_apache_kafka_says_the_same(tmp_path: Path) -> None:
-    with kafka_node(tmp_path, {}) as port:
-        assert outcomes(port) == EXPECTED
+@pytest.mark.parametrize("at_controller", [False, True], ids=["to the broker", "to the controller"])
+def test_apache_kafka_says_the_same(tmp_path: Path, at_controller: bool) -> None:
+    controller_port = free_port()
+    with kafka_node(tmp_path, {}, controller_port) as port:
+        assert outcomes(port, controller_port if at_controller else None) == EXPECTED

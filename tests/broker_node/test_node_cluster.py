@@ -23,7 +23,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 from broker.wire.records import decode_records, iter_batches
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

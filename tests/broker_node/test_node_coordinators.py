@@ -334,6 +334,35 @@ def test_a_shard_whose_log_cannot_be_read_is_given_up(tmp_path: Path, monkeypatc
     asyncio.run(run())
 
 
+def test_records_that_are_deleted_while_a_shard_loads_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> None:
+        key, _ = _keys_of_two_partitions()
+        async with world(tmp_path / "log") as first:
+            first.apply(image())
+            for _ in range(40):
+                await first.ask(Add, key)
+        async with world(tmp_path / "log") as second:
+            read, sick, reads = PartitionLog.read, f"{TOPIC}-{partition_for(key, 2)}", list[int]()
+
+            def read_and_delete(self: PartitionLog, offset: int, *values: int) -> bytes:
+                data = read(self, offset, *values)
+                if self.name == sick:
+                    reads.append(offset)
+                    if len(reads) == 1:
+                        self.advance_log_start(35)
+                return data
+
+            monkeypatch.setattr(PartitionLog, "read", read_and_delete)
+            second.apply(image(epoch=1))
+            await second.settled()
+            assert reads[:2] == [0, 35]
+            assert await second.ask(Read, key) == 40
+
+    asyncio.run(run())
+
+
 def _keys_of_two_partitions() -> tuple[str, str]:
     keys = [f"key {number}" for number in range(20)]
     return next(key for key in keys if partition_for(key, 2) == 0), next(

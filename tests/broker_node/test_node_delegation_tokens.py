@@ -26,7 +26,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import request as make_request
 from broker.wire.principals import encode_principal
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 KEY = "a key that all brokers share"
 SWEEP_MS = 300
 FUZZED = 1_500  # requests

@@ -11,7 +11,7 @@ from cluster_helper import Cluster
 from confluent_helper import create_topic, wait_brokers
 from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_LOG_APPEND_TIME, Consumer, Producer, TopicPartition
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.slow
 
 
 def _produce(cluster: Cluster, topic: str, count: int) -> list[Any]:

@@ -13,7 +13,7 @@ from confluent_helper import consume, create_topic, isr, leader, produce, wait_b
 from confluent_kafka import KafkaError, Producer
 from link_helper import Link
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 SESSION_TIMEOUT_MS = 3_000  # a busy host keeps a broker from its heartbeats for a second
 SETTINGS = {"broker.session.timeout.ms": SESSION_TIMEOUT_MS, "replica.socket.timeout.ms": 1_000}
 

@@ -14,7 +14,7 @@ from broker.controller.feature_types import SAFE_DOWNGRADE, UPGRADE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 SETTINGS = {"transaction.state.log.num.partitions": 1, "replica.lag.time.max.ms": 2_000}
 TRANSACTIONAL_ID = "x"
 

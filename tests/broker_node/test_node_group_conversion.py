@@ -26,7 +26,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 PARTITIONS = 4
 SETTINGS = {

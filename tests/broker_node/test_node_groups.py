@@ -329,7 +329,6 @@ def test_kafka_python_and_aiokafka_go_on_where_they_committed(cluster: Cluster) 
 
 
 @pytest.mark.kafka
-@pytest.mark.timeout(180)
 def test_the_java_consumer_reads_and_commits_by_either_protocol(cluster: Cluster) -> None:
     create_topic(cluster, "java", partitions=2)
     fill(cluster, "java", 2, "a")

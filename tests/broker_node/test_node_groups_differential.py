@@ -25,7 +25,7 @@ from tests.differential.generator import chapters
 from tests.differential.run import Result, both, run
 from tests.differential.side import Side
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.kafka]
 
 KAFKA_FIRST_EPOCH, OUR_FIRST_EPOCH = 2, 1
 

@@ -19,7 +19,7 @@ from broker.wire.records import iter_batches
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.raw_log import read_batches
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MESSAGES = 200
 TOOL_TIMEOUT_S = 90

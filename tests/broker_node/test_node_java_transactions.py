@@ -15,7 +15,7 @@ from broker.client import Consumer, Producer, TopicPartition
 from broker.coordinator.keys import partition_for
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 STATE_PARTITIONS = 3
 TOOL_TIMEOUT_S = 240
 WAIT_S = 60

@@ -15,7 +15,7 @@ from broker.client import Admin, NewTopic, Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 
 

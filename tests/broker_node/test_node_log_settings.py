@@ -20,7 +20,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import request, to_ms
 from broker.wire.records import CodecId, encode_batch, iter_batches, parse_batch_header
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.slow
 SETTINGS = {
     "log.cleaner.backoff.ms": 100,
     "log.initial.task.delay.ms": 100,

@@ -69,7 +69,6 @@ def test_a_large_buffer_is_let_go_once_it_is_empty() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(90)
 def test_a_request_waits_until_an_unfinished_one_is_gone(tmp_path: Path) -> None:
     settings = {"queued.max.request.bytes": 1_000_000}
     with Cluster(tmp_path, brokers=1, settings=settings) as running:

@@ -139,7 +139,6 @@ def test_a_directory_of_the_earlier_format_is_refused_and_kept(tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_a_broker_says_what_to_do_with_a_directory_of_the_earlier_format(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, brokers=1)
     cluster.log_dir(1).mkdir()

@@ -22,7 +22,7 @@ from broker.wire.messages import request
 from broker.wire.record_filter import with_body
 from broker.wire.records import BATCH_OVERHEAD_BYTES, CodecId, encode_batch, parse_batch_header
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 MIB = 1 << 20
 IDLE_MS = 2_000
 UNREAD_BYTES = 60 * MIB

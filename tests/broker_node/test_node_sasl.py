@@ -21,7 +21,7 @@ from broker.wire.codec import encode_request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request as make_request
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 SESSION = timedelta(milliseconds=1_500)  # of mechanism SCRAM-SHA-512 on SASL_PLAINTEXT
 
 

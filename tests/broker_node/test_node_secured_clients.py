@@ -14,7 +14,7 @@ from confluent_helper import QUIET
 from confluent_kafka import Consumer, Producer, TopicPartition
 from security_helper import USERS, SecuredCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 WAYS = [
     ("SSL", ""),
     ("MTLS", ""),

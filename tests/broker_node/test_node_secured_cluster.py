@@ -13,7 +13,7 @@ from security_helper import PLAIN_ENTRY, USERS, SecuredCluster, Wire, dial
 
 from broker.wire.apis import ApiKey
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 MESSAGES = 200
 PROTOCOLS = (
     "EXTERNAL:SASL_SSL",

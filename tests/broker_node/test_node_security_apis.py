@@ -14,7 +14,7 @@ from wire_helper import ask
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 READ = {
     "resource_type": 2,

@@ -9,7 +9,7 @@ from cluster_helper import Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, isr, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka.admin import NewTopic
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slow
 
 
 def test_one_broker_comes_back_with_everything_after_a_crash(tmp_path: Path) -> None:

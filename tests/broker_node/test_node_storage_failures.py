@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster, make_topics, wait_until
 from confluent_helper import consume, isr, leader, produce, wait_brokers
 
 from broker.client import Admin, NewTopic
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 EXIT_QUORUM_STORAGE = 4
 FAULT_SEEN_S = 0.05  # the control file is looked at every 20 ms
 SETTINGS = {"broker.session.timeout.ms": 3_000, "replica.lag.time.max.ms": 4_000}
@@ -29,8 +29,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def create_topic(cluster: Cluster, name: str, *, config: dict[str, str] | None = None) -> None:
     """By our own client: librdkafka's may wait for a broker that is gone as long as its request may take."""
-    with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 30_000}) as admin:
-        admin.create_topics([NewTopic(name=name, partitions=1, replication_factor=3, config=config or {})])
+    with Admin({"bootstrap.servers": cluster.bootstrap(), "default.api.timeout.ms": 60_000}) as admin:
+        make_topics(admin, NewTopic(name=name, partitions=1, replication_factor=3, config=config or {}))
 
 
 def break_disk(cluster: Cluster, broker: int, **fault: object) -> None:

@@ -20,7 +20,7 @@ from broker.wire.codec import encode_request
 from broker.wire.messages import request as make_request
 from harness.clusters.authority import Authority
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 PER_ADDRESS = 5
 SILENT = 500  # connections that never finish a handshake
 

@@ -47,7 +47,6 @@ def test_a_block_is_made_from_its_number_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_broker_stands_valid_requests_at_their_extremes() -> None:
     found = run_block(1, REQUESTS)
     assert found.requests == REQUESTS
@@ -56,7 +55,6 @@ def test_a_broker_stands_valid_requests_at_their_extremes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_blocks_run_beside_one_another_and_are_not_run_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,7 +68,6 @@ def test_blocks_run_beside_one_another_and_are_not_run_again(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_death_and_a_stall_are_seen(tmp_path: Path) -> None:
     brokers = Brokers(tmp_path, 1)
     try:

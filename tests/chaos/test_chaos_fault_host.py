@@ -33,6 +33,11 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
+def _is_broker(pid: int) -> bool:
+    command = Path(f"/proc/{pid}/cmdline")
+    return command.exists() and command.read_bytes().replace(b"\0", b" ").startswith(NAME.encode())
+
+
 class Operator:
     """Whoever runs the brokers of this host, and wrote its list."""
 
@@ -51,7 +56,10 @@ class Operator:
 
     def start(self, broker: int) -> ProcessIdentity:
         subprocess.run([self.script, str(broker)], check=True, timeout=WAIT_S)
-        return self.broker(broker)
+        found = self.broker(broker)
+        # The script does not wait for it: until then its child is a second shell, with the script's own command line.
+        wait_until(lambda: _is_broker(found.pid), f"broker {broker} runs its own program")
+        return found
 
     def broker(self, broker: int) -> ProcessIdentity:
         pid = int((self.directory / f"pid-{broker}").read_text())
@@ -95,8 +103,7 @@ class Operator:
         for path in self.directory.glob("pid-*"):
             self._seen.add(int(path.read_text()))
         for pid in self._seen:
-            command = Path(f"/proc/{pid}/cmdline")
-            if command.exists() and command.read_bytes().replace(b"\0", b" ").startswith(NAME.encode()):
+            if _is_broker(pid):
                 os.kill(pid, signal.SIGKILL)
 
 

@@ -16,7 +16,7 @@ from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.lookup import start_embedded
 from chaos.toxiproxy.states import ProxySpec
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 PROXIES, CONNECTIONS = 1_000, 500
 MEMORY_KIB_MAX = 64 << 10  # more than before them; the embedded server takes some 3 MiB, the real one 10
 

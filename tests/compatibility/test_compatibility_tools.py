@@ -19,7 +19,6 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.kafka,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
     pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK"),
 ]

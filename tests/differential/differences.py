@@ -15,6 +15,7 @@ from typing import Any
 from broker.node.protocol_page import kafka_apis
 from broker.wire.apis import APIS, ApiKey
 from tests.differential.generator import Asked
+from tests.differential.values import NOWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,10 @@ def asks(name: str, *values: Any) -> Callable[[Found], bool]:
 
 def both(*parts: Callable[[Found], bool]) -> Callable[[Found], bool]:
     return lambda found: all(part(found) for part in parts)
+
+
+def either(*parts: Callable[[Found], bool]) -> Callable[[Found], bool]:
+    return lambda found: any(part(found) for part in parts)
 
 
 _GROUPS_IN_MEMORY = (
@@ -271,6 +276,45 @@ NAMED: tuple[Named, ...] = (
         name="Settings of a broker",
         why="What a broker here knows is in [settings.md](settings.md); what it lacks has no value to tell.",
         applies=_settings_of_a_broker,
+    ),
+    Named(
+        name="ShareFetch of an unknown topic",
+        why="Apache Kafka fails inside where the request also forgets or acknowledges something (UNKNOWN_SERVER_ERROR "
+        "for all); here each partition has its own error.",
+        applies=both(
+            either(
+                at("SHARE_FETCH", "error_code", "unknown_server_error", "none"),
+                at("SHARE_FETCH", "acquisition_lock_timeout", r"0\.0", r"[1-9].*"),
+                at("SHARE_FETCH", "responses", r"\[\]"),
+            ),
+            asks("topic_id", NOWHERE, None),
+        ),
+    ),
+    Named(
+        name="Share groups: when states are made",
+        why="Apache Kafka answers a heartbeat and then makes the states of new partitions, which are assigned at the "
+        "next one; here they are assigned in the first answer. So the first epochs differ, and who is fenced by them.",
+        applies=at(
+            "SHARE_GROUP_HEARTBEAT",
+            "member_epoch|assignment.*|error_code|heartbeat_interval|member_id",
+            r"\d+|5\.0|\[.*\]|None|#|none|\{.*\}",
+            r"\d+|0\.0|\[.*\]|None|#|none|fenced_member_epoch|\{.*\}",
+        ),
+    ),
+    Named(
+        name="A share group without a name",
+        why="Apache Kafka opens a session for it and fails inside, because its coordinator refuses such a state; here "
+        "nothing is read.",
+        applies=both(at("SHARE_FETCH", "responses", ".*unknown_server_error.*", r"\[\]"), asks("group_id", "")),
+    ),
+    Named(
+        name="AlterShareGroupOffsets: a topic of which no partition exists",
+        why="Apache Kafka fails inside (UNKNOWN_SERVER_ERROR for all, or an answer without topics, after it may have "
+        "changed the others); here UNKNOWN_TOPIC_OR_PARTITION for its partitions.",
+        applies=either(
+            at("ALTER_SHARE_GROUP_OFFSETS", "error_code", "unknown_server_error", "none"),
+            at("ALTER_SHARE_GROUP_OFFSETS", "responses", r"\[\]", ".*unknown_topic_or_partition.*"),
+        ),
     ),
     Named(
         name="Loggers",

@@ -34,6 +34,9 @@ KAFKA_SETTINGS = {
     "group.consumer.min.assignment.interval.ms": 0,
     "group.consumer.assignment.interval.ms": 0,
     "log.initial.task.delay.ms": 86_400_000,  # its first look for old records does not wait for the interval
+    "share.coordinator.state.topic.replication.factor": 1,  # there is one node: no share group has a state otherwise
+    "share.coordinator.state.topic.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 4,
 }
 # What a reader sees differently for a moment only (a member's time ran out on one side first) is no difference.
 READING = frozenset({

@@ -26,6 +26,7 @@ from tests.differential.values import BASE_MS, METADATA_TOPIC, Symbol
 ANSWER_TIMEOUT_S = 15.0
 READY_TIMEOUT_S = 180.0
 OWN_ADDRESS = "127.0.0.1"
+SESSION_ENDS_S = 1.0  # within it a broker has seen that a connection is gone, and with it its share sessions
 CLOSED, SILENT = "closes the connection", "does not answer"
 _LEFT_OUT = frozenset({
     "throttle_time", "error_message", "host", "port", "client_host", "cluster_id", "log_dir", "total_bytes",
@@ -90,6 +91,7 @@ class Side:
     def begin(self, chapter: Chapter) -> None:
         """Two topics, five records in the first."""
         self.close()
+        time.sleep(SESSION_ENDS_S)
         self._chapter, self._known = chapter.names.chapter, {}
         first, second = chapter.names.topics
         settings = [{"name": "message.timestamp.before.max.ms", "value": str(2**63 - 1)},

@@ -218,7 +218,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "feature": ("nope", "group.version", "metadata.version"),
         "max_version_level": (99, -1),
         "upgrade_type": (1, 1, 2, 3, 9),
-        "client_instance_id": (UUID(int=0), UUID(int=5)),
+        "client_instance_id": (UUID(int=0), UUID(int=5), UUID(int=500)),
         "subscription_id": (0, 7),
         "compression_type": (0, 9),
         "metrics": (b"", b"no metrics"),

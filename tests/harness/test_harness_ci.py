@@ -128,7 +128,6 @@ def test_an_allowance_file_that_cannot_be_used_stops_the_run_before_it_starts(
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 def test_runs_side_by_side_do_not_touch_one_another(tmp_path: Path) -> None:
     suite = str(write_suite(tmp_path))
     runs = [

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from harness.errors import ExitCode
 from tests.harness.harness_process import REPOSITORY, HarnessProcess, family
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

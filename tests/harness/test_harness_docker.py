@@ -33,7 +33,7 @@ from tests.harness.harness_process import HarnessProcess
 from tests.harness.no_load import NoLoad
 from tests.json_lines import read_jsonl
 
-pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.docker]
 TOPIC = "in-containers"
 
 

@@ -31,7 +31,7 @@ from tests.harness.no_load import NoLoad
 from tests.harness.secured_kafka import SecuredKafka
 from workloads.clients.confluent.load import producer_settings
 
-pytestmark = [pytest.mark.slow]
+pytestmark = pytest.mark.slow
 DAMAGE = {
     "chaos-response-lost-idempotence-off": "duplicated",
     "chaos-request-refused-in-flight-5": "reordered",
@@ -102,7 +102,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
 
 @pytest.mark.external
 @pytest.mark.kafka
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"])
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_every_protocol_reaches_the_brokers_and_clients_through_the_proxies(

@@ -112,7 +112,6 @@ def brokers(process: HarnessProcess) -> set[int]:
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_every_fork_has_brokers_of_its_own_and_a_stop_between_two_leaves_none(
     run: HarnessProcess, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from harness.clusters.kafka.jars import ensure_jars
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
 def past_the_proxies(pids: Mapping[int, int]) -> list[str]:

@@ -90,7 +90,6 @@ def topics_of(cluster: ProcessCluster) -> dict[str, tuple[str | None, int | None
         probe.close()
 
 
-@pytest.mark.timeout(300)
 def test_two_runs_of_one_suite_side_by_side_leave_foreign_topics_of_the_cells_names_as_they_are(
     strangers: ProcessCluster, tmp_path: Path
 ) -> None:
@@ -116,7 +115,6 @@ def test_two_runs_of_one_suite_side_by_side_leave_foreign_topics_of_the_cells_na
     assert codes == [ExitCode.PASS, ExitCode.PASS], screens
 
 
-@pytest.mark.timeout(300)
 def test_clean_deletes_the_topics_of_a_run_that_was_killed_and_no_others(
     strangers: ProcessCluster, tmp_path: Path
 ) -> None:

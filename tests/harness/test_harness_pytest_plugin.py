@@ -14,7 +14,7 @@ import pytest
 from tests.chaos.test_chaos_toxiproxy_hostile import ANSWERS, listening
 from tests.harness.harness_process import REPOSITORY, family, leases
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 PAGE = REPOSITORY / "docs" / "guide" / "testing-your-client.md"
 
 

@@ -23,7 +23,7 @@ from runlog.records.documents import read_cell, read_run_record
 from runlog.records.run import RunStatus
 from tests.harness.harness_process import HarnessProcess, Start, leases, write_suite
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 CELL = "chaos-short-only"
 # From the moment it broke to the exit: draining, healing, stopping; on a busy machine.
 BOUND_S = 90.0

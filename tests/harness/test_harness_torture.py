@@ -35,7 +35,7 @@ SEED = int(os.environ.get("TORTURE_SEED", "20"))
 RUN_S = 9.0
 IS_ANALYSED = "TORTURE_KILLS" in os.environ
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,7 @@ from broker.coordinator.groups.records import (
     Value,
 )
 
+FIRST_EPOCH = 1  # of a group that nobody joined yet, as since Apache Kafka 4.3: the first member gets epoch 2
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1  # a member sends these epochs to join or to leave
 LEFT_FOR_A_WHILE = -2  # the epoch of a static member that will come back
 
@@ -65,9 +66,9 @@ class Found:
 class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.target_epoch = 0  # the group epoch that `targets` was computed for; never above `epoch`
+        self.target_epoch = FIRST_EPOCH  # the group epoch that `targets` was computed for; never above `epoch`
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
         self.static_members: dict[str, str] = {}  # instance id -> member id

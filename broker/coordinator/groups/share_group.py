@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from broker.coordinator.groups.consumer_group import FIRST_EPOCH
 from broker.coordinator.groups.records import Assignment
 from broker.coordinator.groups.share_events import DescribedShareGroup, DescribedShareMember
 from broker.coordinator.groups.share_records import (
@@ -39,9 +40,9 @@ class ShareMember:
 class ShareGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.target_epoch = 0  # the group epoch that `targets` was computed for; never above `epoch`
+        self.target_epoch = FIRST_EPOCH  # the group epoch that `targets` was computed for; never above `epoch`
         self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
         self.states = States()

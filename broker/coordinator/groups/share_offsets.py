@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+from broker.coordinator.groups.consumer_group import FIRST_EPOCH
 from broker.coordinator.groups.records import Assignment
 from broker.coordinator.groups.share_events import AlteredShares, AlterShares, DeletedShares, DeleteShares
 from broker.coordinator.groups.share_group import ShareGroup, with_partitions, without_partitions
@@ -38,8 +39,8 @@ def alter(draft: ShareDraft, event: AlterShares, protocol: ShareProtocol, now_ms
             topics[topic.topic_id] = TopicPartitions(name=name, partitions=frozenset(found))
             group.begun_ms[topic.topic_id] = now_ms
     if topics:
-        if group.epoch == 0:
-            draft.add(Kind.GROUP_EPOCH, GroupEpoch(epoch=1, metadata_hash=0))
+        if group.epoch == FIRST_EPOCH:  # nobody joined: this makes the group
+            draft.add(Kind.GROUP_EPOCH, GroupEpoch(epoch=FIRST_EPOCH, metadata_hash=0))
         # Partitions that have a state stay in `initialized`. So they keep it if the new state cannot be made.
         protocol.note_initializing(draft, without_partitions(topics, group.initialized()))
     return AlteredShares(error_code=ErrorCode.none, to_initialize=offsets, state_epoch=group.epoch)

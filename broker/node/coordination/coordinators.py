@@ -322,6 +322,7 @@ class CoordinatorHost(Generic[S]):
         try:
             # The end offset is read again each time, because markers of transactions may be appended meanwhile.
             while offset < log.log_end_offset and slot.is_current:
+                offset = max(offset, log.log_start_offset)  # DeleteRecords may have moved it meanwhile
                 data = log.read(offset, self._load_buffer_bytes, log.log_end_offset)
                 if not data:
                     break

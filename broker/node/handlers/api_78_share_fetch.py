@@ -89,6 +89,7 @@ def _session(services: Services, request: Request[shapes.ShareFetchRequest]) -> 
         for partition in topic.partitions
         if topic.topic_id is not None
     ]
+    services.shares.end_if_lost(group_id, member_id)
     if epoch == FIRST_EPOCH:
         has_acks = any(part.acknowledgement_batches for topic in message.topics for part in topic.partitions)
         if has_acks:

@@ -40,6 +40,7 @@ def handle(services: Services, request: Request[shapes.ShareAcknowledgeRequest])
         return
     assert message.group_id is not None
     assert message.member_id is not None
+    services.shares.end_if_lost(message.group_id, message.member_id)
     session = services.shares.sessions.resume(
         message.group_id, message.member_id, message.share_session_epoch, request.connection_check()
     )

@@ -42,15 +42,20 @@ def handle(services: Services, request: Request[shapes.AlterShareGroupOffsetsReq
         _fail(request, error)
 
     def event(token: int) -> AlterShares:
-        offsets = {
-            topic.topic_name: {each.partition_index: each.start_offset for each in topic.partitions}
-            for topic in message.topics
-        }
-        return AlterShares(token=token, group_id=message.group_id, offsets=offsets)
+        return AlterShares(token=token, group_id=message.group_id, offsets=_offsets_of(message))
 
     services.groups.ask(
         message.group_id, event, AlteredShares, done=guarded(request, done), refused=guarded(request, refused)
     )
+
+
+def _offsets_of(message: shapes.AlterShareGroupOffsetsRequest) -> dict[str, dict[int, int]]:
+    """By topic and partition. A topic, or a partition, may be named twice."""
+    offsets: dict[str, dict[int, int]] = {}
+    for topic in message.topics:
+        found = offsets.setdefault(topic.topic_name, {})
+        found.update((each.partition_index, each.start_offset) for each in topic.partitions)
+    return offsets
 
 
 async def _initialize(
@@ -81,20 +86,21 @@ def _respond(
     services: Services, request: Request[shapes.AlterShareGroupOffsetsRequest], states: dict[Place, StateResult]
 ) -> None:
     responses: list[shapes.AlterShareGroupOffsetsResponseTopicFields] = []
+    named: dict[str, list[int]] = {}
     for topic in request.message.topics:
-        known = services.metadata.image.topics.get(topic.topic_name)
+        named.setdefault(topic.topic_name, []).extend(each.partition_index for each in topic.partitions)
+    for name, indexes in named.items():
+        known = services.metadata.image.topics.get(name)
+        if known is None and not indexes:
+            continue
         topic_id = None if known is None else known.topic_id
         partitions: list[shapes.AlterShareGroupOffsetsResponsePartitionFields] = []
-        for each in topic.partitions:
-            result = _UNKNOWN if topic_id is None else states.get((topic_id, each.partition_index), _UNKNOWN)
+        for index in indexes:
+            result = _UNKNOWN if topic_id is None else states.get((topic_id, index), _UNKNOWN)
             partitions.append(
-                {
-                    "partition_index": each.partition_index,
-                    "error_code": result.error_code,
-                    "error_message": result.message,
-                }
+                {"partition_index": index, "error_code": result.error_code, "error_message": result.message}
             )
-        responses.append({"topic_name": topic.topic_name, "topic_id": topic_id, "partitions": partitions})
+        responses.append({"topic_name": name, "topic_id": topic_id, "partitions": partitions})
     request.respond(
         response(
             ApiKey.ALTER_SHARE_GROUP_OFFSETS,

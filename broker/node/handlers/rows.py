@@ -19,6 +19,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from broker.controller.types import ControllerRequest
+from broker.node.cluster.links import LocalRequest
 from broker.node.handlers.forwarding import Forward, forward
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, Asked, Request
@@ -53,8 +54,10 @@ class ControllerApi(Generic[Asked]):
         services.ask_controller(request, self.event(services, request), answer)
 
     def ask_charged(self, services: Services, request: AnyRequest[Asked]) -> None:
-        """As `ask`, for a request with the client's principal: its changes count for the quota of that client."""
-        if self.strict_since is None:
+        """As `ask`, but the changes count for the quota of whoever asks: the client in an envelope, or the peer of a
+        connection to the controller's listener. A broker without a quota forwards without an envelope, and asks itself
+        for its own topics: then nobody is charged."""
+        if self.strict_since is None or isinstance(request, LocalRequest) or not services.change_quotas.is_active:
             self.ask(services, request)
             return
         charge = services.change_quotas.charge_of(
@@ -103,7 +106,7 @@ class Row(Generic[Asked]):
 def handler_of(key: ApiKey, row: Row[Any], guard: Callable[[ApiKey, Handler], Handler] | None = None) -> Handler:
     """Makes one function from the columns. For an API without them it is `handle` itself. `guard` runs after the
     refusal, which does not depend on permissions, and before everything else."""
-    handle = row.handle if row.controller is None else row.controller.ask
+    handle = row.handle if row.controller is None else row.controller.ask_charged
     assert handle is not None
     if row.forward is not None:
         handle = _forwarded(key, row.forward, handle)

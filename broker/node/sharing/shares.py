@@ -47,6 +47,7 @@ class Shares:
         self._shares: dict[_Key, LiveShare] = {}
         self._failed: dict[_Key, ErrorCode] = {}  # why loading failed; each error is told once
         self._is_sweeping = False
+        self._is_full = False  # is it logged that there are SHARES_MAX?
 
     def settings(self, group_id: str) -> GroupSettings:
         return group_settings(self._config, self._image().group_configs.get(group_id, {}))
@@ -79,7 +80,10 @@ class Shares:
         if hosted is None or not hosted.replica.is_leader or hosted.topic_id != place[0]:
             return ErrorCode.not_leader_or_follower
         if len(self._shares) >= SHARES_MAX:
-            return ErrorCode.kafka_storage_error
+            if not self._is_full:
+                self._is_full = True
+                self._logger.warning("share_partitions_full", limit=SHARES_MAX, group=group_id, topic=name)
+            return ErrorCode.kafka_storage_error  # of the errors that make a client try again the nearest
         live = LiveShare(
             group_id=group_id,
             place=place,
@@ -108,6 +112,7 @@ class Shares:
     def _drop(self, live: LiveShare) -> None:
         if self._shares.get((live.group_id, live.place)) is live:
             del self._shares[live.group_id, live.place]
+            self._is_full = False
         live.drop()
 
     def image_changed(self) -> None:
@@ -130,6 +135,12 @@ class Shares:
             await asyncio.sleep(SWEEP_MS / 1000)
             for session in self.sessions.lost():
                 self.end_session(session, lambda errors: None)
+
+    def end_if_lost(self, group_id: str, member_id: str) -> None:
+        """Ends the session of a member that comes back over another connection, before the sweep has seen it."""
+        session = self.sessions.get(group_id, member_id)
+        if session is not None and not session.is_connected():
+            self.end_session(session, lambda errors: None)
 
     def end_session(self, session: ShareSession, done: Callable[[dict[Place, ErrorCode]], None]) -> None:
         """Ends a session. The records that its member holds are offered again. `done` is called once, with the result

@@ -109,14 +109,15 @@ class Instances:
         """Whether a push is accepted. Its data is checked afterwards: then `taken` or `refused` is called."""
         instance = self._instance(instance_id, client)
         error = self._problem(instance, now_ms, subscription_id, is_terminating, compression, is_too_large)
+        instance.is_terminating = is_terminating  # as in Apache Kafka, whether it is accepted or not
         if error is not ErrorCode.none:
             instance.last_error = error
         return error
 
-    def taken(self, instance_id: UUID, *, is_terminating: bool) -> None:
+    def taken(self, instance_id: UUID) -> None:
         instance = self._instances.get(instance_id)
         if instance is not None:
-            instance.last_error, instance.is_terminating = ErrorCode.none, is_terminating
+            instance.last_error = ErrorCode.none
 
     def refused(self, instance_id: UUID, error: ErrorCode) -> None:
         instance = self._instances.get(instance_id)

@@ -60,7 +60,7 @@ class Telemetry:
             facts = {"wall_ms": wall_ms(), **known, "is_terminating": is_terminating}
             error = self._take(CodecId(compression), metrics, facts)
         if error is ErrorCode.none:
-            self._instances.taken(instance_id, is_terminating=is_terminating)
+            self._instances.taken(instance_id)
         else:
             self._instances.refused(instance_id, error)
         return error
