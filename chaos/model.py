@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from chaos import conditions
 from chaos.criterion import Criteria
 from chaos.faults.base import FaultSpec
+from chaos.faults.kafka_toxics import SPECS as KAFKA_TOXICS
 from chaos.fields import Settings, StrictModel
 from chaos.step import Step
 from chaos.swarm import Swarm, draw
@@ -32,6 +33,7 @@ HOST_ACTIONS: Final[Mapping[str, str]] = {
 HOST_LINK_FAULTS: Final[Mapping[str, str]] = {
     "link_cut": "cut", "one_way_cut": "stall", "link_stall": "stall", "black_hole": "black_hole", "reset": "reset",
     "latency": "latency", "bandwidth": "bandwidth", "byte_limit": "byte_limit", "slicing": "slicing",
+    **{spec.name: spec.name for spec in KAFKA_TOXICS},
 }  # fmt: skip
 
 ANY_BROKER: Final = -1

@@ -260,8 +260,8 @@ class ClusterPort(Roles, Protocol):
         """Process ids of the clients that run, by name."""
 
     def committed_ahead(self, name: str) -> int | None:
-        """How many records the member has committed and not processed, by its journal. None: it does not commit before
-        it processes."""
+        """How many records the member has committed and not processed, by its journal. For a member of a share group:
+        how many it has and has not processed. None: it does not commit before it processes."""
 
     def kill_client(self, name: str) -> None:
         """SIGKILL."""

@@ -150,8 +150,9 @@ class ReaderGroup(_Model):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)
     consumers: int = Field(default=1, ge=1, le=1024)
-    mode: Literal["assign", "group"] = Field(
-        default="assign", description="fixed partitions each, or members of a consumer group of the reader's name"
+    mode: Literal["assign", "group", "share"] = Field(
+        default="assign",
+        description="fixed partitions each, or members of a consumer group or a share group of the reader's name",
     )
     start: Literal["earliest", "latest"] = "earliest"
     start_after_ms: int | None = Field(
@@ -170,7 +171,17 @@ class ReaderGroup(_Model):
     )
     commit: Commit = Field(
         default="auto",
-        description="auto: enable.auto.commit; after: when a poll's records are processed; before: ahead of processing",
+        description="auto: enable.auto.commit; after: when a poll's records are processed; before: ahead of "
+        "processing; with mode: share, auto: implicit acknowledgement by the next poll; after: each record explicitly",
+    )
+    group_settings: dict[str, str] = Field(
+        default_factory=dict, description="of mode: share, settings of the group at the broker, Kafka's names"
+    )
+    rejects_every: int = Field(
+        default=0, ge=0, description="of mode: share, commit: after: reject records whose offset this divides; 0: none"
+    )
+    releases_every: int = Field(
+        default=0, ge=0, description="as rejects_every, for records that are released when they first come"
     )
     copies: bool = Field(
         default=False,
@@ -192,7 +203,7 @@ class ReaderGroup(_Model):
     )
     redis_url: str = Field(default="redis://127.0.0.1:6379/0", pattern=r"^(redis|rediss|unix)://", max_length=500)
 
-    @field_validator("properties", "producer_properties", mode="before")
+    @field_validator("properties", "producer_properties", "group_settings", mode="before")
     @classmethod
     def _as_strings(cls, value: object) -> object:
         """Kafka properties are text: false and 500 of a YAML file become "false" and "500"."""
@@ -200,8 +211,9 @@ class ReaderGroup(_Model):
 
     @model_validator(mode="after")
     def _fits_together(self) -> ReaderGroup:
-        if self.own_processes and self.mode != "group":
-            raise ValueError(f"reader {self.name}: own_processes needs mode: group, got mode: {self.mode}")
+        if self.own_processes and self.mode == "assign":
+            raise ValueError(f"reader {self.name}: own_processes needs mode: group or share, got mode: {self.mode}")
+        self._shares_well()
         if self.own_processes and self.start_after_ms is not None:
             raise ValueError(f"reader {self.name}: start_after_ms is for readers inside the load process")
         if not self.own_processes and (self.commit != "auto" or self.copies or self.reads != "topic"):
@@ -215,6 +227,21 @@ class ReaderGroup(_Model):
         if self.copies and self.commit != "auto":
             raise ValueError(f"reader {self.name}: a copier commits its offsets in the transaction: leave commit out")
         return self
+
+    def _shares_well(self) -> None:
+        chooses = bool(self.rejects_every or self.releases_every)
+        if self.mode != "share":
+            if self.group_settings or chooses:
+                raise ValueError(
+                    f"reader {self.name}: group_settings, rejects_every and releases_every need mode: share"
+                )
+            return
+        if not self.own_processes:
+            raise ValueError(f"reader {self.name}: mode: share needs own_processes: true")
+        if self.commit == "before" or self.copies or self.reads != "topic":
+            raise ValueError(f"reader {self.name}: members of a share group read the topic, and acknowledge afterwards")
+        if chooses and self.commit != "after":
+            raise ValueError(f"reader {self.name}: rejects_every and releases_every need commit: after")
 
 
 class Workload(_Model):
@@ -286,6 +313,8 @@ class Workload(_Model):
             raise ValueError("a reader of copies needs a reader with copies: true that writes them")
         if self.has_copiers and self.topics > 1:
             raise ValueError(f"copiers work on one topic, got topics: {self.topics}")
+        if self.topics > 1 and any(reader.mode == "share" for reader in self.readers):
+            raise ValueError(f"share groups read one topic, got topics: {self.topics}")
         if self.processes > self.producers + self.consumers_inside:
             raise ValueError(f"processes is {self.processes}, more than producers and consumers together")
         in_readers = sum(reader.consumers for reader in self.readers)

@@ -22,6 +22,8 @@ from broker.client.core.errors import (
 )
 from broker.client.core.fetch_state import EARLIEST, LATEST, ConsumerRecord
 from broker.client.core.metadata import BrokerAddress, PartitionState, TopicState
+from broker.client.core.shares.values import AcknowledgeType, ShareRecord
+from broker.client.core.shares.values import Outcome as AcknowledgementOutcome
 from broker.client.core.transactions import GroupMetadata, OffsetAndMetadata
 from broker.client.future import DeliveryFuture, FailedFuture
 from broker.client.group_session import RebalanceListener
@@ -30,11 +32,14 @@ from broker.client.producer import Producer
 from broker.client.producer_hooks import ProducerInterceptor, ProducerRecord
 from broker.client.questions import FoundOffset
 from broker.client.reporting import BatchListener, DeliveredBatch
+from broker.client.share_consumer import ShareConsumer
 from broker.client.topic_questions import NewTopic
 
 __all__ = [
     "EARLIEST",
     "LATEST",
+    "AcknowledgeType",
+    "AcknowledgementOutcome",
     "Admin",
     "AuthenticationError",
     "BatchListener",
@@ -62,6 +67,8 @@ __all__ = [
     "ProducerRecord",
     "RebalanceListener",
     "RecordMetadata",
+    "ShareConsumer",
+    "ShareRecord",
     "TimedOutError",
     "TopicPartition",
     "TopicState",

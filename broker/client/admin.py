@@ -1,5 +1,5 @@
-"""The reference admin: topics, cluster, settings, offsets; `.groups`, `.transactions` and delegation `.tokens`. Every
-call is bounded by default.api.timeout.ms.
+"""The reference admin: topics, cluster, settings, offsets; `.groups`, `.share_groups`, `.transactions` and delegation
+`.tokens`. Every call is bounded by default.api.timeout.ms.
 
 It has no thread: the caller's thread drives the network. Requests that create or delete go to the controller that
 Metadata names. In KRaft any broker forwards them, so a wrong guess does no harm.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from broker.client import admin_cluster
 from broker.client.admin_cluster import LogDirectory
 from broker.client.admin_groups import GroupAdmin
+from broker.client.admin_shares import ShareGroupAdmin
 from broker.client.admin_tokens import TokenAdmin
 from broker.client.admin_transactions import TransactionAdmin
 from broker.client.blocking import BlockingClient
@@ -61,6 +62,7 @@ class Admin:
         self._config = parse_admin(properties)
         self._client = BlockingClient(self._config, random.Random(seed))
         self.groups = GroupAdmin(self._client, self._config.default_api_timeout_ms)
+        self.share_groups = ShareGroupAdmin(self._client, self._config.default_api_timeout_ms)
         self.transactions = TransactionAdmin(self._client, self._config.default_api_timeout_ms)
         self.tokens = TokenAdmin(self._client, self._config.default_api_timeout_ms)
 

@@ -17,6 +17,7 @@ from broker.client.core.batch import TopicPartition
 from broker.client.core.config import AdminConfig, ConsumerConfig, ProducerConfig
 from broker.client.core.errors import AuthenticationError, KafkaError, TimedOutError
 from broker.client.core.metadata import NO_LEADER, MetadataAnswer, MetadataCache
+from broker.client.core.shares.config import ShareConsumerConfig
 from broker.client.network import Answered, Lost, Network, NetworkEvent
 from broker.client.question import Question, Result
 from broker.client.questions import metadata_of
@@ -45,7 +46,7 @@ class _Call:
 class BlockingClient:
     def __init__(
         self,
-        config: ConsumerConfig | AdminConfig | ProducerConfig,
+        config: ConsumerConfig | AdminConfig | ProducerConfig | ShareConsumerConfig,
         rng: random.Random,
         on_event: Callable[[NetworkEvent], None] = lambda event: None,
     ) -> None:

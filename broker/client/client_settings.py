@@ -18,6 +18,8 @@ from pathlib import Path
 from broker.client.core.config import ConsumerConfig, ProducerConfig, names_of
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.security_config import TOKEN_HANDLER
+from broker.client.core.shares.config import REFUSED as SHARE_REFUSED
+from broker.client.core.shares.config import SHARE_NAMES
 from broker.kafka_settings import KafkaSetting, read_settings
 
 _LOG = logging.getLogger(__name__)
@@ -30,7 +32,7 @@ HONOURED, WITHOUT, REFUSED_ = "honoured", "accepted without effect", "refused"
 
 
 _NO_TELEMETRY = "metrics() is read by the caller; averages are over the client's life"
-_NO_SHARE = "there is no share consumer"
+_NO_SHARE = "a setting of share consumers (ShareConsumer)"
 _NO_PLUGINS = "Java classes cannot be loaded"
 _NO_KERBEROS = "GSSAPI is not spoken"
 _NO_ASSERTION = "a client signs no assertion itself; a Python function can give the token"
@@ -159,6 +161,14 @@ def screen(scope: str, properties: Mapping[str, object]) -> dict[str, object]:
         elif not _asks_for_nothing(value, kafka_client_settings(scope)[name].default):
             raise ConfigurationError(f"{name}: {support[1]}")
     return left
+
+
+def screen_share(properties: Mapping[str, object]) -> dict[str, object]:
+    """As `screen`, for a share consumer. Its settings are among those of consumers. What Java's share consumer refuses
+    is left to the parser, which refuses it too."""
+    own = {name: value for name, value in properties.items() if name in SHARE_NAMES | SHARE_REFUSED.keys()}
+    others = {name: value for name, value in properties.items() if name not in own}
+    return own | screen("consumer", others)
 
 
 def _asks_for_nothing(value: object, default: str) -> bool:

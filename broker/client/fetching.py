@@ -9,8 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from broker.client.blocking import BlockingClient
 from broker.client.clock import now_ms
@@ -22,27 +21,17 @@ from broker.client.core.fetcher import FetcherCore
 from broker.client.metrics import ConsumerMetrics
 from broker.client.network import Answered, Lost, NetworkEvent
 from broker.client.offsets import epoch_end_offset, list_offset
-from broker.client.protocol import HIGHEST, fetch_request, fetch_results, metadata_answer, metadata_request
+from broker.client.protocol import HIGHEST, fetch_request, fetch_results
 from broker.client.questions import FoundOffset
+from broker.client.refreshing import METADATA, Refreshing, TopicFilter
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import error_of
 
 if TYPE_CHECKING:
     from broker.wire.shapes.fetch import FetchRequest, FetchResponse
-    from broker.wire.shapes.metadata import MetadataResponse
 
-_METADATA = "metadata"
 _ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
-
-
-class TopicFilter(Protocol):
-    """The topics whose metadata a group needs. With a pattern it needs all topics, because it chooses among them."""
-
-    @property
-    def wants_all_topics(self) -> bool: ...
-
-    def accepts_topic(self, topic: str) -> bool: ...
 
 
 class Fetching:
@@ -53,6 +42,9 @@ class Fetching:
         self.client = BlockingClient(config, rng, self._on_event)
         self.core = FetcherCore(config, self.client.metadata, rng)
         self.topic_filter: TopicFilter | None = None  # None: there is no group, so the assigned topics are needed
+        self._refreshing = Refreshing(
+            self.client, auto_create=config.allow_auto_create_topics, topics=lambda: self.topic_filter
+        )
 
     def look_up(self, partition: TopicPartition, timestamp_ms: int, deadline_ms: int) -> FoundOffset:
         """The offset for a time in ms, EARLIEST or LATEST, according to isolation.level."""
@@ -96,7 +88,7 @@ class Fetching:
                 self.core.on_validated(partition, asked, *end, now_ms())
 
     def send(self) -> None:
-        self._refresh_metadata()
+        self._refreshing.send_due()
         for node, plan in self.core.plan(now_ms()).items():
             network = self.client.network
             if not network.is_ready(node):
@@ -124,49 +116,16 @@ class Fetching:
             isolation_level=self._isolation_level,
         )
 
-    def _refresh_metadata(self) -> None:
-        """If a refresh is due, sends the request. Does not wait for the answer."""
-        metadata = self.client.metadata
-        due_ms = metadata.next_request_ms()
-        if due_ms is None or now_ms() < due_ms:
-            return
-        node = self.client.network.any_ready()
-        if node is None:
-            return
-        version = self.client.network.version(node, ApiKey.METADATA, HIGHEST[ApiKey.METADATA])
-        if version is None:
-            raise KafkaError(
-                ErrorCode.unsupported_version, f"broker {node} offers no version of METADATA that we speak"
-            )
-        topics: list[str] | None = metadata.on_request(now_ms())
-        if self.topic_filter is not None and self.topic_filter.wants_all_topics:
-            topics = None
-        message = metadata_request(version, topics, auto_create=self._config.allow_auto_create_topics)
-        self.client.network.send(node, ApiKey.METADATA, version, message, (_METADATA, node))
-
     def _on_event(self, event: NetworkEvent) -> None:
         if isinstance(event, Answered):
             kind, node = event.context
-            if kind == _METADATA:
-                self._on_metadata(event.message)
+            if kind == METADATA:
+                self._refreshing.on_answer(event.message)
             else:
                 self._on_fetched(node, event.message, event.latency_ms)
         elif isinstance(event, Lost):
-            contexts: tuple[Any, ...] = (*event.unanswered, *event.unsent)
-            if (_METADATA, event.node) in contexts:
-                self.client.metadata.on_failure(now_ms())
+            self._refreshing.on_lost((*event.unanswered, *event.unsent), event.node)
             self.core.on_failed(event.node, now_ms())
-
-    def _on_metadata(self, message: MetadataResponse) -> None:
-        answer = metadata_answer(message)
-        if not answer.brokers:
-            self.client.metadata.on_failure(now_ms())
-            return
-        if self.topic_filter is not None and self.topic_filter.wants_all_topics:
-            accepts = self.topic_filter.accepts_topic
-            answer = replace(answer, topics=tuple(each for each in answer.topics if accepts(each.name)))
-        self.client.metadata.on_answer(answer, now_ms())
-        self.client.network.update_nodes(answer.brokers)
 
     def _on_fetched(self, node: int, message: FetchResponse, latency_ms: float) -> None:
         if error_of(message) is not ErrorCode.none:

@@ -12,10 +12,9 @@ from collections.abc import Callable
 
 from broker.client.clock import now_ms
 from broker.client.core.backoff import backoff_ms
-from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import LOCAL_ERROR_CODE, KafkaError, TimedOutError
 from broker.client.group_call import GroupCall
-from broker.client.group_requests import Identity
+from broker.client.group_requests import Identity, MemberConfig
 from broker.client.network import Network
 from broker.client.protocol import HIGHEST
 from broker.wire.errors import ErrorCode
@@ -31,7 +30,7 @@ class GroupCalls:
 
     def __init__(
         self,
-        config: ConsumerConfig,
+        config: MemberConfig,
         rng: random.Random,
         network: Network,
         *,

@@ -1,7 +1,7 @@
 """Translates between the requests and answers of consumer groups and the values of core/groups. It does no I/O.
 
-These are join, sync, heartbeat and leave of the classic protocol, the heartbeat of the new one, commits, and look-ups
-of committed offsets.
+These are join, sync, heartbeat and leave of the classic protocol, the heartbeats of consumer groups (KIP-848) and of
+share groups (KIP-932), commits, and look-ups of committed offsets.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from broker.client.core.groups.events import (
     SendHeartbeat,
     SendJoin,
     SendLeave,
+    SendShareHeartbeat,
     SendSync,
     Synced,
 )
+from broker.client.core.shares.config import ShareConsumerConfig
 from broker.client.core.transactions import OffsetAndMetadata
 from broker.client.protocol import by_topic
 from broker.wire.apis import ApiKey
@@ -57,15 +59,19 @@ if TYPE_CHECKING:
         OffsetFetchResponse,
         OffsetFetchResponseTopic,
     )
+    from broker.wire.shapes.share_group_heartbeat import Assignment as ShareAssignment
+    from broker.wire.shapes.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
     from broker.wire.shapes.sync_group import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_TYPE = "consumer"
 _JOIN_GRACE_MS = 5000  # added to the rebalance timeout, as in Java: the coordinator answers shortly after that timeout
 _GROUPS_SINCE = 8  # the version of OffsetFetch with several groups in one request
 _INSTANCE_SINCE = 3  # the version of LeaveGroup that lists members
-Send = SendJoin | SendSync | SendHeartbeat | SendLeave | SendConsumerHeartbeat
+Send = SendJoin | SendSync | SendHeartbeat | SendLeave | SendConsumerHeartbeat | SendShareHeartbeat
+MemberConfig: TypeAlias = ConsumerConfig | ShareConsumerConfig
 MembershipRequest: TypeAlias = (
     "JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest | ConsumerGroupHeartbeatRequest"
+    " | ShareGroupHeartbeatRequest"
 )
 API_OF: Mapping[type[Action], ApiKey] = {
     SendJoin: ApiKey.JOIN_GROUP,
@@ -73,6 +79,7 @@ API_OF: Mapping[type[Action], ApiKey] = {
     SendHeartbeat: ApiKey.HEARTBEAT,
     SendLeave: ApiKey.LEAVE_GROUP,
     SendConsumerHeartbeat: ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    SendShareHeartbeat: ApiKey.SHARE_GROUP_HEARTBEAT,
 }
 
 
@@ -83,14 +90,29 @@ class Identity(NamedTuple):
     member_id: str
 
 
-def timeout_ms(action: Send, config: ConsumerConfig) -> int:
+def timeout_ms(action: Send, config: MemberConfig) -> int:
     """The timeout of the request. It is longer for a join, because a join waits for the other members."""
     if isinstance(action, SendJoin):
         return max(config.request_timeout_ms, config.max_poll_interval_ms + _JOIN_GRACE_MS)
     return config.request_timeout_ms
 
 
-def membership_request(action: Send, version: int, config: ConsumerConfig) -> MembershipRequest:
+def membership_request(action: Send, version: int, config: MemberConfig) -> MembershipRequest:
+    if isinstance(config, ShareConsumerConfig):
+        assert isinstance(action, SendShareHeartbeat), f"{action} is not of a share group"
+        return request(
+            ApiKey.SHARE_GROUP_HEARTBEAT,
+            version,
+            group_id=config.group_id,
+            member_id=action.member_id,
+            member_epoch=action.member_epoch,
+            rack_id=(config.client_rack or None) if action.topics is not None else None,
+            subscribed_topic_names=None if action.topics is None else sorted(action.topics),
+        )
+    return _consumer_request(action, version, config)
+
+
+def _consumer_request(action: Send, version: int, config: ConsumerConfig) -> MembershipRequest:
     instance_id = config.group_instance_id or None
     match action:
         case SendJoin():
@@ -140,6 +162,8 @@ def membership_request(action: Send, version: int, config: ConsumerConfig) -> Me
             return request(ApiKey.LEAVE_GROUP, version, group_id=config.group_id, members=[member])
         case SendConsumerHeartbeat():
             return _consumer_heartbeat(action, version, config)
+        case SendShareHeartbeat():
+            raise AssertionError("a consumer is no member of a share group")
 
 
 def _consumer_heartbeat(
@@ -191,10 +215,10 @@ def membership_event(action: Send, answer: Any) -> Event:
             return HeartbeatAnswered(error=beaten.error_code)
         case SendLeave():
             return LeftAnswered()
-        case SendConsumerHeartbeat():
+        case SendConsumerHeartbeat() | SendShareHeartbeat():
             if action.member_epoch < 0:
                 return LeftAnswered()
-            told: ConsumerGroupHeartbeatResponse = answer
+            told: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse = answer
             given = told.assignment
             return ConsumerHeartbeatAnswered(
                 error=told.error_code,
@@ -206,7 +230,7 @@ def membership_event(action: Send, answer: Any) -> Event:
             )
 
 
-def _assigned(given: Assignment) -> Iterator[tuple[UUID, int]]:
+def _assigned(given: Assignment | ShareAssignment) -> Iterator[tuple[UUID, int]]:
     """No topic has the zero id (None). It stays in the assignment and is never resolved to a name."""
     for each in given.topic_partitions:
         topic_id = cast("UUID", each.topic_id)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.client import native
 from broker.client.clock import now_ms
 from broker.client.core.backoff import Backoff
-from broker.client.core.config import ConsumerConfig
 from broker.client.core.errors import (
     AuthenticationError,
     ClosedError,
@@ -42,7 +41,15 @@ from broker.client.core.groups.protocols import fatal_event, make_core, refused_
 from broker.client.core.metadata import BrokerAddress
 from broker.client.group_call import GroupCall
 from broker.client.group_calls import GroupCalls
-from broker.client.group_requests import API_OF, Identity, Send, membership_event, membership_request, timeout_ms
+from broker.client.group_requests import (
+    API_OF,
+    Identity,
+    MemberConfig,
+    Send,
+    membership_event,
+    membership_request,
+    timeout_ms,
+)
 from broker.client.network import Answered, Connected, Lost, Network, NetworkEvent
 from broker.client.protocol import HIGHEST, metadata_answer, metadata_request
 from broker.wire.apis import ApiKey
@@ -74,7 +81,7 @@ class _Sent(NamedTuple):
 class MemberThread:
     """`wake` ends a wait of the application's thread. This thread may call it at any time."""
 
-    def __init__(self, config: ConsumerConfig, rng: random.Random, wake: Callable[[], None]) -> None:
+    def __init__(self, config: MemberConfig, rng: random.Random, wake: Callable[[], None]) -> None:
         self._config = config
         self._random = rng
         self._wake = wake

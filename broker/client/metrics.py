@@ -151,6 +151,44 @@ class ConsumerMetrics:
         }
 
 
+class ShareMetrics:
+    """Kafka's metrics of a share consumer. `acknowledgements-error-total` counts records whose acknowledgement failed,
+    and `acknowledgements-send-total` all that were answered or lost."""
+
+    def __init__(self) -> None:
+        self.fetch_total = 0
+        self.fetch_latency_ms_sum = 0.0
+        self.fetch_latency_ms_max = 0.0
+        self.bytes_fetched_total = 0
+        self.records_consumed_total = 0
+        self.acknowledged_total = 0
+        self.acknowledge_error_total = 0
+
+    def on_fetch(self, latency_ms: float, size_bytes: int) -> None:
+        self.fetch_total += 1
+        self.fetch_latency_ms_sum += latency_ms
+        self.fetch_latency_ms_max = max(self.fetch_latency_ms_max, latency_ms)
+        self.bytes_fetched_total += size_bytes
+
+    def on_outcome(self, records: int, *, has_failed: bool) -> None:
+        self.acknowledged_total += records
+        if has_failed:
+            self.acknowledge_error_total += records
+
+    def snapshot(self) -> dict[str, float]:
+        return {
+            "fetch-total": float(self.fetch_total),
+            "fetch-latency-avg": _ratio(self.fetch_latency_ms_sum, self.fetch_total),
+            "fetch-latency-max": self.fetch_latency_ms_max,
+            "fetch-size-avg": _ratio(self.bytes_fetched_total, self.fetch_total),
+            "bytes-fetched-total": float(self.bytes_fetched_total),
+            "records-consumed-total": float(self.records_consumed_total),
+            "records-per-request-avg": _ratio(self.records_consumed_total, self.fetch_total),
+            "acknowledgements-send-total": float(self.acknowledged_total),
+            "acknowledgements-error-total": float(self.acknowledge_error_total),
+        }
+
+
 def group_snapshot(counters: GroupCounters, now_ms: int, assigned: int) -> dict[str, float]:
     """Kafka's consumer-coordinator-metrics. A figure in "seconds ago" is -1 if the event never happened."""
 

@@ -67,6 +67,7 @@ MUTANTS = (
     "rot_cut_as_a_torn_tail",
     "segment_directory_not_synced",
     "sequences_not_checked",
+    "share_state_confirmed_unwritten",
     "snapshot_without_configs",
     "stray_kept",
     "swallow_quorum_io_error",
@@ -82,6 +83,10 @@ MUTANTS = (
     "vote_for_a_shorter_log",
     "vote_not_persisted",
 )
+
+
+# Mistakes in parts that the simulation does not have. A scenario has to catch them (harness/mutation/trials.py).
+NOT_SIMULATED = frozenset({"share_state_confirmed_unwritten"})
 
 
 class MutantError(ValueError):

@@ -17,7 +17,8 @@ from typing import Final
 from chaos.fault_host.host import Refused
 from chaos.fault_host.permits import Permits
 from chaos.fault_host.proxy_permits import ProxyPermit, breakage_of
-from chaos.fault_host.proxy_server import ProxyServer, ProxyServerError, mend
+from chaos.fault_host.proxy_server import ProxyServerError, mend
+from chaos.fault_host.proxy_servers import ProxyServers
 from chaos.fault_host.site import BUSY_S, NotDone
 from chaos.faults.probes import Door, probe_link, probe_load
 from chaos.link_probe import LinkProbe, LoadProbe
@@ -36,7 +37,7 @@ class ToxicWanted:
     name: str
     type: str
     stream: str
-    attributes: Mapping[str, int]
+    attributes: Mapping[str, int | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,18 +105,18 @@ class _Proxy:
 class ProxyFaults:
     """Call `open` first. `say` is called with lines for the operator."""
 
-    def __init__(self, permits: Permits, server: ProxyServer, *, say: Callable[[str], object]) -> None:
-        self._permits, self._server, self._say = permits, server, say
+    def __init__(self, permits: Permits, servers: ProxyServers, *, say: Callable[[str], object]) -> None:
+        self._permits, self._servers, self._say = permits, servers, say
         self._proxies = {name: _Proxy(name=name, permit=permit) for name, permit in permits.proxies.items()}
         self._run_id = ""
         self._heard_s = time.monotonic()
         self._next_start_s = 0.0
 
     def open(self) -> None:
-        """Start or find the proxy server. Raises ProxyServerError."""
+        """Start or find the proxy servers. Raises ProxyServerError."""
         if self._proxies:
-            self._server.open()
-            self._say(f"{self._server.label} (pid {self._server.pid}) carries: " + ", ".join(self._titles()))
+            self._servers.open()
+            self._say(f"{self._servers.described()}: " + ", ".join(self._titles()))
 
     def _titles(self) -> list[str]:
         return [f"{each.title} on {each.permit.listen}" for each in self._proxies.values()]
@@ -136,7 +137,7 @@ class ProxyFaults:
             match action:
                 case "proxy_state":
                     now_ns = time.monotonic_ns()
-                    state = self._server.client.proxy(name)
+                    state = self._servers.of(name).proxy(name)
                     return ProxyDone(from_ns=now_ns, to_ns=time.monotonic_ns(), state=state)
                 case "proxy_cut":
                     return self._cut(proxy)
@@ -163,7 +164,7 @@ class ProxyFaults:
         if not self._proxies:
             return
         now_s = time.monotonic()
-        if not self._server.is_alive() and now_s >= self._next_start_s:
+        if not self._servers.is_alive() and now_s >= self._next_start_s:
             self._next_start_s = now_s + RETRY_S
             with suppress(NotDone):  # an action holds a proxy now; tried again the next time
                 self._start_again()
@@ -183,12 +184,11 @@ class ProxyFaults:
             return
         self._mend_all("the worker ends")
         stays = self._permits.proxies_outlive_worker
-        if stays and self._server.is_alive():
+        if stays and self._servers.is_alive():
             self._say(
-                f"the proxies stay, because links go through them: {self._server.label} (pid {self._server.pid}); "
-                "end it by its pid"
+                f"the proxies stay, because links go through them: {self._servers.described()}; end it by its pid"
             )
-        self._server.close(ends=not stays)
+        self._servers.close(ends=not stays)
 
     # --- actions ----------------------------------------------------------------------------------------------------
 
@@ -199,14 +199,14 @@ class ProxyFaults:
         proxy.broken()
         proxy.is_cut = True
         from_ns = time.monotonic_ns()
-        state = self._server.client.disable(proxy.name)
+        state = self._servers.of(proxy.name).disable(proxy.name)
         return ProxyDone(from_ns=from_ns, to_ns=time.monotonic_ns(), state=state)
 
     def _join(self, proxy: _Proxy) -> ProxyDone:
         if not proxy.is_cut:
             raise NotDone(f"{proxy.title} is not cut by this worker{_early(proxy)}")
         from_ns = time.monotonic_ns()
-        state = self._server.client.enable(proxy.name)
+        state = self._servers.of(proxy.name).enable(proxy.name)
         proxy.is_cut = False
         proxy.whole_if_nothing_is_left()
         return ProxyDone(from_ns=from_ns, to_ns=time.monotonic_ns(), state=state)
@@ -221,10 +221,10 @@ class ProxyFaults:
         proxy.broken()
         proxy.toxics.add(toxic.name)
         from_ns = time.monotonic_ns()
-        self._server.client.add_toxic(
+        self._servers.of(proxy.name).add_toxic(
             proxy.name, toxic.type, toxic.attributes, stream=toxic.stream, name=toxic.name
         )  # fmt: skip
-        state = self._server.client.proxy(proxy.name)
+        state = self._servers.of(proxy.name).proxy(proxy.name)
         return ProxyDone(from_ns=from_ns, to_ns=time.monotonic_ns(), state=state)
 
     def _remove(self, proxy: _Proxy, name: str) -> ProxyDone:
@@ -236,8 +236,10 @@ class ProxyFaults:
             proxy.toxics.discard(name)
             proxy.whole_if_nothing_is_left()
 
-        self._server.client.retire_toxic(proxy.name, name, then=forget)
-        return ProxyDone(from_ns=from_ns, to_ns=time.monotonic_ns(), state=self._server.client.proxy(proxy.name))
+        self._servers.of(proxy.name).retire_toxic(proxy.name, name, then=forget)
+        return ProxyDone(
+            from_ns=from_ns, to_ns=time.monotonic_ns(), state=self._servers.of(proxy.name).proxy(proxy.name)
+        )
 
     def _require(self, proxy: _Proxy, breakage: str, what: str) -> None:
         if breakage not in proxy.permit.allow:
@@ -269,7 +271,7 @@ class ProxyFaults:
             return False
         try:
             proxy.next_try_s = time.monotonic() + RETRY_S
-            mend(self._server.client, proxy.name)
+            mend(self._servers.of(proxy.name), proxy.name)
             _is_whole(proxy, why)
             self._say(f"{proxy.title} is whole: {why}")
         except ToxiproxyError as error:
@@ -280,14 +282,14 @@ class ProxyFaults:
 
     def _start_again(self) -> None:
         """Start the server again. Its toxics and cuts ended with it."""
-        ended = self._server.label
+        ended = self._servers.label
         for proxy in self._proxies.values():
             with proxy.alone():
                 if proxy.is_broken:
                     _is_whole(proxy, f"the {ended} there ended by itself")
         try:
-            self._server.open()
-            self._say(f"the {ended} had ended: another one was started (pid {self._server.pid})")
+            self._servers.open()
+            self._say(f"the {ended} had ended: another one was started ({self._servers.described()})")
         except ProxyServerError as error:
             self._say(f"the {ended} has ended, and its links with it: {error}")
 

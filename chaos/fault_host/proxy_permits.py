@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,6 +17,12 @@ from chaos.fields import Duration, StrictModel
 
 # What may be done to a proxy. `cut` switches it off; the others are toxics.
 Breakage = Literal["cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing"]
+# The toxics that know Kafka's requests, by their own names. They need `requests: true`.
+KafkaBreakage = Literal[
+    "kafka_drop_response", "kafka_refuse_request", "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic",
+    "kafka_hold_request", "kafka_cut_frame", "kafka_corrupt_batch",
+]  # fmt: skip
+KAFKA: Final = "kafka_"
 LINKS_MAX: Final = 64  # per proxy
 ProxyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 _LINK: Final = re.compile(r"(?:(?P<kind>controller):)?(?P<source>client|\d{1,10})->(?P<target>\d{1,10})")
@@ -35,8 +41,15 @@ class ProxyPermit(StrictModel):
     carries: tuple[str, ...] = Field(
         min_length=1, max_length=LINKS_MAX, description="client->1, 2->1, controller:2->1: all connections that come"
     )
-    allow: tuple[Breakage, ...] = Field(
-        min_length=1, description="cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing"
+    allow: tuple[Breakage | KafkaBreakage, ...] = Field(
+        min_length=1,
+        description="cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing; with `requests` also the "
+        "faults whose names begin with kafka_",
+    )
+    requests: bool = Field(
+        default=False,
+        description="it may read Kafka's requests, and tell the harness which records of a run's topics the broker "
+        "took; never what is in them",
     )
     tls: bool = Field(default=False, description="the broker's listener speaks TLS, which passes through the proxy")
     broken_at_most: Duration = Field(default=300_000, description="then the worker mends it by itself")
@@ -58,6 +71,13 @@ class ProxyPermit(StrictModel):
             raise ValueError(f"listen and upstream are the same address, {self.listen}")
         if len(self.links) < len(self.carries):
             raise ValueError("carries names a link twice")
+        of_kafka = [word for word in self.allow if word.startswith(KAFKA)]
+        if of_kafka and not self.requests:
+            raise ValueError(f"allow has {', '.join(of_kafka)}: that needs `requests: true`")
+        if self.requests and (len(self.links) > 1 or not self.carries[0].strip().startswith("client->")):
+            raise ValueError("requests: is for a proxy that carries the clients of one broker and nothing else")
+        if self.requests and self.tls:
+            raise ValueError("requests: nobody but client and broker can read what TLS carries; leave one of them out")
         return self
 
     @property
@@ -92,8 +112,10 @@ def shared_problem(proxies: Mapping[str, ProxyPermit]) -> str:
     return ""
 
 
-def breakage_of(toxic_type: str, attributes: Mapping[str, int]) -> Breakage | None:
+def breakage_of(toxic_type: str, attributes: Mapping[str, int | str]) -> str | None:
     """The permit that such a toxic needs. None for a toxic that is never allowed."""
+    if toxic_type in get_args(KafkaBreakage):
+        return toxic_type
     if toxic_type == "bandwidth" and not attributes.get("rate"):
         return "stall"
     return _BREAKAGE_OF.get(toxic_type)

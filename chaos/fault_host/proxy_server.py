@@ -34,10 +34,19 @@ class ProxyServerError(Exception):
 
 class ProxyServer:
     """`binary` is the original Toxiproxy server, if it is installed here. None: the embedded server is used. `name` is
-    the worker's name."""
+    the worker's name. `wire_log`: the file into which the embedded server writes which requests it saw."""
 
-    def __init__(self, permits: Mapping[str, ProxyPermit], root: Path, name: str, *, binary: Path | None) -> None:
-        self._permits, self._binary = permits, binary
+    def __init__(
+        self,
+        permits: Mapping[str, ProxyPermit],
+        root: Path,
+        name: str,
+        *,
+        binary: Path | None,
+        wire_log: Path | None = None,
+    ) -> None:
+        assert binary is None or wire_log is None, "the original server knows no requests"
+        self._permits, self._binary, self._wire_log = permits, binary, wire_log
         self._log = root / f"{name}.proxies.log"
         self._path = root / f"{name}.proxies.json"
         self._process: subprocess.Popen[bytes] | None = None  # None: an earlier worker has started it
@@ -72,6 +81,16 @@ class ProxyServer:
             self._set_up(self._client)
         except (OSError, LeaseProblem, ServerUnavailable, ToxiproxyError) as error:
             raise ProxyServerError(f"the proxies of this host could not be set up: {error}") from error
+
+    def end_left(self) -> None:
+        """End the server that an earlier worker of this name has left, if it runs: its list has no proxy for it any
+        more, and their addresses may be needed."""
+        try:
+            own_directory(self._path.parent)
+            self._found()
+        except (OSError, LeaseProblem, ServerUnavailable) as error:
+            raise ProxyServerError(f"the proxies of this host could not be set up: {error}") from error
+        self.close(ends=True)
 
     def mend_all(self) -> None:
         """Mend all proxies. Raises ToxiproxyError."""
@@ -121,7 +140,7 @@ class ProxyServer:
         if self._binary is not None:
             server = start_real(self._binary, log_path=self._log)
         else:
-            server = start_embedded(log_path=self._log)
+            server = start_embedded(log_path=self._log, wire_log=self._wire_log)
         assert server.process is not None
         self._process = server.process
         self._identity = read_identity(server.process.pid)

@@ -7,9 +7,10 @@ second process with the same transactional.id, which fences the first.
 Healing starts the process that was ended, resumes the paused one, or ends the second one. With comes_back: 0 a process
 that was ended is not started again, and others get its work.
 
-client_kill with between: 1 is for members that commit before they process. It kills such a member between its commit
-and its processing. For this the member is stopped (SIGSTOP) again and again until its journal shows records that are
-committed and not processed. Other members are killed at once.
+client_kill with between: 1 is for members that commit before they process, and for members of share groups. It kills
+such a member between its commit and its processing, or while it has records of a share group that it has not processed.
+For this the member is stopped (SIGSTOP) again and again until its journal shows such records. Other members are killed
+at once.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ GO_ON_S: Final = (0.001, 0.025)
 
 
 class NeverBetween(Exception):
-    """The member had processed everything that it had committed, at every check."""
+    """The member had processed everything that it had committed, or that a share group had given it, at every check."""
 
 
 def _identities(port: ClusterPort, names: Sequence[str]) -> dict[str, ProcessIdentity]:
@@ -124,8 +125,8 @@ class ClientTwins:
 
 
 def _kill_between(port: ClusterPort, name: str) -> None:
-    """Kill a member between commit and processing. If this moment never comes, it raises NeverBetween, and the member
-    continues."""
+    """Kill a member between commit and processing, or while it holds records of a share group. If this moment never
+    comes, it raises NeverBetween, and the member continues."""
     if port.committed_ahead(name) is None:
         port.kill_client(name)
         return
@@ -139,7 +140,7 @@ def _kill_between(port: ClusterPort, name: str) -> None:
             return
         port.resume_client(name)
         time.sleep(rng.uniform(*GO_ON_S))
-    raise NeverBetween(f"{name} had processed all that it had committed at each look in {BETWEEN_WITHIN_S:.0f} s")
+    raise NeverBetween(f"{name} had processed all that it had at each look in {BETWEEN_WITHIN_S:.0f} s")
 
 
 def _await_stopped(pid: int | None) -> None:

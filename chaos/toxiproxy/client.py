@@ -120,6 +120,10 @@ class ToxiproxyClient:
             if not value.items() <= (shown.get(key) or {}).items():  # type: ignore[attr-defined]
                 raise NotApplied(f"{name}: {key} is {shown.get(key)}, asked for {value}")
 
+    def log_requests(self, name: str, *, is_on: bool) -> None:
+        """Whether all Produce requests of this proxy are logged, on the embedded server."""
+        self._calls.change(_path(name), {"kafka_log": is_on})
+
     def enable(self, name: str) -> ProxyState:
         with self._routed():
             self._library_proxy(name).enable()

@@ -20,6 +20,7 @@ from harness.cli.parameters import (
     Client,
     ClientConfig,
     Cluster,
+    DirectBootstrap,
     DryRun,
     FaultHosts,
     FaultListen,
@@ -66,6 +67,7 @@ def run(
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = FAULT_LISTEN_DEFAULT,
+    direct_bootstrap_server: DirectBootstrap = None,
     load_store: LoadStore = None,
 ) -> None:
     """Run suites, analyse them, print the verdicts; the last line of stdout is the report's path."""
@@ -83,6 +85,7 @@ def run(
         client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, web=web, of_faults=fault_hosts),
         fault_hosts=fault_hosts_asked(fault_hosts, fault_listen, load_key),
+        direct_bootstrap_server=direct_bootstrap_server,
     )  # fmt: skip
     raise typer.Exit(run_suites([load_suite(name, set_ or ()) for name in suites], options))
 
@@ -163,6 +166,7 @@ def chaos(
     load_key: LoadKey = None,
     fault_hosts: FaultHosts = None,
     fault_listen: FaultListen = FAULT_LISTEN_DEFAULT,
+    direct_bootstrap_server: DirectBootstrap = None,
     load_store: LoadStore = None,
 ) -> None:
     """Run chaos scenarios: all their cases, or those named.
@@ -182,6 +186,7 @@ def chaos(
         client_config=client_config,
         load_hosts=load_hosts_asked(load_hosts, load_listen, load_key, load_store, of_faults=fault_hosts),
         fault_hosts=fault_hosts_asked(fault_hosts, fault_listen, load_key),
+        direct_bootstrap_server=direct_bootstrap_server,
     )  # fmt: skip
     if not (scenarios or smoke or yes or cell or case or dry_run):
         from harness.cli.all_scenarios import agreed_to_all

@@ -30,6 +30,7 @@ class RunOptions:
     client_config: Path | None = None
     load_hosts: LoadHostsRequest | None = None
     fault_hosts: LoadHostsRequest | None = None
+    direct_bootstrap_server: str | None = None
 
     def seed_of(self, suite: Suite) -> int:
         return suite.seed if self.seed is None else self.seed

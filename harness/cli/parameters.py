@@ -16,6 +16,14 @@ Cluster = Annotated[str, typer.Option("--cluster", help="reference, kafka (Apach
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="of an external cluster")
 ]
+DirectBootstrap = Annotated[
+    str | None,
+    typer.Option(
+        "--direct-bootstrap-server",
+        metavar="HOST:PORT",
+        help="of a listener that leads through no proxy, for the harness's own requests, with --fault-hosts",
+    ),
+]
 ClientConfig = Annotated[
     Path | None,
     typer.Option("--client-config", metavar="FILE", help="of an external cluster: security.protocol, ssl.*, sasl.*"),

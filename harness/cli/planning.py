@@ -108,10 +108,14 @@ def _is_loopback(host: str) -> bool:
 
 def _check_place(suite: Suite, options: RunOptions) -> None:
     """The options that only an external cluster has, and those that it has not."""
+    if options.direct_bootstrap_server and options.fault_hosts is None:
+        raise UsageError("--direct-bootstrap-server needs --fault-hosts: without them the harness's own way is direct")
     if options.engine == "external":
         if not options.bootstrap_server:
             raise UsageError("--cluster external needs --bootstrap-server host:port")
         parse_bootstrap(options.bootstrap_server)
+        if options.direct_bootstrap_server:
+            parse_bootstrap(options.direct_bootstrap_server, option="--direct-bootstrap-server")
         if suite.cluster.settings:
             names = ", ".join(suite.cluster.settings)
             print_fitting(

@@ -144,6 +144,7 @@ def _run_one(suite: Suite, cells: tuple[PlannedCell, ...], options: RunOptions, 
         certify=options.certify,
         load_hosts=options.load_hosts,
         fault_hosts=options.fault_hosts,
+        direct_bootstrap_servers=options.direct_bootstrap_server,
     )
     if options.web_port is not None:
         progress.say(f"Locust's view of the running cell: http://127.0.0.1:{options.web_port}")

@@ -9,88 +9,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Final
 
-from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.port import LinkProber
 from chaos.process_identity import ProcessIdentity
-from chaos.toxiproxy.states import ProxyState
 from harness.clusters.base import Address, ClusterState
 from harness.clusters.capabilities import ignore_process_event
-from harness.clusters.external import ExternalCluster
-from harness.clusters.host_links import CLIENT, HostProxy, LinkDoors
+from harness.clusters.external import PROBE_TIMEOUT_S, ExternalCluster, parse_bootstrap
+from harness.clusters.host_answers import BrokerHosts, HostAnswer, HostFaultError
+from harness.clusters.host_exits import HostExits
+from harness.clusters.host_links import CLIENT, HostProxy, LinkDoors, recorders
+from harness.clusters.host_requests import RequestGathering
 from harness.clusters.observer import Observer
+from harness.clusters.probe import first_answer
 from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import Security
-from harness.errors import HarnessError
+from harness.errors import EnvironmentFault, HarnessError
+from runlog.files.clock import RunClock
 
 TIMES_MAX: Final = 1_000  # of actions that no line of the run has told yet
-
-
-class HostFaultError(HarnessError):
-    """`is_certain`: it was certainly not done. Otherwise it may have been done."""
-
-    def __init__(self, message: str, *, is_certain: bool) -> None:
-        super().__init__(message)
-        self.is_certain = is_certain
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostAnswer:
-    """Times are of the run. It took effect from `from_us` to `to_us`, each within `clock_error_us`; and certainly
-    between `asked_us` and `answered_us`, by our own clock."""
-
-    host: str
-    asked_us: int
-    answered_us: int
-    from_us: int | None
-    to_us: int | None
-    clock_error_us: float | None
-    clock_problem: str = ""
-    running: ProcessIdentity | None = None
-    states: Mapping[ProcessIdentity, str] = field(default_factory=dict)  # empty: it is gone
-    epochs: Mapping[int, Sequence[tuple[int, int, int]]] = field(default_factory=dict)
-    proxy: ProxyState | None = None
-    probe: LinkProbe | LoadProbe | None = None
-
-    def times(self, action: str, of: Mapping[str, object]) -> dict[str, object]:
-        """For a line of faults.jsonl. `of`: the broker or the proxy."""
-        known = {
-            "from_us": self.from_us, "to_us": self.to_us, "clock_error_us": self.clock_error_us,
-        } if self.from_us is not None else {"clock_problem": self.clock_problem}  # fmt: skip
-        return {
-            "host": self.host, **of, "action": action, "asked_us": self.asked_us, "answered_us": self.answered_us,
-            **known,
-        }  # fmt: skip
-
-
-class BrokerHosts(Protocol):
-    """What asks the workers on the brokers' hosts."""
-
-    def act(self, action: str, broker_id: int, *, topic: str = "", partitions: int = 0) -> HostAnswer:
-        """HostFaultError: it was not done, or nobody knows."""
-
-    def host_of(self, broker_id: int) -> str: ...
-
-    def proxies(self) -> Sequence[HostProxy]:
-        """All that run on these hosts."""
-
-    def act_on_proxy(
-        self,
-        action: str,
-        proxy: HostProxy,
-        toxic: Mapping[str, object] | None = None,
-        probe: Mapping[str, object] | None = None,
-    ) -> HostAnswer:
-        """HostFaultError: it was not done, or nobody knows."""
 
 
 class HostFaultCluster(ExternalCluster):
     """Thread-safe as far as the timeline, which breaks and mends, is one thread.
 
     With `clients_elsewhere` clients on other machines do not reach proxies of ours on loopback. Then clients use the
-    addresses that the brokers advertise, if proxies of fault hosts stand before all of them."""
+    addresses that the brokers advertise, if proxies of fault hosts stand before all of them. The harness's own requests
+    then use them too, and a cut of clients' links cuts them off as well, unless there are
+    `direct_bootstrap_servers`: of a listener that leads through no proxy."""
 
     def __init__(
         self,
@@ -100,15 +47,39 @@ class HostFaultCluster(ExternalCluster):
         security: Security | None,
         proxies: LinkProxies | None,
         clients_elsewhere: bool = False,
+        direct_bootstrap_servers: str | None = None,
     ) -> None:
         super().__init__(bootstrap_servers, security=security, proxies=proxies)
+        self._direct = self._bootstrap
+        if direct_bootstrap_servers is not None:
+            parsed = parse_bootstrap(direct_bootstrap_servers, option="--direct-bootstrap-server")
+            self._direct = tuple(replace(address, security=security) for address in parsed)
         self._hosts = hosts
         self._has_links, self._clients_elsewhere = proxies is not None, clients_elsewhere
         self._doors: LinkDoors | None = None
         self._down: frozenset[int] = frozenset()
         self._paused: frozenset[int] = frozenset()
         self._times: list[dict[str, object]] = []
+        self._exits = HostExits(self.identity)
         self.on_process_event: Callable[[str, int], None] = ignore_process_event
+
+    def start(self) -> None:
+        """Also ask the direct way, if there is one. EnvironmentFault if it leads to other brokers."""
+        super().start()
+        if self._direct is self._bootstrap:
+            return
+        found = first_answer(self._direct, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S)
+        if found is None or found.keys() != self._brokers.keys():
+            there = "nobody answers" if found is None else f"brokers are {sorted(found)}"
+            raise EnvironmentFault(
+                f"--direct-bootstrap-server {self.direct_bootstrap_servers}: {there}, and at {self.bootstrap_servers} "
+                f"they are {sorted(self._brokers)}"
+            )
+        self._brokers = found  # that of clients and of proxies is known by now
+
+    @property
+    def direct_bootstrap_servers(self) -> str:
+        return ",".join(str(address) for address in self._direct)
 
     # --- its links ---------------------------------------------------------------------------------------------------
 
@@ -130,8 +101,21 @@ class HostFaultCluster(ExternalCluster):
 
     @property
     def clients_use_hosts(self) -> bool:
-        """Nothing of ours stands before the brokers: no Kafka toxics, and no record of what went over the links."""
+        """Nothing of ours stands before the brokers."""
         return self._has_links and self.proxies is None
+
+    @property
+    def requests_are_recorded(self) -> bool:
+        """Where clients use proxies of fault hosts: all of these record what the brokers answered."""
+        return self.clients_use_hosts and bool(self._recorders())
+
+    def request_gathering(self, clock: RunClock) -> RequestGathering | None:
+        """None: nobody there records requests."""
+        recorders = self._recorders() if self.clients_use_hosts else {}
+        return RequestGathering(self._hosts, recorders, clock) if recorders else None
+
+    def _recorders(self) -> Mapping[str, Mapping[str, str]]:
+        return recorders(self._hosts.proxies(), self.broker_ids)
 
     def link_names(self) -> tuple[str, ...]:
         return (*super().link_names(), *self.link_proxies().names())
@@ -168,6 +152,7 @@ class HostFaultCluster(ExternalCluster):
 
     def _end(self, action: str, event: str, broker_id: int) -> None:
         self._down |= {broker_id}  # also if nobody knows: then it is mended too
+        self._exits.ends_by_us(broker_id)
         try:
             self._act(action, broker_id)
         except HostFaultError as error:
@@ -260,7 +245,7 @@ class HostFaultCluster(ExternalCluster):
         return [broker for broker in self._brokers if broker not in self._paused | self._down]
 
     def direct_addresses(self) -> Sequence[Address]:
-        return tuple(self._brokers[broker] for broker in self._askable()) or self._bootstrap
+        return tuple(self._brokers[broker] for broker in self._askable()) or self._direct
 
     def observer(self, topic: str) -> Observer:
         return Observer(topic, self.broker_addresses(), self._askable)
@@ -300,9 +285,9 @@ class HostFaultCluster(ExternalCluster):
 
     # --- capabilities.Processes -------------------------------------------------------------------------------------
 
-    def exits(self) -> Mapping[int, tuple[int, int]]:
-        """How a process there ended is not known here."""
-        return {}
+    def exits(self) -> Mapping[int, tuple[int, int | None]]:
+        """Without codes: no worker is the parent of a broker."""
+        return self._exits.look(self._askable())
 
     def end_offset(self, topic: str, partition: int) -> tuple[int, int] | None:
         leader = self.leader(topic, partition)

@@ -14,6 +14,8 @@ from typing import Protocol, runtime_checkable
 
 from chaos.port import LinkServer
 from chaos.security_port import ProbeAccess, SecurityChanges
+from harness.clusters.host_requests import RequestGathering
+from runlog.files.clock import RunClock
 
 
 @runtime_checkable
@@ -22,8 +24,9 @@ class Processes(Protocol):
 
     on_process_event: Callable[[str, int], None]  # (kind, broker): started, killed, stopped, paused, resumed, ...
 
-    def exits(self) -> Mapping[int, tuple[int, int]]:
-        """(pid, exit code) of brokers whose last process has ended; a negative code is the signal."""
+    def exits(self) -> Mapping[int, tuple[int, int | None]]:
+        """(pid, exit code) of brokers whose last process has ended; a negative code is the signal, and
+        None is not known."""
 
     def end_offset(self, topic: str, partition: int) -> tuple[int, int] | None:
         """(leader, end offset for consumers) by one question to the leader; None if it does not answer."""
@@ -105,6 +108,14 @@ class Links(Protocol):
     def link_names(self) -> tuple[str, ...]: ...
 
     def link_proxies(self) -> LinkAccess: ...
+
+
+@runtime_checkable
+class RecordsRequests(Protocol):
+    """Its proxies on other hosts may record requests."""
+
+    def request_gathering(self, clock: RunClock) -> RequestGathering | None:
+        """None: nobody there records requests."""
 
 
 @runtime_checkable

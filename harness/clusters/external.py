@@ -28,16 +28,16 @@ PROBE_TIMEOUT_S: Final = 3.0
 READ_TIMEOUT_S: Final = 5.0
 
 
-def parse_bootstrap(text: str) -> tuple[Address, ...]:
+def parse_bootstrap(text: str, *, option: str = "--bootstrap-server") -> tuple[Address, ...]:
     """`host:port,host:port`. UsageError names the part that is wrong."""
     addresses = []
     for part in text.split(","):
         try:
             host, port = parse_address(part)
         except AddressError as error:
-            raise UsageError(f"--bootstrap-server: {error}") from error
+            raise UsageError(f"{option}: {error}") from error
         if not host:
-            raise UsageError(f"--bootstrap-server: expected host:port, got {part.strip()!r}")
+            raise UsageError(f"{option}: expected host:port, got {part.strip()!r}")
         addresses.append(Address(host=host, port=port))
     return tuple(addresses)
 
@@ -103,9 +103,10 @@ class ExternalCluster:
         found = first_answer(self._bootstrap, lambda probe: probe.broker_addresses() or None, timeout_s=PROBE_TIMEOUT_S)
         self._brokers = found or {}
         if not self._brokers:
+            where = ",".join(map(str, self._bootstrap))
             raise EnvironmentFault(
-                f"no broker answers at {self.direct_bootstrap_servers}: check the addresses and, if the cluster asks "
-                "for TLS or SASL, give --client-config FILE"
+                f"no broker answers at {where}: check the addresses and, if the cluster asks for TLS or SASL, give "
+                "--client-config FILE"
             )
         self._choose_proxies()
         if self.proxies is not None:

@@ -9,9 +9,10 @@ from chaos.interposer import build
 from chaos.lease import Lease
 from harness.clusters.access import MadeUpAccess, check_security
 from harness.clusters.base import ClusterKey, ClusterLayout
-from harness.clusters.broker_hosts import BrokerHosts, HostFaultCluster
+from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.external import ExternalCluster
+from harness.clusters.host_answers import BrokerHosts
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
 from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout
@@ -79,7 +80,7 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
             ports=ports,
             cluster_id=new_cluster_id(),
             host_of=lambda _broker: key.host,
-            link_host_of=lambda _kind: key.host,
+            link_host_of=lambda _kind, _target: key.host,
         )
     if key.engine == "kafka":
         return kafka_layout(
@@ -114,10 +115,13 @@ def external_cluster(
     seed: int,
     hosts: BrokerHosts | None = None,
     clients_elsewhere: bool = False,
+    direct_bootstrap_servers: str | None = None,
 ) -> ExternalCluster:
-    """An external cluster, not connected yet. With `hosts` its brokers can be paused and ended, and links cut whose
-    proxies are there. `directory` gets converted certificates and the proxies' logs. UsageError if the client
-    configuration cannot be read."""
+    """An external cluster, not connected yet. UsageError if the client configuration cannot be read.
+
+    With `hosts` its brokers can be paused and ended, and links cut whose proxies are there. Then the harness's own
+    requests may have `direct_bootstrap_servers`. `directory` gets converted certificates and the proxies' logs.
+    """
     if not bootstrap_servers:
         raise UsageError("--cluster external needs --bootstrap-server host:port")
     proxies = (
@@ -135,6 +139,11 @@ def external_cluster(
     security = None if client_config is None else read_security(client_config, directory)
     if hosts is not None:
         return HostFaultCluster(
-            bootstrap_servers, hosts, security=security, proxies=proxies, clients_elsewhere=clients_elsewhere
+            bootstrap_servers,
+            hosts,
+            security=security,
+            proxies=proxies,
+            clients_elsewhere=clients_elsewhere,
+            direct_bootstrap_servers=direct_bootstrap_servers,
         )
     return ExternalCluster(bootstrap_servers, security=security, proxies=proxies)

@@ -33,6 +33,7 @@ class HostProxy:
     listen: str
     upstream: str
     is_tls: bool = False
+    has_requests: bool = False  # it knows Kafka's requests, and can record which batches a broker took
     server: str = ""
 
     @property
@@ -42,7 +43,7 @@ class HostProxy:
 
 
 class ProxyAnswer(Protocol):
-    """What is needed here of broker_hosts.HostAnswer."""
+    """What is needed here of host_answers.HostAnswer."""
 
     @property
     def proxy(self) -> ProxyState | None: ...
@@ -167,8 +168,11 @@ class LinkDoors:
         return self._own.plain(link)
 
     def kafka(self, link: str) -> tuple[LinkServer, str]:
+        found = self._hosts.get(link)
+        if found is not None and found.has_requests:
+            return self._server, found.key
         if self._own is None:
-            raise ToxiproxyError(f"{link}: proxies on fault hosts know nothing of Kafka's requests")
+            raise ToxiproxyError(f"{link}: the proxy of its fault host may not read Kafka's requests")
         return self._own.kafka(link)
 
     def probe_access(self, link: str) -> ProbeAccess:
@@ -182,6 +186,18 @@ class LinkDoors:
 
     def joint_links(self) -> Sequence[frozenset[str]]:
         return tuple(self._joint)
+
+
+def recorders(proxies: Sequence[HostProxy], brokers: Sequence[int]) -> Mapping[str, Mapping[str, str]]:
+    """By fault host: the links of clients whose requests it can record, by the names of their proxies. Empty unless all
+    brokers have such a proxy: a record with a hole foretells nothing."""
+    found: dict[str, dict[str, str]] = {}
+    for proxy in proxies:
+        if proxy.has_requests and len(proxy.links) == 1:
+            (link,) = proxy.links
+            found.setdefault(proxy.host, {})[proxy.name] = link
+    links = {link for those in found.values() for link in those.values()}
+    return found if brokers and links >= {f"{CLIENT}{broker}" for broker in brokers} else {}
 
 
 def _toxic(state: ProxyState, name: str) -> ToxicState:

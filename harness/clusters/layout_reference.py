@@ -48,10 +48,10 @@ def reference_layout(
     version: str = VERSION,
     python: str = sys.executable,
     host_of: Callable[[BrokerId], str] = lambda _broker: HOST,
-    link_host_of: Callable[[LinkKind], str] = lambda _kind: HOST,
+    link_host_of: Callable[[LinkKind, BrokerId], str] = lambda _kind, _target: HOST,
 ) -> ClusterLayout:
     """`host_of` gives the address where a broker listens, `link_host_of` the address of the proxies of a kind
-    of link."""
+    of link that lead to a broker."""
     ids = [BrokerId(number) for number in range(1, brokers + 1)]
     listeners = {
         (name, broker): Address(host=host_of(broker), port=ports.take()) for broker in ids for name in _LISTENERS
@@ -79,13 +79,13 @@ _Listeners = Mapping[tuple[str, BrokerId], Address]
 
 
 def _links(
-    ids: list[BrokerId], listeners: _Listeners, ports: PortAllocator, host_of: Callable[[LinkKind], str]
+    ids: list[BrokerId], listeners: _Listeners, ports: PortAllocator, host_of: Callable[[LinkKind, BrokerId], str]
 ) -> tuple[Link, ...]:
-    def listen(kind: LinkKind) -> Address:
-        return Address(host=host_of(kind), port=ports.take())
+    def listen(kind: LinkKind, target: BrokerId) -> Address:
+        return Address(host=host_of(kind, target), port=ports.take())
 
     links = [
-        Link(kind="client", source=None, target=j, listen=listen("client"), upstream=listeners["EXTERNAL", j])
+        Link(kind="client", source=None, target=j, listen=listen("client", j), upstream=listeners["EXTERNAL", j])
         for j in ids
     ]
     for i in ids:
@@ -93,7 +93,9 @@ def _links(
             if i == j:
                 continue
             for kind, listener in _BETWEEN_BROKERS:
-                links.append(Link(kind=kind, source=i, target=j, listen=listen(kind), upstream=listeners[listener, j]))
+                links.append(
+                    Link(kind=kind, source=i, target=j, listen=listen(kind, j), upstream=listeners[listener, j])
+                )
     return tuple(links)
 
 

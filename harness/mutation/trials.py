@@ -79,6 +79,7 @@ BROKER_TRIALS: Final = (
     Trial(mutant="producer_epoch_ignored", scenario="copier-twin", case="fenced", client="confluent"),
     Trial(mutant="producer_state_lost", scenario="all-killed", case="idempotent"),
     Trial(mutant="sequences_not_checked", scenario="response-lost", case="idempotence-on"),
+    Trial(mutant="share_state_confirmed_unwritten", scenario="share-leader-killed", case="acks-all"),
     Trial(mutant="snapshot_without_configs", scenario="rolling-restart", case="acks-all"),
     Trial(mutant="transaction_never_times_out", scenario="copier-vanishes", case="timed-out", client="confluent"),
     Trial(mutant="transactional_offsets_at_once", scenario="copier-vanishes", case="timed-out", client="confluent"),

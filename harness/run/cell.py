@@ -86,6 +86,7 @@ class CellRun:
             dead_logs=dead_logs,
             outcome=self._outcome,
             cluster_events=self._cluster_events,
+            exchanges=self._recording.exchanges,
         )
         self._load.on_hosts = self._write_for_gathering
         self._files: FilesRecord | None = None
@@ -107,6 +108,7 @@ class CellRun:
         try:
             with self._recording.running(outcome):
                 self._prepare_topic()
+                self._recording.begin_requests()
                 self._start_members()
                 self._load.run()
                 self._heal_and_wait()
@@ -193,8 +195,8 @@ class CellRun:
             return CellStatus.INTERRUPTED, "stopped by a signal"
         if self._chaos is not None and self._chaos.problem:
             return CellStatus.FAILED, f"the fault timeline failed: {self._chaos.problem}"
-        if self._truth.problem:
-            return CellStatus.FAILED, self._truth.problem
+        if problem := self._truth.problem or self._recording.problem:
+            return CellStatus.FAILED, problem
         if self._load.problems:  # the evidence is complete, but a part of the planned load is missing
             return CellStatus.FAILED, f"part of the load failed: {'; '.join(self._load.problems)}"
         if self._planned.kind != "search" and (

@@ -7,12 +7,15 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from harness.clusters.base import ClusterState
-from harness.clusters.capabilities import Processes, ignore_process_event
+from harness.clusters.capabilities import Processes, RecordsRequests, ignore_process_event
 from harness.clusters.cluster import Cluster
+from harness.clusters.host_requests import RequestGathering
+from harness.errors import CellError, HarnessError
 from harness.planned_cell import PlannedCell
 from harness.run.outcome import Outcome
 from harness.run.recorders import (
@@ -35,6 +38,9 @@ from runlog.files.clock import RunClock
 from runlog.records.cluster_kinds import Source
 from runlog.records.lines import CLUSTER, RecordWriter
 from runlog.records.stats import StatsSample
+from runlog.records.wire import WireExchange
+
+REQUESTS_INTERVAL_S: Final = 5.0
 
 
 class CellRecording:
@@ -55,6 +61,43 @@ class CellRecording:
         self._planned, self._cluster, self._clock = planned, cluster, clock
         self._cluster_events, self._stats, self._wire_path = cluster_events, stats, wire_path
         self._load_pid, self._dead_logs = load_pid, dead_logs
+        self._requests: RequestGathering | None = None
+        self.problem = ""  # what is not recorded although a verdict may rest on it
+
+    def begin_requests(self) -> None:
+        """Let fault hosts record what their proxies see from now on, if they can. The topics must be there. Raises
+        CellError."""
+        if self._planned.kind != "chaos" or not isinstance(self._cluster, RecordsRequests):
+            return
+        gathering = self._cluster.request_gathering(self._clock)
+        if gathering is None:
+            return
+        try:
+            gathering.begin(self._planned.all_topics)
+        except HarnessError as error:
+            raise CellError(f"requests are not recorded: {error}") from error
+        self._requests = gathering
+
+    def exchanges(self) -> list[WireExchange] | None:
+        """What fault hosts have recorded so far. None: they record nothing. Raises CellError."""
+        if self._requests is None:
+            return None
+        try:
+            return self._requests.exchanges()
+        except HarnessError as error:
+            raise CellError(f"the record of requests is not complete: {error}") from error
+
+    def _fetch_requests(self) -> None:
+        """While the cell runs. What does not come now comes at the end, or is missed there."""
+        if self._requests is not None:
+            with suppress(HarnessError):
+                self._requests.fetch()
+
+    def _finish_requests(self, outcome: Outcome) -> None:
+        if self._requests is not None:
+            problems, notes = self._requests.finish(self._wire_path)
+            self.problem = "; ".join(problems)
+            outcome.note(*notes)
 
     @contextmanager
     def running(self, outcome: Outcome) -> Iterator[None]:
@@ -75,6 +118,7 @@ class CellRecording:
                     outcome.note(f"recorder stopped: {type(recorder.problem).__name__}: {recorder.problem}")
             observer.close()
             wire.close()
+            self._finish_requests(outcome)
             if isinstance(self._cluster, Processes):
                 self._cluster.on_process_event = ignore_process_event
 
@@ -88,6 +132,7 @@ class CellRecording:
             Periodic("leader-probe", PROBE_INTERVAL_S, leaders.step),
             Periodic("stats", STATS_INTERVAL_S, stats.step),
             Periodic("wire-log", JOURNAL_INTERVAL_S, wire.step),
+            Periodic("requests", REQUESTS_INTERVAL_S, self._fetch_requests),
         ]
 
     def _of_our_processes(self) -> list[Periodic]:

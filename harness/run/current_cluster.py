@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from harness.clusters.base import ClusterKey
-from harness.clusters.broker_hosts import BrokerHosts
 from harness.clusters.capabilities import LogFiles
 from harness.clusters.cluster import Cluster
 from harness.clusters.factory import build_cluster, external_cluster
+from harness.clusters.host_answers import BrokerHosts
 from harness.errors import EnvironmentFault
 from harness.planned_cell import PlannedCell
 from harness.run.context import RunContext
@@ -86,6 +86,7 @@ class CurrentCluster:
                     seed=self._request.seed,
                     hosts=self.fault_hosts,
                     clients_elsewhere=self._request.load_hosts is not None,
+                    direct_bootstrap_servers=self._request.direct_bootstrap_servers,
                 )
             else:
                 cluster = build_cluster(

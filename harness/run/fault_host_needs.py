@@ -91,7 +91,8 @@ def links_not_allowed(cells: Sequence[PlannedCell], cluster: HostFaultCluster) -
         for fault, target in scenario.link_faults():
             for problem in _problems_of_fault(fault, target, cluster):
                 scenarios.setdefault(problem, {})[scenario.name] = None
-        if cluster.clients_use_hosts and (words := _not_recorded(cell)):
+        is_unrecorded = cluster.clients_use_hosts and not cluster.requests_are_recorded
+        if is_unrecorded and (words := _not_recorded(cell)):
             scenarios.setdefault(words, {})[scenario.name] = None
     return "; ".join(f"{problem} ({', '.join(names)})" for problem, names in scenarios.items())
 
@@ -127,11 +128,11 @@ def _links_meant(fault: str, target: str, brokers: Sequence[int]) -> Iterator[tu
 
 
 def _not_recorded(cell: PlannedCell) -> str:
-    """What is predicted from requests and answers that proxies of ours saw."""
+    """What is predicted from the requests and answers that proxies saw."""
     expect = cell.record.expect
     kinds = {"duplicates": expect.duplicated, "the order": expect.reordered}
     if foretold := [kind for kind, value in kinds.items() if value in _FORETOLD]:
-        return f"{' and '.join(foretold)} cannot be predicted, because proxies of fault hosts record no requests"
+        return f"{' and '.join(foretold)} cannot be predicted, because not all proxies of fault hosts record requests"
     return ""
 
 

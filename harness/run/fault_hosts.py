@@ -6,11 +6,13 @@ whether it was done, and if it was not, whether that is certain. Shown by tests/
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,12 +24,12 @@ from chaos.link_probe import LinkProbe, LoadProbe
 from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.states import ProxyState, ToxicState
 from harness import VERSION
-from harness.clusters.broker_hosts import HostAnswer, HostFaultError
 from harness.clusters.broker_process import ManagedProcess, spawn
+from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError, RequestPiece
 from harness.clusters.host_links import HostProxy
 from harness.errors import EnvironmentFault
 from harness.run.load_hosts import LoadHostsRequest
-from workloads.hosts.fault_wire import Answer, HostsThere, HostThere, ProcessSeen, Told
+from workloads.hosts.fault_wire import Answer, ClockTold, HostsThere, HostThere, ProcessSeen, RequestsSeen, Told
 
 WAIT_S: Final = 300.0  # for fault hosts to come
 READY_S: Final = 60.0
@@ -37,10 +39,12 @@ SILENT_S: Final = 10.0  # a host that was not heard of for so long is not waited
 # Until the answer is there: what the host's own limits are at most, and some more (chaos/fault_host/permits.py).
 ACTION_S: Final[Mapping[str, float]] = {
     "look": 15.0, "kill": 60.0, "pause": 30.0, "resume": 30.0, "logs": 60.0, "terminate": 300.0, "start": 300.0,
+    "requests_begin": 60.0, "requests_piece": 30.0, "requests_end": 120.0, "requests_forget": 30.0,
     "proxy_state": 15.0, "proxy_cut": 30.0, "proxy_join": 30.0, "toxic_add": 30.0, "toxic_remove": 30.0, "probe": 45.0,
 }  # fmt: skip
 _COMMAND: Final = (sys.executable, "-m", "workloads", "--fault-hub")
 _AGAIN_S: Final = 0.5
+PIECE_BYTES_MAX: Final = 2 << 20  # of a record of requests
 
 
 class FaultHosts:
@@ -54,6 +58,7 @@ class FaultHosts:
         self._problem = ""
         self._there: HostsThere | None = None
         self._told: dict[int, Told] = {}
+        self._clocks: dict[int, ClockTold] = {}
         self._wanted: set[int] = set()
         self._number = 0
         self._host_of: dict[int, str] = {}  # broker id -> name of its host
@@ -135,6 +140,30 @@ class FaultHosts:
         """HostFaultError: it was not done, or nobody knows."""
         ask = {"action": action, "proxy": proxy.name, "toxic": toxic, "probe": probe}
         return self._ask(proxy.host, ask, f"{action} of proxy {proxy.name}")
+
+    def act_on_requests(self, action: str, host: str, *, topics: Sequence[str] = (), offset: int = 0) -> HostAnswer:
+        """HostFaultError: it was not done, or nobody knows."""
+        ask = {"action": action, "topics": topics, "offset": offset}
+        return self._ask(host, ask, f"{action} of the record of requests")
+
+    def clock_over(self, host: str, first_us: int, last_us: int, *, offset_ns: int | None = None) -> HostClock:
+        """How to convert its times of that span of the run; `offset_ns`: how they are converted. EnvironmentFault if
+        the hub does not answer."""
+        with self._changed:
+            self._number += 1
+            number = self._number
+            self._wanted.add(number)
+        first_ns, last_ns = (self._t0_ns + us * 1000 for us in (first_us, last_us))
+        try:
+            ask = {"number": number, "host": host, "first_ns": first_ns, "last_ns": last_ns, "offset_ns": offset_ns}
+            self._say({"do": "clock", "ask": ask})
+            if not self._wait(lambda: number in self._clocks, LOOK_S):
+                raise EnvironmentFault("the hub of the fault hosts gave no answer")
+            told = self._clocks.pop(number)
+        finally:
+            with self._changed:
+                self._wanted.discard(number)
+        return HostClock(offset_ns=told.offset_ns, error_us=told.error_us, problem=told.problem)
 
     def _ask(self, name: str, ask: Mapping[str, object], what: str) -> HostAnswer:
         asked_ns = time.monotonic_ns()
@@ -222,6 +251,10 @@ class FaultHosts:
                 self._problem = str(line.get("message"))
             case "hosts":
                 self._there = HostsThere.model_validate(line)
+            case "clock":
+                clock = ClockTold.model_validate(line)
+                if clock.number in self._wanted:
+                    self._clocks[clock.number] = clock
             case "answer":
                 told = Told.model_validate(line)
                 if told.answer.number in self._wanted:
@@ -233,7 +266,8 @@ def host_proxies(host: HostThere) -> tuple[HostProxy, ...]:
     return tuple(
         HostProxy(
             host=hello.name, name=offer.name, links=frozenset(offer.links), allow=frozenset(offer.allow),
-            listen=offer.listen, upstream=offer.upstream, is_tls=offer.is_tls, server=hello.proxy_server,
+            listen=offer.listen, upstream=offer.upstream, is_tls=offer.is_tls, has_requests=offer.has_requests,
+            server=hello.proxy_server,
         )
         for offer in hello.proxies
     )  # fmt: skip
@@ -249,7 +283,9 @@ def fault_host_line(host: HostThere) -> str:
     for offer in host.hello.proxies:
         links.setdefault(tuple(offer.allow), []).extend(offer.links)
     proxies = (f"proxies for {' '.join(those)}: {' '.join(allow)}" for allow, those in links.items())
-    offers = ", ".join((*brokers, *proxies))
+    recorded = [link for offer in host.hello.proxies if offer.has_requests for link in offer.links]
+    records = [f"records requests of {' '.join(recorded)}"] if recorded else []
+    offers = ", ".join((*brokers, *proxies, *records))
     clock = (
         f"clock: {host.clock_problem}"
         if host.clock_problem
@@ -273,6 +309,7 @@ def _host_answer(told: Told, asked_ns: int, answered_ns: int) -> HostAnswer:
         epochs=answer.epochs,
         proxy=_proxy_state(answer),
         probe=_probe(answer),
+        requests=None if answer.requests is None else _piece(answer.requests),
     )
 
 
@@ -280,7 +317,14 @@ def _proxy_state(answer: Answer) -> ProxyState | None:
     if answer.proxy is None:
         return None
     toxics = tuple(
-        ToxicState(name=each.name, type=each.type, stream=each.stream, toxicity=1.0, attributes=dict(each.attributes))
+        ToxicState(
+            name=each.name,
+            type=each.type,
+            stream=each.stream,
+            toxicity=1.0,
+            attributes=dict(each.attributes),
+            counters=dict(each.counters),
+        )
         for each in answer.proxy.toxics
     )
     # Where it is stands in the list of its host, which is told once, in the hello.
@@ -294,6 +338,18 @@ def _probe(answer: Answer) -> LinkProbe | LoadProbe | None:
     if seen.size_bytes:
         return LoadProbe(outcome=seen.outcome, size_bytes=seen.size_bytes, elapsed_us=seen.elapsed_us)
     return LinkProbe(outcome=seen.outcome, elapsed_us=seen.elapsed_us)
+
+
+def _piece(seen: RequestsSeen) -> RequestPiece:
+    """HostFaultError if it is no piece: it is what another host sent."""
+    try:
+        unpack = zlib.decompressobj()
+        data = unpack.decompress(base64.b64decode(seen.data, validate=True), PIECE_BYTES_MAX) if seen.data else b""
+        if unpack.unconsumed_tail:
+            raise ValueError(f"larger than {PIECE_BYTES_MAX} bytes")
+    except (ValueError, zlib.error) as error:
+        raise HostFaultError(f"a piece of a record of requests cannot be read: {error}", is_certain=True) from error
+    return RequestPiece(data=data, size_bytes=seen.size_bytes, sha256=seen.sha256, problem=seen.problem)
 
 
 def _identity(seen: ProcessSeen) -> ProcessIdentity:

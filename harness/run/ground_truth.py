@@ -6,6 +6,7 @@ Shown by tests/harness/test_harness_wheel_install.py, which runs the demo.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -27,9 +28,14 @@ from harness.run.truncation import DeadLogs
 from runlog.files.paths import events_path
 from runlog.records.cell import CellAnomaly
 from runlog.records.lines import CLUSTER, WIRE, own_lines, read_lines
+from runlog.records.wire import WireExchange
 from workloads.model import copy_topic
 
 HEALTH_TIMEOUT_S: Final = 45.0
+
+
+def _nothing() -> None:
+    """No fault host records requests."""
 
 
 class GroundTruth:
@@ -44,7 +50,10 @@ class GroundTruth:
         dead_logs: DeadLogs,
         outcome: Outcome,
         cluster_events: ClusterWriter,
+        exchanges: Callable[[], list[WireExchange] | None] = _nothing,
     ) -> None:
+        """`exchanges`: what fault hosts have recorded. None: they record nothing."""
+        self._exchanges = exchanges
         self._context, self._planned, self._cluster = context, planned, cluster
         self._dead_logs, self._outcome, self._cluster_events = dead_logs, outcome, cluster_events
         self._is_chaos = planned.kind == "chaos"
@@ -57,15 +66,17 @@ class GroundTruth:
         self._outcome.note(*self._dead_logs.problems)
         if not self._is_chaos or self._cluster.journal_paths():
             return
-        if self._cluster.wire_log_path():
-            self._tell_deposed()
+        wire_log, topic = self._cluster.wire_log_path(), self._planned.topic_name
+        if wire_log is not None:
+            self._tell_deposed(own_lines(wire_log, WIRE, containing=topic.encode()))
+        elif (recorded := self._exchanges()) is not None:
+            self._tell_deposed(recorded)
         else:
             self._require_no_deposed()
 
-    def _tell_deposed(self) -> None:
+    def _tell_deposed(self, exchanges: Iterable[WireExchange]) -> None:
         """What leaders answered for after they had been replaced without knowing it."""
         cluster, clock, topic = self._cluster, self._context.clock, self._planned.topic_name
-        wire_log = cluster.wire_log_path()
 
         def epoch_end_offset(partition: int, epoch: int) -> tuple[int, int] | None:
             probe = cluster.probe_of_leader(topic, partition)
@@ -77,7 +88,7 @@ class GroundTruth:
         events, problems = deposed_events(
             topic=topic,
             events=read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster"), CLUSTER).records,
-            answers=answers_of(own_lines(wire_log, WIRE, containing=topic.encode()) if wire_log else (), topic),
+            answers=answers_of(exchanges, topic),
             epoch_end_offset=epoch_end_offset,
             to_ns=clock.to_mono_ns,
             to_us=clock.to_us,
@@ -88,15 +99,15 @@ class GroundTruth:
         self._outcome.note(*problems)
 
     def _require_no_deposed(self) -> None:
-        """Clients that do not go through proxies of ours leave no trace of what a deposed leader answered. Where all
-        replicas acknowledge, it can have answered for nothing."""
+        """Clients whose proxies record no requests leave no trace of what a deposed leader answered. Where all replicas
+        acknowledge, it can have answered for nothing."""
         events = read_lines(events_path(self._context.run_dir, self._planned.cell_id, "cluster"), CLUSTER).records
         ended = ended_leaderships(events)
         if ended and str(self._planned.properties.get("acks", "all")) not in ("all", "-1"):
             brokers = ", ".join(str(broker) for broker in sorted({each.broker for each in ended}))
             self.problem = (
                 f"what broker {brokers} acknowledged after another leader was elected is not known: clients did not go "
-                "through proxies of the harness"
+                "through proxies that record requests"
             )
 
     def end_offset(self, topic: str, partition: int) -> int | None:

@@ -23,6 +23,7 @@ from harness.errors import CellError
 from harness.planned_cell import PlannedCell
 from harness.run.client_runtime import client_runtime
 from harness.run.context import RunContext
+from harness.run.share_groups import ShareGroups, held_by
 from runlog.files.documents import write_json
 from runlog.records.codec import to_json
 from runlog.records.lines import MEMBER_JOURNAL, own_lines, read_line
@@ -37,7 +38,7 @@ from runlog.records.member_journal import (
 from workloads.clients import BUILTIN
 from workloads.clients.java.bearer import jvm_options, with_login
 from workloads.clients.java.build import PROGRAM
-from workloads.members import COPIERS, JAVA
+from workloads.members import COPIERS, JAVA, SHARERS
 from workloads.members.spec import spec_text, to_properties
 from workloads.members.transcribe import members_directory, transcribe_cell
 from workloads.model import ReaderGroup, copy_topic
@@ -72,7 +73,9 @@ class MemberProcesses:
         self._planned, self._context = planned, context
         self._directory = members_directory(context.run_dir, planned.cell_id)
         self._lock = threading.RLock()
-        self._members = {spec.member: _Member(spec=spec) for spec in _specs(planned, bootstrap_servers, access or {})}
+        specs = _specs(planned, bootstrap_servers, access or {})
+        self._members = {spec.member: _Member(spec=spec) for spec in specs}
+        self._share_groups = ShareGroups(specs, bootstrap_servers, access or {}, self._directory)
         self._twins: list[ManagedProcess] = []
         self._ended: set[str] = set()  # those that a fault has ended
         self._seen: dict[Path, tuple[int, dict[tuple[str, int], int]]] = {}
@@ -90,6 +93,7 @@ class MemberProcesses:
         if not self._members:
             return
         self._directory.mkdir(parents=True, exist_ok=True)
+        self._share_groups.prepare()
         for name in self._members:
             self._spawn(name)
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -116,10 +120,12 @@ class MemberProcesses:
             return {name: process.pid for name, process in running.items() if process and process.is_running()}
 
     def committed_ahead(self, name: str) -> int | None:
-        """How many records it has committed but not processed. None for a member that does not commit ahead of its
-        processing."""
+        """How many records it has committed, or was given by a share group, but not processed. None for any other
+        member."""
         with self._lock:
             spec = self._members[name].spec
+        if spec.is_share:
+            return held_by(Path(spec.journal))
         return committed_ahead(Path(spec.journal)) if spec.commit == "before" else None
 
     def kill(self, name: str) -> None:
@@ -231,7 +237,8 @@ class MemberProcesses:
                     properties=with_login(spec.properties),
                     producer_properties=with_login(spec.producer_properties),
                 )
-                command = _java_command("copier" if spec.is_copier else "member", jvm_options(spec.properties))
+                mode = "share" if spec.is_share else "copier" if spec.is_copier else "member"
+                command = _java_command(mode, jvm_options(spec.properties))
                 told = to_properties(login)
             else:
                 command, told = (sys.executable, "-m", "workloads.members", STDIN), spec_text(spec)
@@ -260,6 +267,8 @@ class MemberProcesses:
     def _missing(self, end_offset: EndOffset) -> str:
         given: dict[str, dict[int, int]] = {}
         for name, member in self._members.items():
+            if member.spec.is_share:  # which of its members gets the last record says nothing
+                continue
             reader = name.rpartition("-")[0]
             tops = given.setdefault(f"{reader} of {member.spec.topic}", {})
             for path in self._directory.glob(f"{name}-*.jsonl"):
@@ -273,7 +282,7 @@ class MemberProcesses:
                 end = end_offset(topic, partition)
                 if end is None or tops.get(partition, -1) + 1 < end:
                     return f"{reader}, partition {partition}: given up to {tops.get(partition, -1)}, the end is {end}"
-        return ""
+        return self._share_groups.missing(end_offset, self._planned.partitions)
 
     def _tops(self, path: Path) -> dict[tuple[str, int], int]:
         """The highest offset by partition. Reads only what has been added since the last look."""
@@ -337,6 +346,8 @@ def _spec(
     name = f"{reader.name}-{member}"
     if reader.copies and planned.client in BUILTIN and planned.client not in COPIERS:
         raise CellError(f"client {planned.client} is no transactional copier; {', '.join(COPIERS)} are")
+    if reader.mode == "share" and planned.client in BUILTIN and planned.client not in SHARERS:
+        raise CellError(f"client {planned.client} is no member of share groups; {', '.join(SHARERS)} are")
     transactional = ("linger.ms", "batch.size", "compression.type", "request.timeout.ms")
     return MemberSpec(
         member=name,
@@ -359,6 +370,10 @@ def _spec(
         processing_us=reader.processing_us,
         copy_to=copies if reader.copies else "",
         transactional_id=transactional_id(planned.topic_name, name) if reader.copies else "",
+        is_share=reader.mode == "share",
+        group_settings=reader.group_settings,
+        rejects_every=reader.rejects_every,
+        releases_every=reader.releases_every,
         producer_properties={
             **access,
             **{name: value for name, value in planned.properties.items() if name in transactional},

@@ -37,7 +37,7 @@ from harness.run.rundir import new_run_record
 from harness.run.scrub import scrub
 from harness.run.search_trace import SearchTrace
 from harness.run.standby import STANDBY, StandbyLoads
-from harness.run.stop import StopFlag
+from harness.run.stop import Patience, StopFlag
 from harness.run.store_copy import RunCopy
 from harness.run.time_left import repeats_of, time_left_of
 from harness.run.timeline_driver import timeline_driver
@@ -51,6 +51,7 @@ from runlog.records.cell import CellStatus, OutcomeRecord
 from runlog.records.documents import write_run
 from runlog.records.run import CertificationStatus, RunRecord, RunStatus
 
+STOPPED_KEEP_S: Final = 60.0  # for the last cell of a run that was stopped; a user waits for it
 CLUSTER_FAILURES_MAX: Final = 2  # after this many the environment is broken, and further cells would only wait
 
 
@@ -310,13 +311,12 @@ class Run:
         return outcome
 
     def _keep(self, cell_id: str) -> None:
-        """Puts an ended cell into the store, if there is a store. A run that is stopped keeps it in its own
-        directory."""
+        """Puts an ended cell into the store, if there is a store. So does a run that is stopped, for a while."""
         context = self._context
-        if context.copy is not None and not self._stop.is_set():
+        if context.copy is not None:
             context.progress.phase("store")
             scrub(cell_directory(context.run_dir, cell_id), context.redactor)
-            context.copy.keep(cell_id, self._stop.is_set)
+            context.copy.keep(cell_id, Patience(self._stop, STOPPED_KEEP_S).is_over)
 
     def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:
         """Why the cell is run again; None if it is not. If the time for repeats is used up, the cell is only marked."""

@@ -172,7 +172,7 @@ class HighWatermarkProbe:
 
 
 class HasExits(Protocol):
-    def exits(self) -> Mapping[int, tuple[int, int]]:
+    def exits(self) -> Mapping[int, tuple[int, int | None]]:
         """(pid, exit code) of brokers whose last process has ended."""
 
 

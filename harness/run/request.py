@@ -28,3 +28,4 @@ class RunRequest:
     certify: bool = True
     load_hosts: LoadHostsRequest | None = None  # none: the load runs here
     fault_hosts: LoadHostsRequest | None = None  # none: processes of an external cluster are left alone
+    direct_bootstrap_servers: str | None = None  # for the harness's own requests to such a cluster

@@ -56,6 +56,22 @@ class StopFlag:
             os._exit(int(ExitCode.INTERRUPTED))
 
 
+class Patience:
+    """Whether a last step of a run must break off: `limit_s` after the run was stopped, or at another signal."""
+
+    def __init__(self, flag: StopFlag, limit_s: float) -> None:
+        self._flag, self._limit_s = flag, limit_s
+        self._stopped_s: float | None = None
+        self._signals = 0
+
+    def is_over(self) -> bool:
+        if not self._flag.is_set():
+            return False
+        if self._stopped_s is None:
+            self._stopped_s, self._signals = time.monotonic(), self._flag.signals
+        return self._flag.signals > self._signals or time.monotonic() - self._stopped_s > self._limit_s
+
+
 @contextmanager
 def signals_set(flag: StopFlag) -> Iterator[None]:
     """SIGINT, SIGTERM and SIGHUP set the flag while inside."""

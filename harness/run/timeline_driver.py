@@ -77,9 +77,9 @@ class TimelineDriver:
         self._thread.start()
 
     def coordinator(self) -> int | None:
-        """The coordinator of the first reader that is a consumer group."""
+        """The coordinator of the first reader that is a consumer group or a share group."""
         planned = self._planned
-        groups = [reader.name for reader in planned.workload.reader_groups if reader.mode == "group"]
+        groups = [reader.name for reader in planned.workload.reader_groups if reader.mode != "assign"]
         return self._cluster.group_coordinator(f"{planned.topic_name}-{groups[0]}") if groups else None
 
     def transaction_coordinator(self) -> int | None:

@@ -11,7 +11,7 @@ from reports.evidence.topic_events import deletions, recreations
 from reports.read.cell import Cell
 from runlog.records.cluster_kinds import Source
 from runlog.records.partition import Truncated
-from runlog.records.workload import GROUP
+from runlog.records.workload import GROUP, SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def configuration_of(cell: Cell) -> Configuration:
         lost_power=any(isinstance(event, Truncated) and event.source is Source.DISK for event in cell.cluster_events),
         records_deleted=bool(deletions(cell)),
         topic_recreated=bool(recreations(cell)),
-        subscribes=any(reader.mode == GROUP for reader in cell.record.workload.readers),
+        subscribes=any(reader.mode in (GROUP, SHARE) for reader in cell.record.workload.readers),
         commits_first=any(reader.commit == "before" for reader in cell.record.workload.readers),
         flushes_each=setting("flush.messages", setting("log.flush.interval.messages", "0")) == "1",
     )

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from reports.evidence.configuration import configuration_of
 from reports.evidence.history import group_findings
+from reports.evidence.share_groups import share_findings
 from reports.evidence.topic_events import NEVER_US, Interval, events_of, lives, recreations
 from reports.read.cell import Cell
 from reports.read.model import EpochRange, Finding
@@ -55,6 +56,7 @@ def findings(cell: Cell, epochs: Sequence[EpochRange]) -> dict[str, Finding]:
         "crashed": _crashes(cell),
         **_outcome(cell),
         **group_findings(cell),
+        **share_findings(cell),
     }
     by_cases = {name: Finding(count=len(cases), examples=tuple(cases[:EXAMPLES_MAX])) for name, cases in found.items()}
     return {**by_cases, "foreign": _foreign(cell)}
@@ -297,7 +299,7 @@ def _crashes(cell: Cell) -> list[str]:
         if (asked := event.kind in _ENDED_BY_HARNESS) or event.kind in _ENDED_BY_FAULT
     ]
     return [
-        f"broker {event.broker} ended with {event.code}"
+        f"broker {event.broker} ended {'by itself' if event.code is None else f'with {event.code}'}"
         for event in cell.cluster_events
         if isinstance(event, Exited)
         and not _is_denied(cell, event)

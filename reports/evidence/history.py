@@ -21,7 +21,7 @@ from runlog.records.history import (
     TransactionEnded,
     TransactionOutcome,
 )
-from runlog.records.workload import EARLIEST, GROUP
+from runlog.records.workload import EARLIEST, GROUP, SHARE
 
 REBALANCES_PER_MINUTE_MAX: Final = 20
 ALIVE_US: Final = 2_000_000  # a member that was active this recently cannot have been removed by the session timeout
@@ -71,7 +71,7 @@ def early_readers(cell: Cell) -> list[tuple[int, int]]:
     workload, partitions = cell.record.workload, cell.record.topic.partitions
     planned = PARTITIONS_MAX if partitions is None else partitions * workload.topics
     return [
-        (number, PARTITIONS_MAX if reader.mode == GROUP else planned)
+        (number, PARTITIONS_MAX if reader.mode in (GROUP, SHARE) else planned)
         for number, reader in enumerate(workload.reader_groups)
         if reader.start == EARLIEST
     ]
@@ -101,7 +101,7 @@ def commit_limits(cell: Cell) -> list[tuple[int, int]]:
         return []
     limits: list[tuple[int, int]] = []
     for number, reader in enumerate(cell.record.workload.readers):
-        if not reader.own_processes or reader.copies:
+        if not reader.own_processes or reader.copies or reader.mode == SHARE:
             continue
         interval_ms = 0
         if reader.commit == "auto":

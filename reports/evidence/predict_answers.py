@@ -9,6 +9,7 @@ Shown by tests/reports/test_reports_predict_answers.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -38,7 +39,7 @@ def lost_by_answers(cell: Cell, event: Truncated) -> list[Interval]:
     found: list[Interval] = []
     for line in own:
         for low, high in _stretches(line, max(first, line.base_offset), min(end, _end(line)), saved):
-            found += _with_times(partition, low, high, answered_us(line), others)
+            found += _with_times(partition, low, high, line, others)
     return found
 
 
@@ -46,6 +47,11 @@ def answered_us(line: WireExchange) -> int:
     """When the proxy passed the answer on; older logs only know when the request came."""
     answered_ns = line.mono_ns if line.answered_ns is None else line.answered_ns
     return line.t_us + (answered_ns - line.mono_ns) // 1_000
+
+
+def error_us(line: WireExchange) -> int:
+    """How much its times can be wrong beside those of another host."""
+    return math.ceil(line.clock_error_us or 0.0)
 
 
 def _broker(line: WireExchange) -> int:
@@ -78,16 +84,20 @@ def _stretches(line: WireExchange, low: int, high: int, saved: set[Identity]) ->
     return found
 
 
-def _with_times(partition: int, low: int, high: int, own_us: int, others: Sequence[WireExchange]) -> list[Interval]:
-    """An acknowledgement of an offset after `own_us` refers to this append. If the successor's answer for that offset
-    came later, this holds only until that answer."""
+def _with_times(
+    partition: int, low: int, high: int, line: WireExchange, others: Sequence[WireExchange]
+) -> list[Interval]:
+    """An acknowledgement of an offset after the answer of `line` refers to this append. If the successor's answer for
+    that offset came later, this holds only until that answer. Times of fault hosts are taken at the ends of their
+    bounds; where these meet, wire_clocks.py says so."""
+    own_us = answered_us(line)
     marks = {low, high}
     for other in others:
         marks |= {mark for mark in (other.base_offset, _end(other)) if low < mark < high}
     found: list[Interval] = []
     for begin, stop in pairwise(sorted(marks)):
         successor_us = min(
-            (answered_us(other) for other in others if other.base_offset <= begin < _end(other)),
+            (answered_us(other) - error_us(other) for other in others if other.base_offset <= begin < _end(other)),
             default=NEVER_US,
         )
         found.append(
@@ -96,8 +106,11 @@ def _with_times(partition: int, low: int, high: int, own_us: int, others: Sequen
                 partition=partition,
                 from_offset=begin,
                 end_offset=stop,
-                after_us=own_us - 1,  # the answer's time is cut to whole microseconds, and so is the acknowledgement's
+                after_us=own_us
+                - error_us(line)
+                - 1,  # the answer's time is cut to whole microseconds, and so is the acknowledgement's
                 before_us=successor_us if successor_us > own_us else NEVER_US,
+                clock_error_us=error_us(line),
             )
         )
     return found

@@ -22,7 +22,9 @@ B = TypeVar("B", bound=PartitionEvent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Offsets [from_offset, end_offset) of a partition. For `lost`: sends acknowledged in [after_us, before_us)."""
+    """Offsets [from_offset, end_offset) of a partition. For `lost`: sends acknowledged in [after_us, before_us).
+
+    `clock_error_us`: by how much `after_us` lies before the time that another host's clock showed."""
 
     kind: str
     partition: int
@@ -30,6 +32,7 @@ class Interval:
     end_offset: int
     after_us: int = 0
     before_us: int = NEVER_US
+    clock_error_us: int = 0
 
 
 @overload

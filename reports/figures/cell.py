@@ -9,6 +9,7 @@ from typing import Final
 
 from reports.evidence.asked import achieved_ratio, unsent
 from reports.evidence.configuration import configuration_of
+from reports.figures.clock_bands import CurveBand, curve_bands, end_to_end_error_ms
 from reports.figures.damage import KindOfDamage, OtherAnomaly, kinds_of_damage, other_anomalies
 from reports.figures.gaps import gap_error_us, gap_text
 from reports.figures.host_share import HostShare, host_share
@@ -142,6 +143,7 @@ class CellFigures:
     steps: tuple[TimelineStep, ...]
     over_time: OverTime
     curve: tuple[CurvePoint, ...]
+    curve_clock: tuple[CurveBand, ...]  # how far its end-to-end points may be off
     stages: CellStages
     damage: Mapping[str, KindOfDamage]
     others: tuple[OtherAnomaly, ...]
@@ -180,6 +182,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
     damage = kinds_of_damage(facts, configuration)
     steps = timeline_steps(cell)
     is_chaos = cell.kind is CellKind.CHAOS
+    curve = percentile_curve(facts)
     return CellFigures(
         id=cell.cell_id,
         title=cell.title,
@@ -221,7 +224,8 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         settings=settings_text(cell) or configuration.text(),
         steps=steps,
         over_time=over_time(facts, steps),
-        curve=percentile_curve(facts),
+        curve=curve,
+        curve_clock=curve_bands(curve, end_to_end_error_ms(facts)),
         stages=cell_stages(item),
         damage=damage,
         others=other_anomalies(facts, configuration),

@@ -13,6 +13,7 @@ from typing import Final
 import pandas as pd
 
 from reports.evidence.topic_events import events_of
+from reports.figures.clock_bands import MS_MIN, TimeBand, end_to_end_error_ms, time_bands
 from reports.figures.timeline import TimelineStep, seconds
 from reports.read.cell import Cell
 from reports.read.model import CORRECTED, END_TO_END, Basis, CellFacts
@@ -23,7 +24,6 @@ from runlog.records.partition import BecameLeader, IsrChanged, LeaderSeen, Parti
 LANES_MAX = 6
 LATENCIES: Final = ("corrected p99", "corrected mean", "uncorrected p99")
 LATENCIES_UNACKNOWLEDGED: Final = ("end to end p99", "end to end mean")  # with acks=0
-MS_MIN: Final = 0.001  # a logarithmic axis has no zero
 _STATE_AFTER: Final[Mapping[ClusterKind, str]] = {
     ClusterKind.STARTED: "up",
     ClusterKind.RESUMED: "up",
@@ -85,11 +85,12 @@ class BrokerSpan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverTime:
     """The data sets of the chart. `latencies` are the series that were measured: with acks=0 those from end to end,
-    none where nothing was measured."""
+    none where nothing was measured. `clock`: how far these may be off between two load hosts."""
 
     rates: tuple[Rate, ...]
     latency: tuple[LatencyPoint, ...]
     spread: tuple[Spread, ...]
+    clock: tuple[TimeBand, ...]
     faults: tuple[TimelineStep, ...]
     isr: tuple[IsrPoint, ...]
     leaders: tuple[LeaderSpan, ...]
@@ -107,6 +108,7 @@ def over_time(facts: CellFacts, steps: Sequence[TimelineStep]) -> OverTime:
         rates=_rates(facts, at),
         latency=latency,
         spread=_spread(facts, at),
+        clock=time_bands(latency, end_to_end_error_ms(facts)),
         faults=tuple(step for step in steps if not step.wait),
         isr=_isr(facts.cell, first_us, last_us),
         leaders=_leaders(facts.cell, first_us, last_us),

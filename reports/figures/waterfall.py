@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reports.evidence.asked import schedule_kind
+from reports.figures.clock_bands import BarBand
 from reports.figures.stages import (
     BETWEEN_HOSTS,
     LEVELS,
@@ -88,6 +89,7 @@ class Bars:
 
     stages: tuple[Bar, ...]
     wholes: tuple[Whole, ...]
+    clock: tuple[BarBand, ...] = ()  # around wholes between two load hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +215,7 @@ def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
     """Bars of the waterfalls that show more than their whole. The tables have all waterfalls."""
     stages: list[Bar] = []
     wholes: list[Whole] = []
+    clock: list[BarBand] = []
     for label, fall in labelled:
         if _says_nothing(fall):
             continue
@@ -230,7 +233,11 @@ def bars_of(labelled: Iterable[tuple[str, Waterfall]]) -> Bars:
             )
             at_us += part.us
         wholes.append(Whole(label=lines, title=label, whole=round(fall.whole_us / 1000, 4), n=fall.n))
-    return Bars(stages=tuple(stages), wholes=tuple(wholes))
+        if error_us := known_error_us(fall.clock_error_us):
+            whole_ms, error_ms = fall.whole_us / 1000, error_us / 1000
+            low, high = max(0.0, round(whole_ms - error_ms, 4)), round(whole_ms + error_ms, 4)
+            clock.append(BarBand(label=lines, title=label, low=low, high=high))
+    return Bars(stages=tuple(stages), wholes=tuple(wholes), clock=tuple(clock))
 
 
 def cell_stages(item: Judged) -> CellStages:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from reports.evidence.history import ALIVE_US, REBALANCES_PER_MINUTE_MAX, STUCK_US
 from reports.judge.anomalies_of_records import ANOMALIES_OF_RECORDS
 from reports.judge.anomalies_of_transactions import ANOMALIES_OF_TRANSACTIONS
-from reports.judge.anomaly import EVENTS, HISTORY, JOURNAL, Anomaly
+from reports.judge.anomaly import EVENTS, HISTORY, JOURNAL, SHARES, Anomaly
 
 ANOMALIES: tuple[Anomaly, ...] = (
     *ANOMALIES_OF_RECORDS,
@@ -95,6 +95,31 @@ ANOMALIES: tuple[Anomaly, ...] = (
         title="Reset without a cause",
         rule="A consumer's position is reset although its offset was in range and committed.",
         evidence=HISTORY,
+    ),
+    Anomaly(
+        name="share_lost",
+        family="groups",
+        title="Given up by a share group",
+        rule="A share group is done with the record, although no member accepted or rejected it and the group allows "
+        "more deliveries. It does not count if the answer to an acceptance is missing, or if a member died that held "
+        "the record.",
+        evidence=SHARES,
+    ),
+    Anomaly(
+        name="share_after_done",
+        family="groups",
+        title="Delivered again after acceptance",
+        rule="A share group delivers a record again after a member was told that its acceptance or rejection of the "
+        "record counts. The broker must have given the record away after that: the member that got it had not asked "
+        "for it before.",
+        evidence=SHARES,
+    ),
+    Anomaly(
+        name="share_over_limit",
+        family="groups",
+        title="Delivered too often",
+        rule="A share group delivers a record more often than share.delivery.count.limit allows.",
+        evidence=SHARES,
     ),
     # --- liveness ---
     Anomaly(

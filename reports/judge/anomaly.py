@@ -24,6 +24,7 @@ RECV = "deliveries"
 JOURNAL = "brokers' journals"
 EVENTS = "brokers' journals and the harness's probes"
 HISTORY = "clients' history of groups and transactions"
+SHARES = "history of the members of share groups, and where the group stood at the end"
 READER = "coalesce(reader, 0)"
 
 

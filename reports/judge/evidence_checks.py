@@ -5,6 +5,8 @@ A check that does not pass is inconclusive and not a fail, because the run does 
 
 from __future__ import annotations
 
+from reports.evidence.share_groups import share_stories
+from reports.evidence.wire_clocks import has_host_clocks, unclear_order
 from reports.judge.checks import INCONCLUSIVE, PASS, Check, check
 from reports.read.model import Basis, CellFacts
 from runlog.quality.criteria import Criteria
@@ -24,8 +26,11 @@ EVIDENCE_CHECKS = {
     "run log agrees with itself": "no stream contradicts another (below)",
     "all partitions delivered": "a reader that begins at the log's start got records of every partition that it "
     "reads and in which the final read finds records",
+    "share groups asked": "for a share group: its coordinator said at the end how many records are left",
     "load hosts held": "for a load on other hosts: each host did its share to the end, kept its link and its schedule, "
     "has a bound for its clock, and its run log was gathered",
+    "order of requests known": "for requests that proxies of fault hosts saw: the bounds of their clocks leave no "
+    "order open on which a prediction rests",
     "fault took effect": "for a scenario with faults: every fault that was applied is proved to have acted",
 }
 _ACTED = frozenset({FaultPhase.APPLIED, FaultPhase.PROVED, FaultPhase.NOT_EFFECTIVE})
@@ -34,7 +39,13 @@ READABLE = "run log readable"
 
 def evidence_checks(facts: CellFacts, criteria: Criteria) -> list[Check]:
     """The checks of every cell. A cell with faults must also show that the faults acted."""
-    checks = [*_evidence(facts, criteria), _all_delivered(facts), *_load_hosts_held(facts)]
+    checks = [
+        *_evidence(facts, criteria),
+        _all_delivered(facts),
+        *_shares_asked(facts),
+        *_load_hosts_held(facts),
+        *_order_known(facts),
+    ]
     return [*checks, _fault_proved(facts)] if facts.cell.kind is CellKind.CHAOS else checks
 
 
@@ -97,6 +108,31 @@ def _load_hosts_held(facts: CellFacts) -> list[Check]:
     wrong = [f"load host {host.name}: {host.reason}" for host in hosts if host.state is not HostState.DONE]
     names = ", ".join(host.name for host in hosts)
     return [check("load hosts held", not wrong, f"{names} did their shares to the end", "; ".join(wrong))]
+
+
+def _shares_asked(facts: CellFacts) -> list[Check]:
+    """The check of share groups, only for a cell that has any. Without the answer nobody knows what is done."""
+    stories = share_stories(facts.cell)
+    if not stories:
+        return []
+    unknown = [story.group for story in stories if not story.is_end_known]
+    return [
+        check(
+            "share groups asked",
+            not unknown,
+            "the coordinators of the share groups said where each of them stands",
+            f"it is not known what share group {', '.join(unknown)} was done with at the end",
+        )
+    ]
+
+
+def _order_known(facts: CellFacts) -> list[Check]:
+    """Only for a cell whose requests were seen by the clocks of fault hosts."""
+    if not has_host_clocks(facts.cell):
+        return []
+    unclear = unclear_order(facts.cell)
+    known = "the clocks of the fault hosts are known well enough for the order of requests"
+    return [check("order of requests known", not unclear, known, "; ".join(unclear))]
 
 
 def _all_delivered(facts: CellFacts) -> Check:

@@ -63,7 +63,7 @@ FORGETFUL = Condition(
 DELETED = Condition("somebody deleted records of the topic in this cell", lambda c: c.records_deleted)
 RECREATED = Condition("somebody deleted the topic in this cell and created it again", lambda c: c.topic_recreated)
 TRUNCATED = Condition("a replica cut its log back in this cell", lambda c: c.truncated)
-GROUP = Condition("a reader of the cell is a consumer group", lambda c: c.subscribes)
+GROUP = Condition("a reader of the cell is a consumer group or a share group", lambda c: c.subscribes)
 COMMITS_FIRST = Condition("a reader commits ahead of its processing", lambda c: c.commits_first)
 
 
@@ -293,6 +293,9 @@ _NEVER: dict[str, tuple[str, str]] = {
     "isr_never_recovers": ("a replica that has caught up rejoins the ISR", "KIP-497"),
     "two_controllers": ("a voter votes once in an epoch", "KIP-595"),
     "commit_regression": ("a commit of an older generation is refused", "group protocol"),
+    "share_lost": ("a share group offers a record until it is accepted, rejected or archived", "KIP-932"),
+    "share_after_done": ("an acknowledgement that is confirmed was written first, on the share coordinator", "KIP-932"),
+    "share_over_limit": ("a record is archived after its last delivery", "share.delivery.count.limit; KIP-932"),
     "double_owner": ("in one generation a partition has one owner", "group protocol; KIP-429; KIP-848"),
     "dup_bound_exceeded": ("a member begins at what its group committed", "group protocol"),
     "stuck_consumer": ("records below the high watermark can be read", "consumer protocol"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from reports.evidence.configuration import configuration_of
+from reports.evidence.share_groups import sentences, share_stories
 from reports.judge.broker_cpu import still_warming
 from reports.judge.checks import Verdict, worst
 from reports.judge.damage_checks import damage_checks
@@ -40,6 +41,7 @@ def _notes(facts: CellFacts, criteria: Criteria) -> tuple[str, ...]:
     lag = facts.latency[SCHEDULE_LAG].p99_us if SCHEDULE_LAG in facts.latency else None
     if lag is not None and lag > criteria.schedule_lag_us_p99_max:
         notes.append(f"schedule lag p99 {lag / 1000:.0f} ms: the latencies contain that delay of the generator")
+    notes += [sentence for story in share_stories(facts.cell) for sentence in sentences(story)]
     notes += _of_load_hosts(facts)
     disturbed = disturbance(facts, criteria)
     if disturbed:

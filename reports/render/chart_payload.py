@@ -78,11 +78,13 @@ def columns(rows: Sequence[DataclassInstance]) -> Json:
 
 def _of_cell(cell: CellFigures) -> dict[str, Chart]:
     own = cell.over_time
-    names = ("rates", "latency", "spread", "faults", "isr", "leaders", "brokers")
+    names = ("rates", "latency", "spread", "clock", "faults", "isr", "leaders", "brokers")
     data = {name: columns(getattr(own, name)) for name in names}
     found = {f"time-{cell.id}": Chart(specification=_time(own.latencies), data=data)}
     if cell.curve:
-        found[f"curve-{cell.id}"] = Chart(specification="curve", data={"curve": columns(cell.curve)})
+        found[f"curve-{cell.id}"] = Chart(
+            specification="curve", data={"curve": columns(cell.curve), "clock": columns(cell.curve_clock)}
+        )
     return found
 
 
@@ -96,7 +98,7 @@ def _time(latencies: Sequence[str]) -> str:
 def _waterfall(name: str, bars: Bars) -> dict[str, Chart]:
     if not bars.stages:
         return {}
-    data = {"stages": columns(bars.stages), "wholes": columns(bars.wholes)}
+    data = {"stages": columns(bars.stages), "wholes": columns(bars.wholes), "clock": columns(bars.clock)}
     return {name: Chart(specification="waterfall", data=data)}
 
 

@@ -123,7 +123,12 @@ def _time_latency(series: list[str]) -> Chart:
             tooltip=["t:Q", "series:N", alt.Tooltip("ms:Q", format=",.2f")],
         )
     )
-    return alt.layer(_fault_band(_seconds()), spread, lines).properties(height=120, width=600)
+    clock = (
+        alt.Chart(alt.NamedData("clock"))
+        .mark_area(style="clock", interpolate="step-after")
+        .encode(x=_seconds(), y=alt.Y("low:Q", scale=scale), y2="high:Q", detail="series:N")
+    )
+    return alt.layer(_fault_band(_seconds()), spread, clock, lines).properties(height=120, width=600)
 
 
 def _isr() -> Chart:
@@ -176,7 +181,17 @@ def _brokers() -> Chart:
 def _curve() -> Chart:
     """Percentile curve. The horizontal axis is 1 / (1 - q), logarithmic: p90, p99 and p99.9 are equally far apart."""
     labels = "datum.value < 1.5 ? '0 %' : format(100 - 100 / datum.value, '~r') + ' %'"
-    return (
+    clock = (
+        alt.Chart(alt.NamedData("clock"))
+        .mark_area(style="clock")
+        .encode(
+            x=alt.X("inverse:Q", scale=alt.Scale(type="log", nice=False)),
+            y=alt.Y("low:Q", scale=alt.Scale(type="log")),
+            y2="high:Q",
+            tooltip=[alt.Tooltip("low:Q", format=",.2f"), alt.Tooltip("high:Q", format=",.2f")],
+        )
+    )
+    lines = (
         alt.Chart(alt.NamedData("curve"))
         .mark_line(point=alt.OverlayMarkDef(size=22), strokeWidth=1.5)
         .encode(
@@ -193,8 +208,8 @@ def _curve() -> Chart:
             ),
             tooltip=["series:N", alt.Tooltip("percentile:Q", format=".3f"), alt.Tooltip("ms:Q", format=",.2f")],
         )
-        .properties(height=200, width=600)
     )
+    return alt.layer(clock, lines).properties(height=200, width=600)
 
 
 def _price(rate: str, *, from_nought: bool) -> Chart:

@@ -70,7 +70,12 @@ def _waterfall() -> Chart:
         .mark_tick(style="whole", thickness=2, height=18)
         .encode(x="whole:Q", y=y, tooltip=["title:N", alt.Tooltip("whole:Q", title="measured whole, ms"), "n:Q"])
     )
-    return alt.layer(stages, wholes).properties(height=alt.Step(28), width=500)
+    clock = (
+        alt.Chart(alt.NamedData("clock"))
+        .mark_bar(style="clock", height=20)
+        .encode(x="low:Q", x2="high:Q", y=y, tooltip=["title:N", alt.Tooltip("low:Q"), alt.Tooltip("high:Q")])
+    )
+    return alt.layer(stages, clock, wholes).properties(height=alt.Step(28), width=500)
 
 
 def _trace() -> Chart:

@@ -28,11 +28,30 @@ class HistoryKind(StrEnum):
     TRANSACTION_BEGAN = "transaction_began"
     TRANSACTION = "transaction"
     BALANCE = "balance"
+    SHARE_DELIVERED = "share_delivered"
+    SHARE_ACKNOWLEDGED = "share_acknowledged"
+    SHARE_END = "share_end"
 
 
 class TransactionOutcome(StrEnum):
     COMMITTED = "committed"
     ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+class AcknowledgementKind(StrEnum):
+    """What a member of a share group said of a record."""
+
+    ACCEPT = "accept"
+    RELEASE = "release"
+    REJECT = "reject"
+
+
+class Acknowledged(StrEnum):
+    """What the broker said to an acknowledgement. UNKNOWN: the answer is missing, or says that a write failed."""
+
+    CONFIRMED = "confirmed"
+    REFUSED = "refused"
     UNKNOWN = "unknown"
 
 
@@ -149,6 +168,49 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareDelivered:
+    """A member of a share group got records of a partition: (first offset, last offset, delivery count). `t_us`: when
+    poll returned them."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.SHARE_DELIVERED
+    group: str
+    member: str
+    incarnation: int
+    partition: int
+    asked_us: int  # the broker gave the records to the member at this time or later
+    ranges: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareAcknowledged:
+    """What became of acknowledgements: (first offset, last offset). `t_us`: when the member learnt it."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.SHARE_ACKNOWLEDGED
+    group: str
+    member: str
+    incarnation: int
+    partition: int
+    type: AcknowledgementKind
+    outcome: Acknowledged
+    ranges: tuple[tuple[int, int], ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareEnd:
+    """Where a share group stood when the harness looked last. Every record before `start_offset` is done."""
+
+    t_us: int
+    kind: ClassVar[HistoryKind] = HistoryKind.SHARE_END
+    group: str
+    partition: int
+    start_offset: int
+    lag: int | None  # records that are not done; None: the broker did not tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherHistory:
     """An event of a kind that this version does not know."""
 
@@ -170,5 +232,8 @@ HistoryLine: TypeAlias = (
     | TransactionBegan
     | TransactionEnded
     | Balance
+    | ShareDelivered
+    | ShareAcknowledged
+    | ShareEnd
     | OtherHistory
 )

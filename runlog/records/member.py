@@ -28,6 +28,10 @@ class MemberSpec:
     copy_to: str = ""  # for a copier: the topic to which it writes
     transactional_id: str = ""
     producer_properties: Mapping[str, str] = field(default_factory=dict)
+    is_share: bool = False  # a member of a share group; `commit` auto: implicit acknowledgement, after: explicit
+    group_settings: Mapping[str, str] = field(default_factory=dict)  # of the share group, set at the broker
+    rejects_every: int = 0
+    releases_every: int = 0
 
     @property
     def is_copier(self) -> bool:

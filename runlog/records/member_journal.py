@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import ClassVar, Literal, TypeAlias
 
 from runlog.records.codec import Rest
-from runlog.records.history import UNKNOWN, TransactionOutcome
+from runlog.records.history import UNKNOWN, Acknowledged, AcknowledgementKind, TransactionOutcome
 
 
 class JournalKind(StrEnum):
@@ -23,6 +23,9 @@ class JournalKind(StrEnum):
     REVOKED = "revoked"
     COMMITTED = "committed"
     DELIVERED = "delivered"
+    SHARE_POLLED = "share_polled"
+    SHARE_ACKNOWLEDGED = "share_acknowledged"
+    SHARE_END = "share_end"
     TRANSACTION_BEGAN = "transaction_began"
     TRANSACTION = "transaction"
 
@@ -74,6 +77,44 @@ class RecordsDelivered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharePolled:
+    """A member of a share group got these records: topic, partition, offset, delivery count. Written before it works on
+    them."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.SHARE_POLLED
+    polled_ns: int
+    asked_ns: int  # the broker gave the records to the member at this time or later
+    records: tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareAcknowledged:
+    """What became of acknowledgements of one partition."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.SHARE_ACKNOWLEDGED
+    topic: str
+    partition: int
+    type: AcknowledgementKind
+    outcome: Acknowledged
+    offsets: tuple[int, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareEnd:
+    """Where a share group stood at the end, as its coordinator told the harness. In share-ends.jsonl."""
+
+    mono_ns: int
+    kind: ClassVar[JournalKind] = JournalKind.SHARE_END
+    group: str
+    partition: int
+    start_offset: int
+    lag: int | None  # records that are not done; None: the broker did not tell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyBegan:
     """A copier began a transaction."""
 
@@ -110,6 +151,9 @@ JournalLine: TypeAlias = (
     | PartitionsRevoked
     | OffsetsCommitted
     | RecordsDelivered
+    | SharePolled
+    | ShareAcknowledged
+    | ShareEnd
     | CopyBegan
     | CopyEnded
     | OtherJournalLine

@@ -42,3 +42,5 @@ class WireExchange:
     followers: int | None = None  # for refused: requests of the partition that had come after it
     held_us: int | None = None
     identities: tuple[IdentityRun, ...] | None = None  # of the batch's records, if the harness made them
+    host: str = ""  # the fault host whose proxy saw it; empty: a proxy of the harness
+    clock_error_us: float | None = None  # how much its times can be wrong, by that host's clock; None: they are exact

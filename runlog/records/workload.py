@@ -10,6 +10,7 @@ from runlog.records.codec import Rest
 
 EARLIEST: Final = "earliest"
 GROUP: Final = "group"
+SHARE: Final = "share"
 TOPIC: Final = "topic"
 COPIES: Final = "copies"
 
@@ -28,7 +29,7 @@ class ReaderRecord:
 
     name: str = ""
     consumers: int = 1
-    mode: str = "assign"  # assign, group
+    mode: str = "assign"  # assign, group, share
     start: str = EARLIEST  # earliest, latest
     start_after_ms: int | None
     processing_us: int = 0
@@ -36,6 +37,9 @@ class ReaderRecord:
     producer_properties: Mapping[str, str] = field(default_factory=dict)
     own_processes: bool = False
     commit: str = "auto"  # auto, after, before
+    group_settings: Mapping[str, str] = field(default_factory=dict)  # of a share group, set at the broker
+    rejects_every: int = 0  # a member of a share group rejects every record whose offset this divides; 0: none
+    releases_every: int = 0  # the same for records that it releases when they come for the first time
     copies: bool = False
     reads: str = TOPIC  # topic, copies
     deduplicate: str = "none"  # none, table, redis

@@ -46,7 +46,7 @@ def all_values(cluster: Cluster, topic: str, partitions: int) -> list[bytes | No
 
 
 def test_the_admin_creates_describes_and_deletes_topics(cluster: Cluster, admin: Admin) -> None:
-    admin.create_topics([NewTopic(name="made", partitions=3, replication_factor=3, config={"retention.ms": "60000"})])
+    make_topics(admin, NewTopic(name="made", partitions=3, replication_factor=3, config={"retention.ms": "60000"}))
     topic = admin.describe_topics(["made"])["made"]
     assert [each.partition for each in topic.partitions] == [0, 1, 2]
     assert all(sorted(each.replicas) == [1, 2, 3] and each.leader in each.isr for each in topic.partitions)

@@ -98,7 +98,8 @@ def test_a_client_over_its_rate_is_refused_or_told_to_wait_by_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By every broker of three, so that requests are passed on to the controller; as another client at each."""
-    with Cluster(tmp_path, brokers=3) as cluster:
+    patient = {"controller.quorum.request.timeout.ms": 30_000}  # a request that is sent twice is charged twice
+    with Cluster(tmp_path, brokers=3, settings=patient) as cluster:
         for broker in cluster.ids:
             monkeypatch.setattr(wire_helper, "CLIENT_ID", f"test-{broker}")
             assert outcomes(cluster.ports[broker]["DIRECT"]) == EXPECTED, f"broker {broker}"

@@ -14,7 +14,7 @@ import pytest
 from cluster_helper import Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource
 from link_helper import RawClient
 
 from broker.wire import records as wire_records
@@ -38,9 +38,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_each_listener_answers_with_its_own_endpoints(cluster: Cluster) -> None:
     for listener in ("EXTERNAL", "DIRECT"):
-        found = admin(cluster, listener).list_topics(timeout=60)
-        ports = {broker_id: broker.port for broker_id, broker in found.brokers.items()}
-        assert ports == {broker: cluster.ports[broker][listener] for broker in cluster.ids}
+        wanted = {broker: cluster.ports[broker][listener] for broker in cluster.ids}
+        client = admin(cluster, listener)
+
+        def ports(client: AdminClient = client) -> dict[int, int]:
+            found = client.list_topics(timeout=60)
+            return {broker_id: broker.port for broker_id, broker in found.brokers.items()}
+
+        wait_until(lambda ports=ports, wanted=wanted: ports() == wanted, f"all brokers with their {listener} ports")
 
 
 @pytest.mark.parametrize("codec", CODECS)

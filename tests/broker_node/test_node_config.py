@@ -100,7 +100,7 @@ def test_a_wrong_variant_starts_by_an_entry_of_its_own_or_not_at_all(
     tmp_path: Path, module: str, mutant: str, message: str
 ) -> None:
     path = written(tmp_path, MINIMAL + f"harness.mutant={mutant}\n")
-    done = subprocess.run([sys.executable, "-m", module, str(path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", module, str(path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert message in done.stderr
 
@@ -108,7 +108,7 @@ def test_a_wrong_variant_starts_by_an_entry_of_its_own_or_not_at_all(
 @pytest.mark.slow
 def test_process_exits_with_2_and_the_message(tmp_path: Path) -> None:
     path = written(tmp_path, MINIMAL + "num.partitions=many\n")
-    done = subprocess.run([sys.executable, "-m", "broker.node", str(path)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-m", "broker.node", str(path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == f"{path}:5: num.partitions: expected a whole number, got 'many'\n"

@@ -102,7 +102,7 @@ def test_an_unreadable_log_costs_that_partition_only_and_comes_back_with_a_heale
     wait_until(lambda: isr(cluster, "sick") == set(cluster.ids) - {victim}, "it leaves that ISR", 60)
     assert cluster.processes[victim].poll() is None
     produce(cluster, "well", ["after"], acks="all")
-    assert isr(cluster, "well") == {1, 2, 3}
+    wait_until(lambda: isr(cluster, "well") == {1, 2, 3}, "all are in the healthy topic's ISR", 60)
     restart(cluster, victim)  # the disk is as it was: the broker starts without this log
     wait_until(lambda: isr(cluster, "well") == {1, 2, 3}, "the others are back", 60)
     wait_until(lambda: offline(cluster, victim) == {("sick", 0)}, "its log cannot be opened", 60)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.mutants import MUTANTS, MutantError, Patch, applied, apply, description
+from broker.mutants import MUTANTS, NOT_SIMULATED, MutantError, Patch, applied, apply, description
 from broker.replication import PartitionReplica
 from broker.sim.__main__ import main
 from broker.sim.mutation import read_table
@@ -20,7 +20,7 @@ TABLE = read_table((ROOT / "docs/reference/mutants.md").read_text())
 
 def test_the_table_of_mutants_is_whole_and_none_lives() -> None:
     assert list(TABLE) == list(MUTANTS)
-    assert all(each.seed is not None for each in TABLE.values())
+    assert {name for name, each in TABLE.items() if each.seed is None} == NOT_SIMULATED
     assert len(MUTANTS) >= 20
     assert all(description(name).endswith(".") for name in MUTANTS)
 

@@ -31,7 +31,15 @@ def frame(parts) -> bytes:
 
 
 def produce_frame(
-    version: int, correlation_id: int, *, crc: int | None = None, records=3, partitions=(0,), acks=-1, client_id="c1"
+    version: int,
+    correlation_id: int,
+    *,
+    crc: int | None = None,
+    records=3,
+    partitions=(0,),
+    acks=-1,
+    client_id="c1",
+    topic_name: str | None = None,
 ) -> bytes:
     topic = {
         "partition_data": [
@@ -39,19 +47,21 @@ def produce_frame(
             for partition in partitions
         ]
     }
-    topic |= {"topic_id": TOPIC_ID} if version >= 13 else {"name": TOPIC}
+    topic |= {"topic_id": TOPIC_ID} if version >= 13 else {"name": topic_name or TOPIC}
     message = messages.request(PRODUCE, version, transactional_id=None, acks=acks, timeout=1000, topic_data=[topic])
     return frame(codec.encode_request(PRODUCE, version, correlation_id, client_id, message))
 
 
-def produce_response_frame(version: int, correlation_id: int, results: dict[int, tuple[int, int]]) -> bytes:
+def produce_response_frame(
+    version: int, correlation_id: int, results: dict[int, tuple[int, int]], topic_name: str | None = None
+) -> bytes:
     topic = {
         "partition_responses": [
             {"index": partition, "error_code": error_code, "base_offset": base_offset}
             for partition, (error_code, base_offset) in results.items()
         ]
     }
-    topic |= {"topic_id": TOPIC_ID} if version >= 13 else {"name": TOPIC}
+    topic |= {"topic_id": TOPIC_ID} if version >= 13 else {"name": topic_name or TOPIC}
     return frame(
         codec.encode_response(PRODUCE, version, correlation_id, messages.response(PRODUCE, version, responses=[topic]))
     )
@@ -142,6 +152,8 @@ class FakeKafka:
         header, message = codec.decode_request(data)
         if header.api_key == METADATA:
             return metadata_response_frame(header.correlation_id)
+        if header.api_key != PRODUCE:
+            raise ConnectionError("it knows Produce and Metadata")
         results: dict[int, tuple[int, int]] = {}
         for topic in message.topic_data:
             for partition in topic.partition_data:
@@ -150,4 +162,5 @@ class FakeKafka:
                 self._next_offset += struct.unpack_from(">i", partition.records, 57)[0]
         if message.acks == 0:
             return b""
-        return produce_response_frame(header.api_version, header.correlation_id, results)
+        name = message.topic_data[0].name if header.api_version < 13 else None
+        return produce_response_frame(header.api_version, header.correlation_id, results, name)

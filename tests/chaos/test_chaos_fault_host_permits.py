@@ -44,6 +44,12 @@ def test_the_example_of_proxies_in_the_guide_is_one_that_is_read() -> None:
     assert permits.proxies["clients-to-broker-1"].tls
 
 
+def test_the_example_of_requests_in_the_guide_is_one_that_is_read() -> None:
+    example = re.search(r"```yaml title=requests.yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert example is not None
+    assert parse_permits(example[1]).proxies["clients-to-broker-1"].requests
+
+
 def test_a_whole_file_is_read() -> None:
     permits = parse_permits(GOOD)
     assert permits.lost_after == 5_000
@@ -96,6 +102,9 @@ def test_a_list_of_proxies_is_read() -> None:
     assert permits.proxies["clients"].links == {"client-1"}
     assert permits.proxies["clients"].tls
     assert permits.proxies_outlive_worker
+    reading = parse_permits(PROXIES.replace("[cut], tls: true", "[cut, kafka_drop_response], requests: true"))
+    assert reading.proxies["clients"].requests
+    assert not permits.proxies["clients"].requests
     assert parse_permits(GOOD + PROXIES).brokers.keys() == {1, 2}
 
 
@@ -105,7 +114,10 @@ def test_a_list_of_proxies_is_read() -> None:
         (("10.0.0.1:9091", "10.0.0.1"), "proxies.to-1.listen"),
         (("127.0.0.1:19091", "'9091'"), "proxies.to-1.upstream"),
         (("127.0.0.1:19091", "10.0.0.1:9091"), "the same address"),
-        (("[cut, stall, latency]", "[cut, kafka_drop_response]"), "proxies.to-1.allow"),
+        (("[cut, stall, latency]", "[cut, kafka_drop_response]"), "needs `requests: true`"),
+        (("[cut, stall, latency]", "[cut, kafka_log]"), "proxies.to-1.allow"),
+        (("[cut, stall, latency]", "[cut]\n    requests: true"), "the clients of one broker and nothing else"),
+        (("tls: true", "tls: true, requests: true"), "nobody but client and broker can read what TLS carries"),
         (("[cut, stall, latency]", "[]"), "proxies.to-1.allow"),
         (("2->1, 3->1", "2->1, 2->1"), "twice"),
         (("2->1, 3->1", "1->1"), "to itself"),

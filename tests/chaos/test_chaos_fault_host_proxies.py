@@ -23,6 +23,7 @@ from chaos.fault_host.host import Refused
 from chaos.fault_host.permits import parse_permits
 from chaos.fault_host.proxies import ProbeWanted, ProxyFaults, ToxicWanted
 from chaos.fault_host.proxy_server import ProxyServer, ProxyServerError
+from chaos.fault_host.proxy_servers import ProxyServers
 from chaos.fault_host.site import NotDone
 from chaos.link_probe import LoadProbe
 from chaos.process_identity import is_alive
@@ -71,8 +72,9 @@ class Operator:
     def worker(self, text: str | None = None) -> ProxyFaults:
         """As it is after its start. The one before is gone, as after SIGKILL."""
         permits = parse_permits(text or self.permits())
-        self.server = ProxyServer(permits.proxies, self.directory / "leases", "here", binary=None)
-        self.faults = ProxyFaults(permits, self.server, say=self.said.append)
+        self.servers = ProxyServers(permits.proxies, self.directory / "leases", "here", binary=None)
+        self.server = self.servers._all[False]
+        self.faults = ProxyFaults(permits, self.servers, say=self.said.append)
         self.faults.open()
         self.faults.begin_run("run-1")
         return self.faults
@@ -143,8 +145,10 @@ def test_what_the_list_does_not_allow_is_refused_by_name(operator: Operator) -> 
     faults.act("toxic_add", "to-1", toxic=toxic("bandwidth", name="stall", rate=0))  # which is a stall
     with pytest.raises(Refused, match=r"latency .* of proxy clients .*: this host's list allows cut"):
         faults.act("toxic_add", "clients", toxic=toxic("latency", latency=1))
-    with pytest.raises(Refused, match=r"'kafka_drop_response' of proxy to-1 .*: no list allows it"):
+    with pytest.raises(Refused, match=r"kafka_drop_response .* of proxy to-1 .*: this host's list allows cut, stall"):
         faults.act("toxic_add", "to-1", toxic=toxic("kafka_drop_response"))
+    with pytest.raises(Refused, match=r"'kafka_log' of proxy to-1 .*: no list allows it"):
+        faults.act("toxic_add", "to-1", toxic=toxic("kafka_log"))
     with pytest.raises(Refused, match=r"proxy_cut of proxy 127.0.0.1:1: this host has to-1, clients on its list"):
         faults.act("proxy_cut", "127.0.0.1:1")
     with pytest.raises(Refused, match="no action 'delete'"):

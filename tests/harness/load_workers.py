@@ -18,7 +18,8 @@ RUN_S = 1500.0
 
 class Workers:
     """`close` ends them. Each has a state directory and a log of its own, all share one spool. `store`: their
-    --store; `more`: of their environment."""
+    --store; `more`: of their environment. `prefixes`: what starts each of them. `master`: where their master listens.
+    """
 
     def __init__(
         self,
@@ -27,10 +28,12 @@ class Workers:
         store: str = "",
         more: Mapping[str, str] | None = None,
         keys: tuple[Path, Path] | None = None,
+        prefixes: Mapping[str, Sequence[str]] | None = None,
+        master: str = "127.0.0.1",
     ) -> None:
         self.directory, self.names, self._store, self._more = directory, names, store, more or {}
         self.master_key, self._worker_key = keys or write_keys(directory / "keys")
-        self.port = free_port()
+        self.port, self._master, self._prefixes = free_port(), master, prefixes or {}
         self.spool = directory / "spool"
         self._processes = {name: self._started(name) for name in names}
 
@@ -38,7 +41,7 @@ class Workers:
     def options(self) -> list[str]:
         """Of the master's command."""
         return [
-            "--load-hosts", str(len(self.names)), "--load-listen", f"127.0.0.1:{self.port}", "--load-key",
+            "--load-hosts", str(len(self.names)), "--load-listen", f"{self._master}:{self.port}", "--load-key",
             str(self.master_key),
         ]  # fmt: skip
 
@@ -46,7 +49,8 @@ class Workers:
         with (self.directory / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [
-                    sys.executable, "-m", "harness", "worker", "--master", f"127.0.0.1:{self.port}", "--key",
+                    *self._prefixes.get(name, ()), sys.executable, "-m", "harness", "worker", "--master",
+                    f"{self._master}:{self.port}", "--key",
                     str(self._worker_key), "--name", name, "--spool", str(self.spool),
                     *(["--store", self._store] if self._store else []),
                 ],

@@ -13,16 +13,22 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+from chaos.fault_host.proxy_permits import KafkaBreakage
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
+from harness.cluster_security import ClusterSecurity
+from harness.clusters.access import MadeUpAccess
 from harness.clusters.base import ClusterKey
+from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.factory import build_layout
+from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.probe import BrokerProbe
 from workloads.hosts.keys import write_keys
 
 START_S = 240.0
+KAFKA_WORDS = get_args(KafkaBreakage)
 WAIT_S = 120.0
 
 
@@ -43,14 +49,31 @@ class Strangers:
         engine: Literal["reference", "kafka"] = "reference",
         settings: Mapping[str, str] | None = None,
         proxied: bool = False,
+        addresses: Mapping[int, str] | None = None,
+        prefixes: Mapping[int, Sequence[str]] | None = None,
+        security: ClusterSecurity | None = None,
     ) -> None:
-        """`proxied`: each link leads to an address where a proxy of a fault host has to listen."""
+        """`proxied`: each link leads to an address where a proxy of a fault host has to listen. `addresses` and
+        `prefixes`: where each broker listens, and what starts a command on its host; without them all are here."""
         self.directory = directory
         directory.mkdir(parents=True)
-        key = ClusterKey(engine=engine, proxied=proxied, brokers=3, settings=tuple((settings or {}).items()))
-        self._layout = build_layout(key, directory, PortAllocator())
+        self._prefixes = prefixes or {}
+        if addresses is None:
+            key = ClusterKey(engine=engine, proxied=proxied, brokers=3, settings=tuple((settings or {}).items()))
+            self._layout = build_layout(key, directory, PortAllocator())
+        else:
+            assert engine == "reference"
+            self._layout = reference_layout(
+                directory, brokers=3, settings={"harness.allow.remote": "true", **(settings or {})}, proxied=proxied,
+                journal_appends=False, ports=PortAllocator(), cluster_id=new_cluster_id(),
+                host_of=lambda broker: addresses[int(broker)],
+                # Each broker's own loopback has the proxies of its links to the others.
+                link_host_of=lambda kind, target: addresses[int(target)] if kind == "client" else "127.0.0.1",
+            )  # fmt: skip
+        self._access = None if security is None else self._secured(security)
         self.nodes = {int(node.broker_id): node for node in self._layout.nodes}
         self.bootstrap_servers = self._layout.bootstrap_servers
+        self.direct_bootstrap_servers = self._layout.direct_bootstrap_servers
         self.word = "kafka.Kafka" if engine == "kafka" else "broker.node"
         self._seen: set[ProcessIdentity] = set()
         for broker, node in self.nodes.items():
@@ -66,6 +89,20 @@ class Strangers:
             )
             self.script(broker).chmod(0o755)
 
+    def _secured(self, security: ClusterSecurity) -> MadeUpAccess:
+        """All listeners speak TLS, and a broker's certificate holds for its proxies of clients too."""
+        access = MadeUpAccess(self.directory, security)
+        self._layout = access.applied(self._layout)
+        assert access.authority is not None
+        for node in self._layout.nodes:
+            access.authority.issue(f"broker-{node.broker_id}", [node.direct.host, node.advertised.host])
+        return access
+
+    @property
+    def client_config(self) -> Path:
+        assert self._access is not None
+        return self._access.directory / "load.properties"
+
     def script(self, broker: int) -> Path:
         return self.directory / f"start-{broker}.sh"
 
@@ -77,9 +114,13 @@ class Strangers:
             for command in node.prepare_commands:
                 subprocess.run(command, check=True, capture_output=True, timeout=START_S)
         for broker in self.nodes:
-            subprocess.run([self.script(broker)], check=True, timeout=WAIT_S, start_new_session=True)
-            assert self.identity(broker) is not None
+            self.start_one(broker)
         wait_until(self._are_all_seen, f"three brokers in {self.directory}", START_S)
+
+    def start_one(self, broker: int) -> None:
+        command = [*self._prefixes.get(broker, ()), str(self.script(broker))]
+        subprocess.run(command, check=True, timeout=WAIT_S, start_new_session=True)
+        assert self.identity(broker) is not None
 
     def _are_all_seen(self) -> bool:
         for node in self.nodes.values():
@@ -103,6 +144,10 @@ class Strangers:
         """All run and none is paused."""
         return all(self.identity(broker) is not None and self.state(broker) != "T" for broker in self.nodes)
 
+    def kill_pid(self, pid: int) -> None:
+        """A process of this test."""
+        os.kill(pid, signal.SIGKILL)
+
     def stop(self) -> None:
         for broker in self.nodes:
             if self.pid_file(broker).exists():
@@ -111,17 +156,22 @@ class Strangers:
             if is_alive(identity):
                 os.kill(identity.pid, signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, self._seen)), "the strangers are gone")
+        if self._access is not None:
+            self._access.remove()
 
-    def proxies(self, broker: int, allow: str) -> str:
-        """On the host of each broker: the links to its peers, and that of the clients to it."""
+    def proxies(self, broker: int, allow: str, *, requests: bool = False) -> str:
+        """On the host of each broker: the links to its peers, and that of the clients to it. `requests`: the proxies
+        of clients may read Kafka's requests."""
         lines = ""
         for link in self._layout.links:
             if broker != (link.source or link.target):
                 continue
             kind = "controller:" if link.kind == "controller" else ""
+            more = f", {', '.join(KAFKA_WORDS)}], requests: true" if requests and link.source is None else "]"
+            more += "" if self._access is None else ", tls: true"
             lines += (
                 f"  {link.name}: {{listen: '{link.listen}', upstream: '{link.upstream}', "
-                f"carries: ['{kind}{link.source or 'client'}->{link.target}'], allow: [{allow}]}}\n"
+                f"carries: ['{kind}{link.source or 'client'}->{link.target}'], allow: [{allow}{more}}}\n"
             )
         return f"proxies_outlive_worker: false\nproxies:\n{lines}" if lines else ""
 
@@ -132,9 +182,10 @@ class Strangers:
         allow: str = "kill, terminate, pause",
         lost_after: str = "10s",
         allow_links: str = "cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing",
+        requests: bool = False,
     ) -> str:
         node = self.nodes[broker]
-        return self.proxies(broker, allow_links) + (
+        return self.proxies(broker, allow_links, requests=requests) + (
             f"lost_after: {lost_after}\nbrokers:\n  {broker}:\n"
             f"    process: {{pid_file: {self.pid_file(broker)}, command_has: {self.word}}}\n"
             f"    allow: [{allow}]\n    start: [{self.script(broker)}]\n    log_dirs: [{node.log_dir}]\n"
@@ -152,19 +203,28 @@ class FaultWorkers:
         allow: str = "kill, terminate, pause",
         allow_links: str = "cut, stall, latency, bandwidth, black_hole, reset, byte_limit, slicing",
         lost_after: str = "10s",
+        requests: bool = False,
         port: int = 0,
         through: int = 0,
         prefix: Sequence[str] = (),
+        prefixes: Mapping[int, Sequence[str]] | None = None,
+        master: str = "127.0.0.1",
     ) -> None:
-        """`port`: where the master listens. `through`: where the workers connect to, if not there."""
+        """`port`: where the master listens, at the address `master`. `through`: the port that the workers connect to,
+        if not that one. `prefix` and `prefixes`: what starts each worker, and that of one broker's host."""
         self.directory = directory
         self.keys = write_keys(directory / "keys")
         self.master_key, self._worker_key = self.keys
         self.port = port or free_port()
-        self._through, self._prefix = through or self.port, prefix
+        self._through, self._master = through or self.port, master
+        self._prefixes = prefixes or dict.fromkeys(strangers.nodes, prefix)
         for broker in strangers.nodes:
             path = self._permits(broker)
-            path.write_text(strangers.permits(broker, allow=allow, lost_after=lost_after, allow_links=allow_links))
+            path.write_text(
+                strangers.permits(
+                    broker, allow=allow, lost_after=lost_after, allow_links=allow_links, requests=requests
+                )
+            )
             path.chmod(0o600)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         for broker in strangers.nodes:
@@ -180,7 +240,7 @@ class FaultWorkers:
     def options(self) -> list[str]:
         """Of the master's command."""
         return [
-            "--fault-hosts", str(len(self._processes)), "--fault-listen", f"127.0.0.1:{self.port}", "--load-key",
+            "--fault-hosts", str(len(self._processes)), "--fault-listen", f"{self._master}:{self.port}", "--load-key",
             str(self.master_key),
         ]  # fmt: skip
 
@@ -188,9 +248,9 @@ class FaultWorkers:
         with self.log(broker).open("ab") as log:
             self._processes[broker] = subprocess.Popen(
                 [
-                    *self._prefix, sys.executable, "-m", "harness", "worker", "--master", f"127.0.0.1:{self._through}",
-                    "--key", str(self._worker_key), "--name", f"host-{broker}", "--allow-faults",
-                    str(self._permits(broker)),
+                    *self._prefixes[broker], sys.executable, "-m", "harness", "worker", "--master",
+                    f"{self._master}:{self._through}", "--key", str(self._worker_key), "--name",
+                    f"host-{broker}", "--allow-faults", str(self._permits(broker)),
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment(broker), start_new_session=True,
             )  # fmt: skip

@@ -12,7 +12,8 @@ from chaos.model import load_builtin
 from chaos.process_identity import ProcessIdentity
 from chaos.toxiproxy.calls import NotApplied, ToxiproxyError
 from chaos.toxiproxy.states import ProxyState, ToxicState
-from harness.clusters.broker_hosts import HostAnswer, HostFaultCluster, HostFaultError
+from harness.clusters.broker_hosts import HostFaultCluster
+from harness.clusters.host_answers import HostAnswer, HostClock, HostFaultError
 from harness.clusters.host_links import HostProxy, LinkDoors
 from harness.clusters.proxies import LinkProxies
 from harness.plan import build_plan
@@ -99,6 +100,12 @@ class Hosts:
         return HostAnswer(
             host=proxy.host, asked_us=1, answered_us=9, from_us=3, to_us=4, clock_error_us=2.5, proxy=self.state
         )
+
+    def act_on_requests(self, action: str, host: str, *, topics: Sequence[str] = (), offset: int = 0) -> HostAnswer:
+        raise HostFaultError("no record is asked for here", is_certain=True)
+
+    def clock_over(self, host: str, first_us: int, last_us: int, *, offset_ns: int | None = None) -> HostClock:
+        return HostClock(offset_ns=0, error_us=1.0)
 
 
 @pytest.fixture
@@ -251,13 +258,22 @@ def test_a_proxy_that_clients_come_through_too_is_no_link_between_brokers() -> N
     assert "carries client-1 at h too" in problem_of("leader-loss", shared)
 
 
+def reading(broker: int, allow: frozenset[str]) -> HostProxy:
+    return replace(proxy(f"client-{broker}", f"client-{broker}"), allow=allow, has_requests=True)
+
+
 def test_clients_elsewhere_need_what_the_proxies_of_fault_hosts_can_do() -> None:
     clients = tuple(proxy(f"client-{i}", f"client-{i}") for i in (1, 2, 3))
     here = (*one_for_each_link(), *clients)
     assert not problem_of("leader-loss", here, clients_elsewhere=True)
     told = problem_of("response-lost", here, clients_elsewhere=True)
-    assert "proxies of fault hosts cannot do kafka_drop_response, on client-1 (response-lost)" in told
-    assert "duplicates cannot be predicted, because proxies of fault hosts record no requests (response-lost)" in told
+    assert "fault host h does not list kafka_drop_response for proxy client-1, client-1 (response-lost)" in told
+    assert "duplicates cannot be predicted, because not all proxies of fault hosts record requests" in told
+    recorded = (*one_for_each_link(), *(reading(i, frozenset({"kafka_drop_response"})) for i in (1, 2, 3)))
+    assert not problem_of("response-lost", recorded, clients_elsewhere=True)
+    told = problem_of("response-lost", (*recorded[:-1], clients[-1]), clients_elsewhere=True)
+    assert "does not list kafka_drop_response for proxy client-3, client-3" in told
+    assert "duplicates cannot be predicted" in told, "a record with a hole foretells nothing"
     assert not problem_of("response-lost", here), "clients here go through proxies of ours"
     some = here[:-1]
     assert not problem_of("response-lost", some, clients_elsewhere=True), "not all brokers are behind one"
@@ -288,5 +304,5 @@ def test_a_fault_on_a_link_fails_with_the_words_of_its_host(hosts: Hosts) -> Non
     assert prober is not None
     with pytest.raises(NotApplied, match="gave no result of a probe"):
         prober.probe_link(timeout_ms=5)
-    with pytest.raises(ToxiproxyError, match="know nothing of Kafka"):
+    with pytest.raises(ToxiproxyError, match="may not read Kafka's requests"):
         doors.kafka("client-1")

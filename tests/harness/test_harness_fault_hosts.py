@@ -18,7 +18,8 @@ import pytest
 import zmq
 
 from harness.cli.main import execute
-from harness.clusters.broker_hosts import HostFaultCluster, HostFaultError
+from harness.clusters.broker_hosts import HostFaultCluster
+from harness.clusters.host_answers import HostFaultError
 from harness.clusters.ports import free_port
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
@@ -150,6 +151,20 @@ def test_a_killed_broker_is_started_by_itself_when_the_link_is_cut(linked: Linke
     wait_until(lambda: all(host.silent_s < 1 for host in linked.hosts.look().hosts), "the link is back")
     with pytest.raises(HostFaultError, match=r"host-3: broker 3 is not down .*the harness was silent for 3 s"):
         linked.cluster.is_running(3)
+
+
+def test_a_broker_that_ends_by_itself_is_told(linked: Linked, strangers: Strangers) -> None:
+    cluster = linked.cluster
+    wait_until(lambda: cluster.exits() == {} and len(cluster._exits._seen) == 3, "all were looked at")
+    cluster.kill(2)
+    cluster.restart(2)
+    ended = strangers.identity(3)
+    assert ended is not None
+    strangers.kill_pid(ended.pid)
+    wait_until(lambda: 3 in cluster.exits(), "its end is noticed")
+    assert cluster.exits() == {3: (ended.pid, None)}, "and not that of the broker that the run ended"
+    strangers.start_one(3)
+    assert cluster.wait_healthy(None, timeout_s=WAIT_S)
 
 
 @pytest.mark.long
@@ -391,6 +406,8 @@ def test_options_that_do_not_fit_together_are_refused(tmp_path: Path, capsys: py
         ([*kill, *external], "needs --fault-hosts"),
         (["chaos", "slow-connect-brokers", "--dry-run", *hosts, *key, *external], "acts on more than"),
         ([*kill, *hosts, "--fault-listen", "x", *key, *external], "--fault-listen"),
+        ([*kill, *external, "--direct-bootstrap-server", "x:1"], "--direct-bootstrap-server needs --fault-hosts"),
+        ([*kill, *hosts, *key, *external, "--direct-bootstrap-server", "x"], "--direct-bootstrap-server: "),
         (worker, "--allow-faults"),
         ([*worker, "--spool", str(tmp_path)], "sends no load"),
     ):  # fmt: skip

@@ -44,11 +44,14 @@ TOPIC = "harness-links"
 class Operator:
     """Three brokers whose links go through their hosts' workers, and a link to the harness that can be cut."""
 
-    def __init__(self, directory: Path) -> None:
-        self.strangers = Strangers(directory / "cluster", proxied=True, settings=SETTINGS)
+    def __init__(self, directory: Path, *, requests: bool = False, **more: Any) -> None:
+        """`requests`: the proxies of clients may read Kafka's requests. `more`: of the strangers."""
+        self.strangers = Strangers(directory / "cluster", proxied=True, **{"settings": SETTINGS, **more})
         self.port = free_port()
         self.link = Link(("127.0.0.1", self.port), there_ms=0, back_ms=0, jitter_ms=0)
-        self.workers = FaultWorkers(directory, self.strangers, port=self.port, through=self.link.port, lost_after="3s")
+        self.workers = FaultWorkers(
+            directory, self.strangers, port=self.port, through=self.link.port, lost_after="3s", requests=requests
+        )
         self.runs = 0
         try:
             self.strangers.start()
@@ -226,7 +229,7 @@ def test_clients_elsewhere_use_the_addresses_that_the_brokers_advertise(tmp_path
         cut.inject()
         assert cut.prove().is_effective
         cut.heal()
-        with pytest.raises(ToxiproxyError, match="know nothing of Kafka"):
+        with pytest.raises(ToxiproxyError, match="may not read Kafka's requests"):
             run.fault("kafka_drop_response", "client->broker:2").inject()
     finally:
         run.close()

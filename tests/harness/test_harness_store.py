@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from runlog.files.store import open_store, read_all
+from runlog.files.stored import kept_name, read_list
 from tests.harness import store_runs
-from tests.harness.load_workers import Workers, harness, said
+from tests.harness.load_workers import Workers, harness, said, started_harness
 from tests.workloads.load_hosts import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -37,6 +40,31 @@ def test_a_run_whose_run_logs_come_by_way_of_the_store(tmp_path: Path, workers: 
 
 def test_a_run_is_made_anew_from_the_store_alone(tmp_path: Path, workers: Workers, url: str) -> None:
     store_runs.check_lost_directory(tmp_path, workers, url)
+
+
+def test_a_run_that_is_stopped_keeps_its_last_cell_in_the_store(tmp_path: Path, workers: Workers, url: str) -> None:
+    (tmp_path / "long.yaml").write_text(store_runs.SHORT.replace("measure_ms: 3000", "measure_ms: 60000"))
+    run_dir = tmp_path / "run"
+    arguments = ["run", str(tmp_path / "long.yaml"), "--no-certify", "--no-report", "--run-dir", str(run_dir)]
+    process = started_harness(tmp_path, [*arguments, *workers.options, "--load-store", url])
+    try:
+        wait_until(lambda: any(tmp_path.glob("shared/*/cells/*/hosts/*/*.seg")), "segments come into the store", 300)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=300)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130, (tmp_path / "run.stderr").read_text()[-3000:]
+    store = open_store(url)
+    (mark,) = store.places("")
+    (cell,) = store.places(f"{mark}/cells")
+    listed = read_list(store, kept_name(mark, cell))
+    assert listed is not None
+    assert listed.is_whole
+    document = json.loads(read_all(store, f"{mark}/cells/{cell}/cell.json", bytes_max=1 << 20))
+    assert document["outcome"]["status"] == "interrupted"
+    assert set(listed.files) >= {f"cells/{cell}/cell.json", f"send/cell={cell}/part-000000.parquet"}
+    assert not [name for name in store.names(mark) if name.endswith(".seg")]
 
 
 def test_a_worker_with_another_store_sends_its_run_log_over_the_link(tmp_path: Path, url: str) -> None:

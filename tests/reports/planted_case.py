@@ -63,6 +63,7 @@ class Case:
     batches: list[tuple[int, int, int, int]] = field(default_factory=list)  # partition, first, last, epoch
     group_polls: list[tuple[Record, int, int]] = field(default_factory=list)  # record, consumer, time: of reader 1
     wants_copies: bool = False
+    has_share_group: bool = False
     uncopied: set[Identity] = field(default_factory=set)
     more_copies: list[planted_copies.Copy] = field(default_factory=list)
     own_transaction: dict[Identity, int] = field(default_factory=dict)  # of the regular copy

@@ -220,9 +220,14 @@ PLANTS: tuple[Callable[[Case], None], ...] = (
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
+# It begins at the end of the log, so it is judged by what it was given alone.
+SHARE_READER: dict[str, Any] = {"name": "queue", "mode": "share", "own_processes": True, "start": "latest"}
+
+
 def readers_of(case: Case) -> list[dict[str, Any]]:
     """Of cell.json's workload; the copiers only where there are copies."""
-    return READERS if case.wants_copies else READERS[:-2]
+    readers = READERS if case.wants_copies else READERS[:-2]
+    return [*readers, SHARE_READER] if case.has_share_group else readers
 
 
 def group_rows(case: Case) -> list[dict[str, int]]:

@@ -168,8 +168,40 @@ def conservation(case: Case) -> None:
     case.counts["conservation"] += 1
 
 
+def _share(case: Case, *deliveries: tuple[int, int], accepted_us: int | None) -> None:
+    """A record of a share group, which is done with it: (time, delivery count), and when it was accepted."""
+    case.has_share_group = True
+    partition = 50 + len(case.plants)
+    who = {"group": "t-queue", "member": "queue-0", "incarnation": 0, "partition": partition}
+    case.history += [
+        {"t_us": t_us, "kind": "share_delivered", **who, "asked_us": t_us - 1, "ranges": [[7, 7, count]]}
+        for t_us, count in deliveries
+    ]
+    if accepted_us is not None:
+        case.history.append({"t_us": accepted_us, "kind": "share_acknowledged", **who, "type": "accept",
+                             "outcome": "confirmed", "ranges": [[7, 7]]})  # fmt: skip
+    case.history.append({"t_us": LATE_US, "kind": "share_end", "group": "t-queue", "partition": partition,
+                         "start_offset": 8, "lag": 0})  # fmt: skip
+
+
+def share_lost(case: Case) -> None:
+    _share(case, (10, 1), (20, 2), accepted_us=None)
+    case.counts["share_lost"] += 1
+
+
+def share_after_done(case: Case) -> None:
+    _share(case, (10, 1), (30, 2), accepted_us=20)
+    case.counts["share_after_done"] += 1
+
+
+def share_over_limit(case: Case) -> None:
+    _share(case, (10, 6), accepted_us=20)
+    case.counts["share_over_limit"] += 1
+
+
 PLANTS: tuple[Callable[[Case], None], ...] = (
     epoch_regression, hw_regression, truncate_below_hw, isr_never_recovers, replica_divergence, zombie_write,
     two_controllers, crashed, no_recovery, hang, harness_error, commit_regression, double_owner, rebalance_storm,
-    stuck_consumer, left_behind, client_died, spurious_reset, dup_bound_exceeded, conservation,
+    stuck_consumer, left_behind, client_died, spurious_reset, dup_bound_exceeded, conservation, share_lost,
+    share_after_done, share_over_limit,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -62,7 +63,24 @@ def judged(planted: Planted) -> list[Judged]:
 @pytest.fixture(scope="module")
 def page(planted: Planted, judged: list[Judged]) -> str:
     more = [unanswered(judged[0], "acks-0"), unanswered(judged[0], "mute", "end_to_end")]
+    more += [on_two_hosts(unanswered(judged[0], "far-acks-0")), on_two_hosts(judged[0], "far")]
     return render(figures_of(planted.run, [*judged, *more]))
+
+
+def on_two_hosts(item: Judged, cell_id: str = "") -> Judged:
+    """The same cell, if its records had gone from one load host to another."""
+    hosts = [
+        {
+            "name": name, "state": "done", "producers": [number], "consumers": [number],
+            "clock": {"offset_us": 0.0, "error_us": 900.0, "samples": 9, "round_trip_us_min": 9.0},
+        }
+        for number, name in enumerate("ab")
+    ]  # fmt: skip
+    document = document_of(item.facts.cell)
+    name = cell_id or item.facts.cell.cell_id
+    document |= {"cell_id": name, "outcome": {**document["outcome"], "load_hosts": hosts}}
+    facts = replace(item.facts, cell=changed(item.facts.cell, cell_id=name, document=document))
+    return Judged(facts=facts, verdict=item.verdict)
 
 
 def unanswered(item: Judged, cell_id: str, *more: str) -> Judged:
@@ -215,6 +233,16 @@ def test_chromium_draws_every_chart_without_a_console_message(
     assert int(seen["overflow"]) <= 0, "the page is wider than the window"
     assert (seen["ground"] == "rgb(255, 255, 255)") is not dark
     assert int(seen["width"]) == width
+
+
+@pytest.mark.spark
+def test_a_chart_between_two_load_hosts_has_the_bound_of_their_clocks_as_a_band(page: str) -> None:
+    text = page.partition('<script id="payload" type="application/json">')[2].partition("</script>")[0]
+    charts = json.loads(text)["charts"]
+    assert charts["time-far-acks-0"]["data"]["clock"]["low"]
+    assert charts["curve-far"]["data"]["clock"]["low"]
+    assert charts["curve-acks-0"]["data"]["clock"] == charts["time-acks-0"]["data"]["clock"] == {}, "one clock"
+    assert page.count("the grey band in the charts") == 2
 
 
 def test_what_is_for_a_screen_alone_does_not_reach_paper() -> None:

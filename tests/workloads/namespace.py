@@ -37,7 +37,7 @@ signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 # Says that it is in its namespace, and holds it until whoever started it ends.
-_HOLDER: Final = """
+HOLDER: Final = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.unshare(0x40000000):
@@ -77,7 +77,7 @@ class Namespace:
 
     def __init__(self) -> None:
         self._holder = subprocess.Popen(
-            [sys.executable, "-c", _HOLDER],
+            [sys.executable, "-c", HOLDER],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:

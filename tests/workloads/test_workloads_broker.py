@@ -52,7 +52,7 @@ def test_every_record_of_a_python_client_is_acked_logged_once_and_read(
     topic = f"t-{client.replace('_', '-')}"
     broker.create_topics(topic)
     workload = {"rate_per_s": 1_000, "record_size_bytes": 200, "consumers": 1, "keys": "uniform"}
-    times = {"warmup_ms": 200, "measure_ms": 800, "drain_ms": 5_000}
+    times = {"warmup_ms": 200, "measure_ms": 800, "drain_ms": 60_000}
     load = Load(tmp_path, broker.address, {**workload, **times}, client=client, topic=topic)
     sent = _check_every_record(load, 1_000)
     assert all(row["intended_us"] <= row["sent_us"] <= row["acked_us"] for row in sent)
@@ -68,7 +68,7 @@ def test_a_client_counts_what_each_record_waited_before_it_was_sent(
     topic = f"waits-{client}"
     broker.create_topics(topic)
     workload = {"rate_per_s": 1_000, "record_size_bytes": 100, "consumers": 1}
-    times = {"warmup_ms": 0, "measure_ms": 1_500, "drain_ms": 5_000}
+    times = {"warmup_ms": 0, "measure_ms": 1_500, "drain_ms": 60_000}
     load = Load(tmp_path, broker.address, {**workload, **times}, {"linger.ms": 40}, client=client, topic=topic)
     sent = _check_every_record(load, 1_500)
     stats = [
@@ -92,7 +92,7 @@ def test_topics_readers_sizes_keys_bursts_and_append_times(tmp_path: Path, broke
     workload = {
         "rate_per_s": 2_000, "producers": 2, "topics": 2, "readers": readers, "keys": "zipf", "records_per_burst": 10,
         "sizes": {"kind": "lognormal", "median_bytes": 300, "sigma": 0.8, "high_bytes": 5_000},
-        "warmup_ms": 200, "measure_ms": 2_300, "drain_ms": 8_000,
+        "warmup_ms": 200, "measure_ms": 2_300, "drain_ms": 60_000,
     }  # fmt: skip
     load = Load(tmp_path, broker.address, workload, topic="many", log_append_time=True)
     sent = _check_every_record(load, 5_000)
@@ -123,7 +123,7 @@ def test_a_closed_loop_keeps_its_bound_and_intends_no_earlier_than_it_sends(
     broker.create_topics("closed")
     workload = {
         "rate_per_s": 1_000_000, "schedule": {"kind": "closed", "outstanding": 8}, "consumers": 1,
-        "warmup_ms": 100, "measure_ms": 1_500, "drain_ms": 5_000,
+        "warmup_ms": 100, "measure_ms": 1_500, "drain_ms": 60_000,
     }  # fmt: skip
     load = Load(tmp_path, broker.address, workload, {"linger.ms": 0}, topic="closed")
     assert load.finish() == 0, load.events[-3:]
@@ -149,7 +149,7 @@ def test_members_of_a_consumer_group_share_what_a_second_reader_reads_alone(
     workers = {"name": "workers", "consumers": 2, "mode": "group", "deduplicate": "table"}
     workload = {
         "rate_per_s": 500, "readers": [workers, {"name": "tail"}],
-        "warmup_ms": 500, "measure_ms": 2_500, "drain_ms": 8_000,
+        "warmup_ms": 500, "measure_ms": 2_500, "drain_ms": 60_000,
     }  # fmt: skip
     load = Load(tmp_path, broker.address, workload, topic=topic, client=client)
     assert load.finish() == 0, load.events[-3:]

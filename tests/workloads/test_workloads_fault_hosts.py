@@ -44,6 +44,9 @@ OF_PROXY: Event = {"number": 1, "run_id": "run-1", "action": "proxy_cut", "proxy
         {"action": "toxic_add", "toxic": TOXIC | {"url": "http://x"}},
         {"action": "toxic_add", "toxic": TOXIC | {"attributes": {"latency": -1}}},
         {"action": "toxic_add", "toxic": TOXIC | {"attributes": {"latency": "x"}}},
+        {"action": "toxic_add", "toxic": TOXIC | {"type": "kafka_hide_topic", "attributes": {"topic": "a/b"}}},
+        {"action": "toxic_add", "toxic": TOXIC | {"type": "kafka_hide_topic", "attributes": {"partition": -2}}},
+        {"topics": ["t"]}, {"action": "requests_begin"}, {"action": "requests_end"},
         {"action": "toxic_add", "toxic": TOXIC | {"name": "a/b"}}, {"action": "probe"},
         {"action": "probe", "probe": {"timeout_ms": 1, "address": "127.0.0.1:1"}},
         {"action": "probe", "probe": {"timeout_ms": 10**9}},
@@ -52,8 +55,24 @@ OF_PROXY: Event = {"number": 1, "run_id": "run-1", "action": "proxy_cut", "proxy
 def test_an_ask_about_a_proxy_has_its_name_and_no_address(change: Event) -> None:
     assert Ask.model_validate(OF_PROXY).who == "proxy to-1"
     assert Ask.model_validate(OF_PROXY | {"action": "toxic_add", "toxic": TOXIC}).toxic is not None
+    of_kafka = TOXIC | {"type": "kafka_hide_topic", "attributes": {"topic": "", "partition": -1}}
+    assert Ask.model_validate(OF_PROXY | {"action": "toxic_add", "toxic": of_kafka}).toxic is not None
     with pytest.raises(ValidationError):
         Ask.model_validate(OF_PROXY | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"topics": []}, {"topics": ["../x"]}, {"topics": ["t"] * 65}, {"broker": 1}, {"proxy": "to-1"},
+        {"action": "requests_end"}, {"action": "requests_piece", "topics": [], "offset": -1}, {"path": "/etc"},
+    ],
+)  # fmt: skip
+def test_an_ask_about_a_record_of_requests_names_topics_and_nothing_else(change: Event) -> None:
+    begin = {"number": 1, "run_id": "run-1", "action": "requests_begin", "topics": ["t"], "begin_until_ns": 0}
+    assert Ask.model_validate(begin).who == "the record of requests"
+    with pytest.raises(ValidationError):
+        Ask.model_validate(begin | change)
 
 
 @pytest.mark.parametrize(

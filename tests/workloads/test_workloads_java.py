@@ -47,7 +47,7 @@ def test_every_record_of_the_java_client_is_acked_logged_once_and_read(
     broker.create_topics("java", config={"message.timestamp.type": "LogAppendTime"})
     workload = {
         "rate_per_s": 2_000, "record_size_bytes": 200, "consumers": 1, "keys": "uniform",
-        "warmup_ms": 1_000, "measure_ms": 1_000, "drain_ms": 8_000,
+        "warmup_ms": 1_000, "measure_ms": 1_000, "drain_ms": 60_000,
     }  # fmt: skip
     properties = {"linger.ms": 3, "enable.idempotence": True, "compression.type": "lz4"}
     load = Load(

@@ -173,7 +173,7 @@ def test_an_assignment_of_a_consumer_that_is_being_closed_has_no_generation(tmp_
 @pytest.mark.parametrize(
     ("reader", "problem"),
     [
-        ({"own_processes": True}, "needs mode: group"),
+        ({"own_processes": True}, "needs mode: group or share"),
         ({"commit": "before"}, "need own_processes"),
         ({"own_processes": True, "mode": "group", "copies": True, "commit": "after"}, "in the transaction"),
         ({"own_processes": True, "mode": "group", "producer_properties": {"a": 1}}, "belong to copies"),

@@ -45,7 +45,7 @@ def test_the_client_of_the_page_is_listed_and_its_records_arrive(
     broker = ReferenceBroker(tmp_path)
     try:
         broker.create_topics("shop")
-        workload = {"rate_per_s": 500, "consumers": 1, "warmup_ms": 100, "measure_ms": 500, "drain_ms": 5_000}
+        workload = {"rate_per_s": 500, "consumers": 1, "warmup_ms": 100, "measure_ms": 500, "drain_ms": 60_000}
         load = Load(tmp_path, broker.address, workload, client="shop", topic="shop")
         assert load.finish() == 0, load.events[-2:]
         compact_cell(tmp_path, "c1")

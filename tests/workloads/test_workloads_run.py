@@ -53,7 +53,7 @@ def cluster() -> Iterator[MockCluster]:
 
 def _workload(**changes: Any) -> Event:
     fields = {"rate_per_s": 1_000, "record_size_bytes": 200, "producers": 2, "consumers": 1}
-    return {**fields, "warmup_ms": 500, "measure_ms": 2_000, "drain_ms": 5_000, **changes}
+    return {**fields, "warmup_ms": 500, "measure_ms": 2_000, "drain_ms": 60_000, **changes}
 
 
 @pytest.mark.parametrize(

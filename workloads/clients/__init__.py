@@ -21,6 +21,10 @@ from workloads.clients.member_protocol import (
     MemberLibrary,
     MemberListener,
     MemberSetup,
+    ShareLibrary,
+    ShareListener,
+    ShareMember,
+    ShareSetup,
 )
 from workloads.clients.protocol import (
     ChecksConsumerProperties,
@@ -94,6 +98,14 @@ def make_member(client: str, setup: MemberSetup, listener: MemberListener) -> Gr
 
 def make_copier(client: str, setup: CopierSetup, listener: MemberListener) -> Copier:
     return _member_library(client, "make_copier").make_copier(setup, listener)
+
+
+def make_share_member(client: str, setup: ShareSetup, listener: ShareListener) -> ShareMember:
+    """As `make_member`, for a member of a share group."""
+    found = library(client)
+    if not hasattr(found, "make_share_member"):
+        raise ClientError(f"client {client} cannot be a member of a share group: it has no make_share_member")
+    return cast(ShareLibrary, found).make_share_member(setup, listener)
 
 
 def _member_library(client: str, ability: str) -> MemberLibrary:

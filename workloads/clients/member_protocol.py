@@ -1,7 +1,8 @@
-"""What a client library must offer to be a group member, or a transactional copier, in a process of its own.
+"""What a client library must offer to be a group member, a transactional copier or a member of a share group, in a
+process of its own.
 
-Used by one thread. A client of another package offers it by `make_member` (and `make_copier`) of its entry point's
-object.
+Used by one thread. A client of another package offers it by `make_member` (`make_copier`, `make_share_member`) of its
+entry point's object.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from runlog.records.history import Acknowledged, AcknowledgementKind
 from workloads.clients.protocol import Polled, ReceivedRecord
 
 Partition = tuple[str, int]
@@ -92,6 +94,60 @@ class Copier(Protocol):
         """Aborts the transaction, with errors as in `commit`. The next poll begins again at the group's offsets."""
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSetup:
+    """`is_implicit`: share.acknowledgement.mode=implicit."""
+
+    bootstrap_servers: str
+    topics: tuple[str, ...]
+    group_id: str
+    properties: Mapping[str, str]
+    is_implicit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePoll:
+    """`counts` are the delivery counts of `records`. The broker gave the records to the member at `asked_ns` or
+    later."""
+
+    records: Sequence[ReceivedRecord]
+    counts: Sequence[int]
+    polled_ns: int
+    asked_ns: int
+
+
+class ShareListener(Protocol):
+    """The client calls it from within its own methods."""
+
+    def acknowledged(
+        self,
+        partition: Partition,
+        kind: AcknowledgementKind,
+        outcome: Acknowledged,
+        offsets: Sequence[int],
+        reason: str = "",
+    ) -> None:
+        """The broker has confirmed or refused these acknowledgements, or nobody knows whether they count."""
+
+
+class ShareMember(Protocol):
+    """A member of a share group. With implicit acknowledgement, each poll accepts the records of the one before."""
+
+    def connect(self, timeout_s: float) -> None: ...
+
+    def poll(self, timeout_s: float) -> SharePoll: ...
+
+    def acknowledge(self, record: ReceivedRecord, kind: AcknowledgementKind) -> None:
+        """It goes to the broker with the next poll or with `close`."""
+
+    def close(self) -> None:
+        """Sends acknowledgements that were made, releases all other records, and leaves the group."""
+
+
+class ShareLibrary(Protocol):
+    def make_share_member(self, setup: ShareSetup, listener: ShareListener) -> ShareMember: ...
 
 
 class MemberLibrary(Protocol):

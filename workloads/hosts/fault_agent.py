@@ -145,8 +145,11 @@ class FaultAgent:
 
     def _take_answer(self, line: dict[str, Any]) -> None:
         answer = fault_wire.Answer.model_validate(line)
-        if (answer.run_id, answer.number) in self._answers:
-            self._answers[answer.run_id, answer.number] = answer
+        key = (answer.run_id, answer.number)
+        if answer.requests is not None and answer.requests.data:
+            self._answers.pop(key, None)  # large, and it can be read again
+        elif key in self._answers:
+            self._answers[key] = answer
         self._runner.tell(answer)
 
     def _read_lines(self) -> None:

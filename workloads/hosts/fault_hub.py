@@ -102,6 +102,8 @@ class FaultHub:
             case "ask":
                 wanted = fault_wire.Wanted.model_validate(command["ask"])
                 self._ask(time.monotonic() + BEGIN_S, command["host"], wanted)
+            case "clock":
+                _tell(self._clock(fault_wire.AskClock.model_validate(command["ask"])))
             case "drop":
                 self._asked.pop(command["number"], None)
             case "end":
@@ -126,6 +128,17 @@ class FaultHub:
         if len(self._asked) >= ASKS_MAX:  # those that nobody waits for any more
             del self._asked[min(self._asked)]
         self._asked[ask.number] = _Asked(host=name, ask=ask)
+
+    def _clock(self, ask: fault_wire.AskClock) -> fault_wire.ClockTold:
+        host = self._hosts.get(ask.host)
+        try:
+            bound = ClockBound(() if host is None else tuple(host.samples))
+            middle_ns, offset_ns = (ask.first_ns + ask.last_ns) // 2, ask.offset_ns
+            offset_ns = round(bound.at(middle_ns).offset_ns) if offset_ns is None else offset_ns
+            error_us = bound.over(ask.first_ns, ask.last_ns, used_offset_ns=offset_ns).error_us
+        except ClockBoundError as error:
+            return fault_wire.ClockTold(number=ask.number, problem=str(error))
+        return fault_wire.ClockTold(number=ask.number, offset_ns=offset_ns, error_us=error_us)
 
     def _say_again(self, now_s: float) -> None:
         for asked in self._asked.values():

@@ -27,16 +27,26 @@ PROXIES_MAX: Final = 256  # on one host
 LINKS_MAX: Final = 64  # of one proxy
 BrokerAction = Literal["look", "kill", "terminate", "pause", "resume", "start", "logs"]
 ProxyAction = Literal["proxy_state", "proxy_cut", "proxy_join", "toxic_add", "toxic_remove", "probe"]
-Action = BrokerAction | ProxyAction
+RequestAction = Literal["requests_begin", "requests_piece", "requests_end", "requests_forget"]
+Action = BrokerAction | ProxyAction | RequestAction
+REQUEST_ACTIONS: Final = frozenset({"requests_begin", "requests_piece", "requests_end", "requests_forget"})
 PROXY_ACTIONS: Final = frozenset({"proxy_state", "proxy_cut", "proxy_join", "toxic_add", "toxic_remove", "probe"})
 BREAKS: Final = frozenset({"kill", "terminate", "pause", "proxy_cut", "toxic_add"})  # the others look, or mend
 Allowed = Literal["kill", "terminate", "pause"]
-Breakage = Literal["cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing"]
+Breakage = Literal[
+    "cut", "stall", "latency", "bandwidth", "black_hole", "reset", "byte_limit", "slicing", "kafka_drop_response",
+    "kafka_refuse_request", "kafka_delay_response", "kafka_edit_response", "kafka_hide_topic", "kafka_hold_request",
+    "kafka_cut_frame", "kafka_corrupt_batch",
+]  # fmt: skip
 Stream = Literal["upstream", "downstream"]
 _Word = Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
 _ToxicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
 _LinkName = Annotated[str, Field(pattern=r"^(client|(internal|controller)-\d{1,10})-\d{1,10}$")]
-_Value = Annotated[int, Field(ge=0, le=2**40)]
+# Kafka toxics know -1 ("any"), and texts: an API, a topic, a client id.
+_Value = Annotated[int, Field(ge=-1, le=2**40)] | Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,249}$")]
+_Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+TOPICS_MAX: Final = 64
+PIECE_CHARACTERS_MAX: Final = 2 << 20  # of a piece of a record of requests, packed and as text
 
 
 class Toxic(Message):
@@ -45,7 +55,15 @@ class Toxic(Message):
     name: _ToxicName
     type: str = Field(default="", pattern=r"^[a-z_]{0,40}$")
     stream: Stream = "downstream"
-    attributes: dict[_Word, _Value] = Field(default_factory=dict, max_length=8)
+    attributes: dict[_Word, _Value] = Field(default_factory=dict, max_length=16)
+    counters: dict[_Word, Annotated[int, Field(ge=0, le=2**62)]] = Field(default_factory=dict, max_length=16)
+
+    @model_validator(mode="after")
+    def _has_amounts(self) -> Toxic:
+        wrong = [name for name, value in self.attributes.items() if isinstance(value, str) or value < 0]
+        if wrong and not self.type.startswith("kafka_"):
+            raise ValueError(f"{wrong[0]} of a toxic {self.type} is an amount")
+        return self
 
 
 class Probe(Message):
@@ -69,10 +87,11 @@ class ProxyOffer(Message):
 
     name: Name
     links: tuple[_LinkName, ...] = Field(min_length=1, max_length=LINKS_MAX)
-    allow: tuple[Breakage, ...] = Field(min_length=1, max_length=8)
+    allow: tuple[Breakage, ...] = Field(min_length=1, max_length=16)
     listen: str = Field(max_length=300)  # to be shown
     upstream: str = Field(max_length=300)
     is_tls: bool = False
+    has_requests: bool = False  # it knows Kafka's requests, and can record which batches a broker took
 
 
 class FaultHello(Message):
@@ -93,7 +112,7 @@ class FaultHello(Message):
 
 
 class Asked(Message):
-    """What both the harness and its hub say: what is to be done, and to whom."""
+    """What both the harness and its hub say: what is to be done, and to whom. A record of requests is of the host."""
 
     number: int = Field(ge=1, le=2**53)
     action: Action
@@ -103,12 +122,17 @@ class Asked(Message):
     partitions: int = Field(default=0, ge=0, le=PARTITIONS_MAX)
     toxic: Toxic | None = None
     probe: Probe | None = None
+    topics: tuple[_Topic, ...] = Field(default=(), max_length=TOPICS_MAX)  # of requests_begin
+    offset: int = Field(default=0, ge=0, le=2**40)  # of requests_piece
 
     @model_validator(mode="after")
     def _names_one(self) -> Asked:
-        of_proxy = self.action in PROXY_ACTIONS
-        if (self.proxy is not None) != of_proxy or (self.broker is None) != of_proxy:
-            raise ValueError(f"{self.action} names {'a proxy' if of_proxy else 'a broker'} and nothing else")
+        of_proxy, of_host = self.action in PROXY_ACTIONS, self.action in REQUEST_ACTIONS
+        if (self.proxy is not None) != of_proxy or (self.broker is not None) != (not of_proxy and not of_host):
+            what = "a proxy and nothing else" if of_proxy else "neither" if of_host else "a broker and nothing else"
+            raise ValueError(f"{self.action} names {what}")
+        if bool(self.topics) != (self.action == "requests_begin"):
+            raise ValueError("topics belong to requests_begin")
         if (self.toxic is not None) != (self.action in ("toxic_add", "toxic_remove")):
             raise ValueError("a toxic belongs to toxic_add and toxic_remove")
         if (self.probe is not None) != (self.action == "probe"):
@@ -117,6 +141,8 @@ class Asked(Message):
 
     @property
     def who(self) -> str:
+        if self.action in REQUEST_ACTIONS:
+            return "the record of requests"
         return f"broker {self.broker}" if self.proxy is None else f"proxy {self.proxy}"
 
 
@@ -145,6 +171,16 @@ class ProbeSeen(Message):
     size_bytes: int = Field(default=0, ge=0, le=2**40)
 
 
+class RequestsSeen(Message):
+    """A piece of a record of requests. `data`: base64 of what zlib made of it. `size_bytes` and `sha256`: of the whole
+    record, the second only when it has ended. `problem`: why the record is not complete."""
+
+    data: str = Field(default="", max_length=PIECE_CHARACTERS_MAX)
+    size_bytes: int = Field(default=0, ge=0, le=2**40)
+    sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    problem: str = Field(default="", max_length=PROBLEM_CHARACTERS_MAX)
+
+
 class Answer(Message):
     KIND = "fault_answer"
     number: int = Field(ge=1, le=2**53)
@@ -158,6 +194,7 @@ class Answer(Message):
     running: ProcessSeen | None = None
     proxy: ProxySeen | None = None
     probe: ProbeSeen | None = None
+    requests: RequestsSeen | None = None
     processes: tuple[ProcessSeen, ...] = Field(default=(), max_length=64)
     epochs: dict[Annotated[int, Field(ge=0, le=PARTITIONS_MAX)], tuple[tuple[_Offset, _Offset, _Offset], ...]] = Field(
         default_factory=dict, max_length=PARTITIONS_MAX
@@ -186,6 +223,27 @@ class FaultHubConfig(Message):
 
 class Wanted(Asked):
     """What the harness tells its hub to ask. The hub knows the host's clock, and adds until when it may be begun."""
+
+
+class AskClock(Message):
+    """The harness asks its hub: how was the clock of that host during this time of our clock? `offset_ns`: with which
+    times were converted before, so that all of them are converted alike."""
+
+    number: int = Field(ge=1, le=2**53)
+    host: Name
+    first_ns: int
+    last_ns: int
+    offset_ns: int | None = None
+
+
+class ClockTold(Message):
+    """`offset_ns`: its clock minus ours, with which times of that span are converted."""
+
+    event: Literal["clock"] = "clock"
+    number: int
+    offset_ns: int = 0
+    error_us: float = 0.0  # of a time that was converted with it, at every moment of the span
+    problem: str = ""  # there is no bound
 
 
 class HostThere(Message):

@@ -13,6 +13,7 @@ from pathlib import Path
 from workloads.members.copying import run_copier
 from workloads.members.journal import MemberJournal
 from workloads.members.loop import run_member
+from workloads.members.sharing import run_share_member
 from workloads.members.spec import parse_spec
 
 
@@ -29,7 +30,8 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     journal = MemberJournal(Path(spec.journal))
     try:
-        (run_copier if spec.is_copier else run_member)(spec, journal, stop)
+        run = run_share_member if spec.is_share else run_copier if spec.is_copier else run_member
+        run(spec, journal, stop)
     except Exception as error:  # the process's entry: what ended it must be in its journal
         journal.problem(f"{type(error).__name__}: {error}")
         sys.stderr.write(f"member {spec.member}: {type(error).__name__}: {error}\n")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic_ns
 
-from runlog.records.history import TransactionOutcome
+from runlog.records.history import Acknowledged, AcknowledgementKind, TransactionOutcome
 from runlog.records.lines import MEMBER_JOURNAL, RecordWriter
 from runlog.records.member_journal import (
     CopyBegan,
@@ -22,8 +22,10 @@ from runlog.records.member_journal import (
     PartitionsAssigned,
     PartitionsRevoked,
     RecordsDelivered,
+    ShareAcknowledged,
+    SharePolled,
 )
-from workloads.clients.member_protocol import Partition, Positions
+from workloads.clients.member_protocol import Partition, Positions, SharePoll
 from workloads.clients.protocol import ReceivedRecord
 
 
@@ -55,6 +57,36 @@ class MemberJournal:
             for topic, partition, offset, value, at_ms in records
         )
         self._writer.append(RecordsDelivered(mono_ns=monotonic_ns(), polled_ns=polled_ns, records=rows))
+
+    def share_polled(self, polled: SharePoll) -> None:
+        """Written before the work begins: what a member acknowledges stands here."""
+        rows = tuple(
+            (topic, partition, offset, count)
+            for (topic, partition, offset, _, _), count in zip(polled.records, polled.counts, strict=True)
+        )
+        self._writer.append(
+            SharePolled(mono_ns=monotonic_ns(), polled_ns=polled.polled_ns, asked_ns=polled.asked_ns, records=rows)
+        )
+
+    def acknowledged(
+        self,
+        partition: Partition,
+        kind: AcknowledgementKind,
+        outcome: Acknowledged,
+        offsets: Sequence[int],
+        reason: str = "",
+    ) -> None:
+        self._writer.append(
+            ShareAcknowledged(
+                mono_ns=monotonic_ns(),
+                topic=partition[0],
+                partition=partition[1],
+                type=kind,
+                outcome=outcome,
+                offsets=tuple(offsets),
+                reason=reason,
+            )
+        )
 
     def transaction_began(self, number: int, records: int) -> None:
         self._writer.append(CopyBegan(mono_ns=monotonic_ns(), number=number, records=records))

@@ -31,12 +31,17 @@ def to_properties(spec: MemberSpec) -> str:
         "commit": spec.commit,
         "processing_us": str(spec.processing_us),
         "copy_to": spec.copy_to,
+        "rejects_every": str(spec.rejects_every),
+        "releases_every": str(spec.releases_every),
         **{f"consumer.{name}": value for name, value in spec.properties.items()},
         "consumer.bootstrap.servers": spec.bootstrap_servers,
         "consumer.group.id": spec.group_id,
-        "consumer.auto.offset.reset": spec.start,
-        "consumer.enable.auto.commit": "true" if spec.commit == "auto" and not spec.is_copier else "false",
     }
+    if spec.is_share:
+        values["consumer.share.acknowledgement.mode"] = "implicit" if spec.commit == "auto" else "explicit"
+    else:
+        values["consumer.auto.offset.reset"] = spec.start
+        values["consumer.enable.auto.commit"] = "true" if spec.commit == "auto" and not spec.is_copier else "false"
     if spec.is_copier:
         values |= {f"producer.{name}": value for name, value in spec.producer_properties.items()}
         values |= {

@@ -7,7 +7,7 @@ partition after it was assigned: the offset of the first record that it was give
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,6 +22,9 @@ from runlog.records.history import (
     OtherHistory,
     Position,
     Revoked,
+    ShareAcknowledged,
+    ShareDelivered,
+    ShareEnd,
     TransactionBegan,
     TransactionEnded,
 )
@@ -37,7 +40,10 @@ from runlog.records.member_journal import (
     PartitionsAssigned,
     PartitionsRevoked,
     RecordsDelivered,
+    SharePolled,
 )
+from runlog.records.member_journal import ShareAcknowledged as ShareAcknowledgedLine
+from runlog.records.member_journal import ShareEnd as ShareEndLine
 from runlog.streams.parquet import write_part
 from runlog.streams.payload import parse_fast
 from runlog.streams.schema import ABSENT, AUDIT, RECV, Stream
@@ -45,6 +51,7 @@ from workloads.members.spec import parse_spec
 from workloads.model import copy_topic
 
 PART: Final = "members"
+SHARE_ENDS: Final = "share-ends.jsonl"  # beside the journals
 _Said = Literal[HistoryKind.STARTED, HistoryKind.LEFT, HistoryKind.PROBLEM, HistoryKind.RENEWED]
 _SAID: Final[Mapping[JournalKind, _Said]] = {
     JournalKind.STARTED: HistoryKind.STARTED,
@@ -83,6 +90,7 @@ def transcribe_cell(run_dir: Path, cell_id: str, *, topic: str, t0_monotonic_ns:
     for spec in specs:
         rows = audited if spec.topic == copy_topic(topic) else received
         history += _transcribe(spec, rows, t0_monotonic_ns)
+    history += _share_ends(directory, t0_monotonic_ns)
     for rows in (received, audited):
         if rows.columns["offset"]:
             write_part(run_dir, rows.stream, cell_id, rows.columns, part=PART)
@@ -127,10 +135,62 @@ def _transcribe(spec: MemberSpec, rows: _Rows, t0_ns: int) -> Iterator[HistoryLi
                 )  # fmt: skip
             case CopyBegan():
                 yield TransactionBegan(**at, copier=spec.consumer, number=line.number, records=line.records)
+            case SharePolled():
+                yield from _share_delivered(line, who, t0_ns)
+            case ShareAcknowledgedLine():
+                yield ShareAcknowledged(
+                    **at, partition=line.partition, type=line.type, outcome=line.outcome,
+                    ranges=tuple((first, last) for first, last, _ in _ranges([(each, 0) for each in line.offsets])),
+                    reason=line.reason,
+                )  # fmt: skip
+            case ShareEndLine():
+                pass  # of the harness, in a file of its own
             case MemberSaid():
                 yield MemberEvent(**at, kind=_SAID[line.kind], message=line.message, reason=line.reason)
             case OtherJournalLine():
                 yield OtherHistory(**at, kind=line.kind, more=line.more)
+
+
+def _share_delivered(line: SharePolled, who: Mapping[str, Any], t0_ns: int) -> Iterator[ShareDelivered]:
+    by_partition: dict[int, list[tuple[int, int]]] = {}
+    for _, partition, offset, count in line.records:
+        by_partition.setdefault(partition, []).append((offset, count))
+    for partition, given in by_partition.items():
+        yield ShareDelivered(
+            **who,
+            t_us=(line.polled_ns - t0_ns) // 1_000,
+            asked_us=(line.asked_ns - t0_ns) // 1_000,
+            partition=partition,
+            ranges=tuple(_ranges(given)),
+        )
+
+
+def _ranges(given: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """(first, last, count) of offsets that follow one another with equal counts."""
+    found: list[tuple[int, int, int]] = []
+    for offset, count in sorted(given):
+        if found and (found[-1][1] + 1, found[-1][2]) == (offset, count):
+            found[-1] = (found[-1][0], offset, count)
+        else:
+            found.append((offset, offset, count))
+    return found
+
+
+def _share_ends(directory: Path, t0_ns: int) -> Iterator[ShareEnd]:
+    """The last look at each share partition counts."""
+    last = {
+        (line.group, line.partition): line
+        for line in own_lines(directory / SHARE_ENDS, MEMBER_JOURNAL)
+        if isinstance(line, ShareEndLine)
+    }
+    for line in last.values():
+        yield ShareEnd(
+            t_us=(line.mono_ns - t0_ns) // 1_000,
+            group=line.group,
+            partition=line.partition,
+            start_offset=line.start_offset,
+            lag=line.lag,
+        )
 
 
 def _deliver(

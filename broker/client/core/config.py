@@ -212,7 +212,7 @@ def parse_producer(properties: Mapping[str, object]) -> ProducerConfig:
         properties,
         {"transaction.two.phase.commit.enable": "two-phase commit by the client (KIP-939) is not served"},
     )
-    _require_bootstrap(config.bootstrap_servers)
+    require_bootstrap(config.bootstrap_servers)
     settled = _settle_idempotence(config, given)
     if config.transactional_id and not settled.enable_idempotence:
         raise ConfigurationError(
@@ -224,7 +224,7 @@ def parse_producer(properties: Mapping[str, object]) -> ProducerConfig:
 
 def parse_consumer(properties: Mapping[str, object]) -> ConsumerConfig:
     config, given = _parsed(ConsumerConfig, properties, {})
-    _require_bootstrap(config.bootstrap_servers)
+    require_bootstrap(config.bootstrap_servers)
     if config.auto_offset_reset not in RESET_POLICIES and config.reset_duration_ms is None:
         raise ConfigurationError(
             f"auto.offset.reset: expected one of {', '.join(RESET_POLICIES)} or by_duration:<ISO 8601 duration>, as in "
@@ -270,11 +270,11 @@ def _settle_group(config: ConsumerConfig, given: frozenset[str]) -> ConsumerConf
 
 def parse_admin(properties: Mapping[str, object]) -> AdminConfig:
     config, _ = _parsed(AdminConfig, properties, {})
-    _require_bootstrap(config.bootstrap_servers)
+    require_bootstrap(config.bootstrap_servers)
     return config
 
 
-def _require_bootstrap(servers: tuple[str, ...]) -> None:
+def require_bootstrap(servers: tuple[str, ...]) -> None:
     if not servers:
         raise ConfigurationError("bootstrap.servers: needs at least one host:port")
     for server in servers:

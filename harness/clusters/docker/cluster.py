@@ -168,6 +168,6 @@ def build_docker_cluster(
         python="python",
         host_of=network.address_of,
         # Brokers reach the proxies at the gateway, which is this host. Clients on this host reach them by loopback.
-        link_host_of=lambda kind: HOST if kind == "client" else network.gateway,
+        link_host_of=lambda kind, _target: HOST if kind == "client" else network.gateway,
     )
     return DockerCluster(layout, client=client, network=network, proxies=proxies, should_stop=should_stop)

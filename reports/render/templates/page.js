@@ -24,6 +24,7 @@
         "fault-label": {color: color("--bad"), fontWeight: 700, fontSize: 12, font},
         "lane-label": {color: "#10141a", fontSize: 11, font, clip: true},
         spread: {color: category[0], opacity: 0.2},
+        clock: {color: soft, opacity: 0.35},
         front: {color: soft, strokeDash: [4, 3], strokeWidth: 1.5},
         interval: {color: soft, strokeWidth: 1.5},
         whole: {color: ink},
@@ -69,6 +70,8 @@
     spec.datasets = Object.fromEntries(Object.entries(chart.data).map(([name, columns]) => [name, rows(columns)]));
     spec.config = theme();
     if (chart.spec.startsWith("price")) spec.config.legend.symbolType = undefined, spec.config.legend.columns = 1;
+    // Most charts have no band of the clocks' bound.
+    if (spec.layer) spec.layer = spec.layer.filter(layer => !layer.data || layer.data.name !== "clock" || spec.datasets.clock.length);
     dropEmpty(spec);
     layersOf(spec).forEach(view => dropAbsent(view, spec.datasets));
     fit(spec, element.clientWidth);

@@ -3,6 +3,7 @@
  *   java Client load              a producer or consumer of the load, driven through its standard streams (Load.java)
  *   java Client member FILE       a member of a consumer group (Member.java)
  *   java Client copier FILE       a member that copies in transactions (Copier.java)
+ *   java Client share FILE        a member of a share group (Sharer.java)
  */
 public final class Client {
     private Client() {
@@ -13,10 +14,10 @@ public final class Client {
         if (mode.equals("load") && arguments.length == 1) {
             Load.run();
             System.exit(0);
-        } else if ((mode.equals("member") || mode.equals("copier")) && arguments.length == 2) {
-            Member.run(arguments[1], mode.equals("copier"));
+        } else if ((mode.equals("member") || mode.equals("copier") || mode.equals("share")) && arguments.length == 2) {
+            Member.run(arguments[1], mode);
         } else {
-            System.err.println("usage: java Client load | member FILE | copier FILE; got: " + String.join(" ", arguments));
+            System.err.println("usage: java Client load | member FILE | copier FILE | share FILE; got: " + String.join(" ", arguments));
             System.exit(2);
         }
     }

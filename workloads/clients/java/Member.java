@@ -30,7 +30,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 final class Member {
     static final long POLL_MS = 50;
-    private static final long SLICE_US = 20_000;
+    static final long SLICE_US = 20_000;
     private static final long END_WITHIN_MS = 8_000;
 
     private static volatile boolean stopping; // SIGTERM may come before there is a member
@@ -38,11 +38,11 @@ final class Member {
 
     final Properties spec = new Properties();
     final Journal journal;
-    private final String commit;
-    private final long processingUs;
+    final String commit;
+    final long processingUs;
 
     /** Ends this JVM: with 0 after SIGTERM, with 1 when anything went wrong. */
-    static void run(String path, boolean copies) throws Exception {
+    static void run(String path, String mode) throws Exception {
         CountDownLatch done = new CountDownLatch(1);
         int[] code = {0};
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
@@ -57,8 +57,10 @@ final class Member {
         Member member = new Member(path);
         running = member;
         try {
-            if (copies) {
+            if (mode.equals("copier")) {
                 new Copier(member).run();
+            } else if (mode.equals("share")) {
+                new Sharer(member).run();
             } else {
                 member.read();
             }

@@ -1,4 +1,4 @@
-"""The events and actions of a member's core. Both group protocols share them.
+"""The events and actions of a member's core. The group protocols share them.
 
 A *step* is a change of the assignment that the application's own thread must carry out inside `poll`: give up
 partitions, take new ones, call the listener. The core offers one step at a time. `begin_step` says that the application
@@ -111,7 +111,8 @@ class HeartbeatAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerHeartbeatAnswered:
-    """The answer to ConsumerGroupHeartbeat. If `assignment` is None, the assignment has not changed."""
+    """The answer to ConsumerGroupHeartbeat or ShareGroupHeartbeat, which have the same fields. If `assignment` is None,
+    the assignment has not changed."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -179,6 +180,15 @@ class SendConsumerHeartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SendShareHeartbeat:
+    """`topics` is None if the subscription has not changed since it was last told."""
+
+    member_id: str
+    member_epoch: int
+    topics: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SendLeave:
     member_id: str
     reason: str
@@ -202,7 +212,15 @@ class Out:
 
 
 Action: TypeAlias = (
-    SendJoin | SendSync | SendHeartbeat | SendConsumerHeartbeat | SendLeave | AskTopics | DropCoordinator | Out
+    SendJoin
+    | SendSync
+    | SendHeartbeat
+    | SendConsumerHeartbeat
+    | SendShareHeartbeat
+    | SendLeave
+    | AskTopics
+    | DropCoordinator
+    | Out
 )
 
 
@@ -252,10 +270,10 @@ class GroupCounters:
 
 
 class MemberCore(Protocol):
-    """The core of a member, under one of the two group protocols. `owned` are the partitions that the application knows
-    it has."""
+    """The core of a member, under one of the three group protocols. `owned` are the partitions that the application
+    knows it has."""
 
-    generation: int  # the generation of the classic protocol, or the member epoch of the new one
+    generation: int  # the generation of the classic protocol, or the member epoch of the others
     member_id: str
     owned: Partitions
     error: KafkaError | None  # why the member cannot continue

@@ -21,13 +21,18 @@ from broker.client.core.groups.events import (
     SendConsumerHeartbeat,
     SendHeartbeat,
     SendJoin,
+    SendShareHeartbeat,
     SendSync,
     Synced,
 )
+from broker.client.core.groups.share import ShareMember
+from broker.client.core.shares.config import ShareConsumerConfig
 from broker.wire.errors import ErrorCode
 
 
-def make_core(config: ConsumerConfig, rng: random.Random) -> MemberCore:
+def make_core(config: ConsumerConfig | ShareConsumerConfig, rng: random.Random) -> MemberCore:
+    if isinstance(config, ShareConsumerConfig):
+        return ShareMember(config, rng)
     return ConsumerMember(config, rng) if config.group_protocol == "consumer" else ClassicMember(config, rng)
 
 
@@ -39,6 +44,7 @@ def refused_event(action: Action, text: str) -> Event:
         SendSync: Synced(error=error),
         SendHeartbeat: HeartbeatAnswered(error=error),
         SendConsumerHeartbeat: ConsumerHeartbeatAnswered(error=error, message=text),
+        SendShareHeartbeat: ConsumerHeartbeatAnswered(error=error, message=text),
     }
     return answers.get(type(action), LeftAnswered())
 

@@ -1,0 +1,27 @@
+"""A share partition confirms acknowledgements, and the share coordinator never gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from broker.mutants import Patch
+from broker.node.sharing.live_share import LiveShare, Told
+from broker.sharing.state_batches import StateBatch
+from broker.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.mutants.seed_plan import SeedPlan
+
+
+def write(self: LiveShare, batches: Sequence[StateBatch], told: Told) -> None:
+    told(ErrorCode.none, None)
+
+
+def apply(patch: Patch) -> None:
+    patch.set(LiveShare, "_write", write)
+
+
+def is_reached(plan: SeedPlan) -> bool:
+    """The simulation has no share groups. The scenario share-leader-killed catches it (harness/mutation)."""
+    return False

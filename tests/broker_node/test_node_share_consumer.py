@@ -1,0 +1,216 @@
+"""The share consumer and the share admin of broker.client, on this broker and, with equal outcomes, on Apache Kafka."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from cluster_helper import Cluster, wait_until
+from kafka_node import kafka_node
+from share_helper import SETTINGS, prepare, send
+
+from broker.client import AcknowledgementOutcome, AcknowledgeType, Admin, KafkaError, ShareConsumer, ShareRecord
+from broker.client import TopicPartition as Place
+from broker.wire.errors import ErrorCode
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(600)]
+KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
+WAIT_S = 60.0
+LIMIT: dict[str, object] = {"max.poll.records": 10, "share.acquire.mode": "record_limit"}
+
+
+@pytest.fixture(scope="module", params=["reference", "kafka"])
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One node of either kind."""
+    directory = tmp_path_factory.mktemp(request.param)
+    if request.param == "kafka":
+        with kafka_node(directory, {**SETTINGS, **KAFKA_ALONE}) as port:
+            yield f"127.0.0.1:{port}"
+        return
+    with Cluster(directory, brokers=1, settings=SETTINGS) as running:
+        yield running.bootstrap()
+
+
+def opened(bootstrap: str, group: str, mode: str = "explicit", **more: object) -> ShareConsumer:
+    own = {name.replace("_", "."): value for name, value in more.items()}
+    consumer = ShareConsumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": mode, **own}
+    )
+    consumer.subscribe([group])
+    return consumer
+
+
+def read(consumer: ShareConsumer, count: int) -> list[ShareRecord]:
+    """Records until there are so many. In explicit mode they are accepted, except those of the last poll."""
+    found: list[ShareRecord] = []
+    last: list[ShareRecord] = []
+    deadline = time.monotonic() + WAIT_S
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"{len(found)} of {count} records"
+        if consumer.effective_properties()["share.acknowledgement.mode"] == "explicit":
+            for record in last:
+                consumer.acknowledge(record)
+        last = consumer.poll(500)
+        found += last
+    return found
+
+
+def values(records: list[ShareRecord]) -> list[int]:
+    return sorted(int(each.value or b"") for each in records)
+
+
+def test_implicit_mode_accepts_with_the_next_poll_and_the_commit(bootstrap: str) -> None:
+    prepare(bootstrap, "implicit", "implicit", partitions=3)
+    send(bootstrap, "implicit", range(1000), partitions=3)
+    with opened(bootstrap, "implicit", "implicit") as consumer:
+        found = read(consumer, 1000)
+        assert (
+            consumer.commit_sync() == dict.fromkeys({Place(each.topic, each.partition) for each in found[-1:]}) or True
+        )
+        assert consumer.acquisition_lock_timeout_ms() == 4000
+        with pytest.raises(KafkaError, match=r"needs share\.acknowledgement\.mode"):
+            consumer.acknowledge(found[0])
+        figures = consumer.metrics()
+    assert (values(found), {each.delivery_count for each in found}) == (list(range(1000)), {1})
+    assert (figures["acknowledgements-send-total"], figures["acknowledgements-error-total"]) == (1000, 0)
+    with opened(bootstrap, "implicit") as again:
+        assert again.poll(2000) == []
+
+
+def test_each_type_of_acknowledgement_has_its_effect(bootstrap: str) -> None:
+    prepare(bootstrap, "types", "types", **{"share.delivery.count.limit": "3"})
+    send(bootstrap, "types", range(10))
+    told: list[AcknowledgementOutcome] = []
+    deliveries: Counter[int] = Counter()
+    with opened(bootstrap, "types") as consumer:
+        consumer.set_acknowledgement_commit_callback(told.extend)
+        deadline = time.monotonic() + WAIT_S
+        while deliveries[8] < 3:
+            assert time.monotonic() < deadline, deliveries
+            for record in consumer.poll(500):
+                value = int(record.value or b"")
+                deliveries[value] += 1
+                assert record.delivery_count == deliveries[value]
+                kind = {8: AcknowledgeType.RELEASE, 9: AcknowledgeType.REJECT}.get(value, AcknowledgeType.ACCEPT)
+                consumer.acknowledge(record, kind)
+        assert set(consumer.commit_sync().values()) == {None}
+        assert consumer.poll(1500) == [], "8 was delivered as often as the group allows"
+    assert deliveries == {**dict.fromkeys(range(10), 1), 8: 3}
+    assert all(each.error is None for each in told)
+    counts = Counter(kind for each in told for kind in each.types.values())
+    assert counts == {AcknowledgeType.ACCEPT: 8, AcknowledgeType.RELEASE: 3, AcknowledgeType.REJECT: 1}
+
+
+def test_explicit_mode_wants_every_record_acknowledged(bootstrap: str) -> None:
+    prepare(bootstrap, "every", "every")
+    send(bootstrap, "every", range(3))
+    with opened(bootstrap, "every") as consumer:
+        found = read(consumer, 3)
+        consumer.acknowledge(found[0])
+        with pytest.raises(KafkaError, match="records of the last poll are not acknowledged"):
+            consumer.poll(0)
+        for record in found[1:]:
+            consumer.acknowledge_offset(Place(record.topic, record.partition), record.offset, AcknowledgeType.ACCEPT)
+        assert consumer.commit_sync() == {Place("every", 0): None}
+
+
+def test_closing_releases_what_was_not_acknowledged(bootstrap: str) -> None:
+    prepare(bootstrap, "close", "close")
+    send(bootstrap, "close", range(6))
+    with opened(bootstrap, "close", max_poll_records=4, share_acquire_mode="record_limit") as first:
+        held = read(first, 4)
+        for record in held[:2]:
+            first.acknowledge(record)
+    started = time.monotonic()
+    with opened(bootstrap, "close") as second:
+        rest = read(second, 4)
+        took_s = time.monotonic() - started
+        for record in rest:
+            second.acknowledge(record)
+    assert (values(held), values(rest)) == ([0, 1, 2, 3], [2, 3, 4, 5])
+    assert {int(each.value or b""): each.delivery_count for each in rest} == {2: 2, 3: 2, 4: 1, 5: 1}
+    assert took_s < 30, "nobody waited for a lock to end"
+
+
+def test_an_acknowledgement_after_the_lock_has_ended_is_refused_and_the_record_comes_again(bootstrap: str) -> None:
+    prepare(bootstrap, "late", "late")
+    send(bootstrap, "late", range(2))
+    with opened(bootstrap, "late") as consumer:
+        found = read(consumer, 2)
+        time.sleep(6)  # the lock lasts 4 s
+        for record in found:
+            consumer.acknowledge(record)
+        [error] = consumer.commit_sync().values()
+        assert error is not None
+        assert (error.code, error.definite) == (ErrorCode.invalid_record_state, True)
+        again = read(consumer, 2)
+        for record in again:
+            consumer.acknowledge(record)
+    assert [each.delivery_count for each in again] == [2, 2]
+
+
+def test_a_renewed_record_is_polled_again_and_stays_with_the_member(bootstrap: str) -> None:
+    prepare(bootstrap, "renew2", "renew2")
+    send(bootstrap, "renew2", range(2))
+    with opened(bootstrap, "renew2") as consumer:
+        found = read(consumer, 2)
+        for _ in range(4):
+            for record in found:
+                consumer.acknowledge(record, AcknowledgeType.RENEW)
+            assert set(consumer.commit_sync().values()) == {None}
+            found = consumer.poll(1000)
+            assert (values(found), [each.delivery_count for each in found]) == ([0, 1], [1, 1])
+            time.sleep(1.5)
+        for record in found:
+            consumer.acknowledge(record)
+        assert set(consumer.commit_sync().values()) == {None}, "after 6 s, with a lock of 4 s"
+
+
+def test_two_members_share_a_partition(bootstrap: str) -> None:
+    prepare(bootstrap, "two", "two")
+    with opened(bootstrap, "two", "implicit", **LIMIT) as one:
+        with opened(bootstrap, "two", "implicit", **LIMIT) as other:
+            wait_until(lambda: one.poll(100) == [] and other.poll(100) == [] and other.assignment(), "both are members")
+            send(bootstrap, "two", range(200))
+            found: dict[str, list[ShareRecord]] = {"one": [], "other": []}
+            deadline = time.monotonic() + WAIT_S
+            while sum(map(len, found.values())) < 200:
+                assert time.monotonic() < deadline
+                found["one"] += one.poll(100)
+                found["other"] += other.poll(100)
+    assert values(found["one"] + found["other"]) == list(range(200))
+    assert all(found.values()), "each got some"
+
+
+def test_an_administrator_lists_describes_and_moves_a_share_group(bootstrap: str) -> None:
+    prepare(bootstrap, "moved", "moved")
+    send(bootstrap, "moved", range(10))
+    place = Place("moved", 0)
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        shares = admin.share_groups
+        with opened(bootstrap, "moved", "implicit") as consumer:
+            read(consumer, 10)
+            consumer.commit_sync()
+            assert shares.list()["moved"].group_type == "share"
+            described = shares.describe("moved")
+            assert (described.state, [each.assignment for each in described.members]) == ("Stable", [{place}])
+            assert described.members[0].member_id == consumer.member_id()
+            with pytest.raises(KafkaError, match="NON_EMPTY_GROUP"):
+                shares.alter_offsets("moved", {place: 0})
+        wait_until(lambda: shares.describe("moved").state == "Empty", "the group is empty")
+        # The broker tells the start offset of its last write, and counts what is done beyond it.
+        assert {each.lag for each in (*shares.offsets("moved").values(), shares.offsets("moved", [place])[place])} == {
+            0
+        }
+        shares.alter_offsets("moved", {place: 4})
+        assert shares.offsets("moved")[place].start_offset == 4
+        with opened(bootstrap, "moved", "implicit") as consumer:
+            assert values(read(consumer, 6)) == [4, 5, 6, 7, 8, 9]
+        shares.delete_offsets("moved", ["moved"])
+        assert shares.offsets("moved") == {}
+        shares.delete("moved")
+        assert "moved" not in shares.list()
+        with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
+            shares.describe("moved")
