@@ -203,6 +203,15 @@ class Admin:
         self._client.fetch_metadata([], deadline_ms)
         return admin_cluster.describe_log_dirs(self._client, broker_id, deadline_ms)
 
+    def alter_replica_log_dirs(
+        self, broker_id: int, paths: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Begins to move replicas of one broker to its log directories with these absolute paths (KIP-113). The result
+        by partition: None if the move has begun. `describe_log_dirs` shows how far it is."""
+        deadline_ms = self._deadline_ms()
+        self._client.fetch_metadata([], deadline_ms)
+        return admin_cluster.alter_replica_log_dirs(self._client, broker_id, paths, deadline_ms)
+
     def describe_quorum(self) -> QuorumDescription:
         deadline_ms = self._deadline_ms()
         return self._client.retrying(lambda: self._client.ask(None, quorum(), deadline_ms), deadline_ms)

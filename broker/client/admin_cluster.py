@@ -21,6 +21,7 @@ from broker.wire.messages import field_or, request
 
 if TYPE_CHECKING:
     from broker.wire.shapes.alter_client_quotas import AlterClientQuotasRequest, AskedEntryDataFields
+    from broker.wire.shapes.alter_replica_log_dirs import AlterReplicaLogDirsRequest
     from broker.wire.shapes.describe_client_quotas import ComponentDataFields, DescribeClientQuotasRequest
     from broker.wire.shapes.describe_log_dirs import DescribeLogDirsRequest
     from broker.wire.shapes.elect_leaders import ElectLeadersRequest, TopicPartitionsFields
@@ -33,16 +34,19 @@ _EXACT, _ANY = 0, 2  # match types of DescribeClientQuotas
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLog:
     size_bytes: int
-    lag: int  # records behind the leader's high watermark
+    lag: int  # records behind the leader's high watermark; of a future log: behind the log that it copies
+    is_future: bool = False  # True: the replica moves into this directory (KIP-113)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:
-    """A size is -1 where the broker does not tell it."""
+    """A size is -1 where the broker does not tell it. `error`: the directory failed, and nothing else is known of
+    it."""
 
     total_bytes: int
     usable_bytes: int
     replicas: Mapping[TopicPartition, ReplicaLog]
+    error: KafkaError | None = None
 
 
 def elect_leaders(
@@ -88,18 +92,51 @@ def describe_log_dirs(client: BlockingClient, broker_id: int, deadline_ms: int) 
     raise_error(field_or(answer, "error_code", ErrorCode.none), None, f"log directories of broker {broker_id}")
     found = {}
     for each in answer.results:
-        raise_error(each.error_code, None, f"log directory {each.log_dir} of broker {broker_id}")
+        text = f"log directory {each.log_dir} of broker {broker_id}: {each.error_code.name.upper()}"
         found[each.log_dir] = LogDirectory(
             total_bytes=field_or(each, "total_bytes", -1),
             usable_bytes=field_or(each, "usable_bytes", -1),
             replicas={
                 TopicPartition(topic.name, one.partition_index): ReplicaLog(
-                    size_bytes=one.partition_size, lag=one.offset_lag
+                    size_bytes=one.partition_size, lag=one.offset_lag, is_future=one.is_future_key
                 )
                 for topic in each.topics
                 for one in topic.partitions
             },
+            error=None if each.error_code is ErrorCode.none else KafkaError(each.error_code, text),
         )
+    return found
+
+
+def alter_replica_log_dirs(
+    client: BlockingClient, broker_id: int, paths: Mapping[TopicPartition, str], deadline_ms: int
+) -> dict[TopicPartition, KafkaError | None]:
+    """Begins to move replicas of one broker to the directories with these paths. The result by partition: None if the
+    move has begun."""
+    wanted = {TopicPartition(*each): path for each, path in paths.items()}
+    by_path: dict[str, dict[str, list[int]]] = {}
+    for (topic, index), path in wanted.items():
+        by_path.setdefault(path, {}).setdefault(topic, []).append(index)
+
+    def build(version: int) -> AlterReplicaLogDirsRequest:
+        return request(
+            ApiKey.ALTER_REPLICA_LOG_DIRS,
+            version,
+            dirs=[
+                {"path": path, "topics": [{"name": name, "partitions": each} for name, each in topics.items()]}
+                for path, topics in by_path.items()
+            ],
+        )
+
+    answer = client.call(broker_id, ApiKey.ALTER_REPLICA_LOG_DIRS, build, deadline_ms)
+    found: dict[TopicPartition, KafkaError | None] = {}
+    for moved in answer.results:
+        for each in moved.partitions:
+            is_fine = each.error_code is ErrorCode.none
+            text = f"{moved.topic_name}-{each.partition_index} of broker {broker_id}: {each.error_code.name.upper()}"
+            found[TopicPartition(moved.topic_name, each.partition_index)] = (
+                None if is_fine else KafkaError(each.error_code, text)
+            )
     return found
 
 

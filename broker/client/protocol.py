@@ -61,6 +61,7 @@ HIGHEST: dict[ApiKey, int] = {
     ApiKey.DELETE_GROUPS: 2,
     ApiKey.OFFSET_DELETE: 0,
     ApiKey.DELETE_RECORDS: 2,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 2,
     ApiKey.DESCRIBE_LOG_DIRS: 4,
     ApiKey.CREATE_PARTITIONS: 3,
     ApiKey.ELECT_LEADERS: 2,

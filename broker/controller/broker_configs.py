@@ -33,6 +33,7 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     "max.connection.creation.rate": _COUNT,
     "max.connections": _COUNT,
     "max.connections.per.ip": _COUNT,
+    "replica.alter.log.dirs.io.max.bytes.per.second": _LONG,
 }
 
 

@@ -39,6 +39,7 @@ from broker.controller.types import (
 )
 from broker.wire.errors import ErrorCode
 
+RESERVED_IDS = 100  # Kafka's directory ids below it have meanings of their own: 0 not assigned, 1 lost, 2 migrating
 PRODUCER_ID_BLOCK = 1000  # as in Kafka; a broker asks again when it has given these out
 
 
@@ -68,6 +69,8 @@ def register(
         # Kafka (ClusterControlManager.registerBroker), this also holds if the old one is fenced. Otherwise each of two
         # processes would again and again replace the other.
         return Outcome(response=refusal(request, ErrorCode.duplicate_broker_registration))
+    if not _are_valid(image, request):
+        return Outcome(response=refusal(request, ErrorCode.invalid_request))
     leaving: tuple[MetadataRecord, ...]
     if existing is not None:
         has_lost = request.previous_broker_epoch != existing.broker_epoch
@@ -82,10 +85,21 @@ def register(
         rack=request.rack,
         fenced=True,
         in_controlled_shutdown=False,
+        log_directories=tuple(sorted(each for each in request.log_directories if each is not None)),
     )
     sessions.begin(request.broker_id, now_ms)
     response = RegisterBrokerResponse(error_code=ErrorCode.none, broker_epoch=next_offset)
     return Outcome(response=response, records=(registration, *leaving))
+
+
+def _are_valid(image: MetadataImage, request: RegisterBroker) -> bool:
+    """Whether the log directories may be those of this broker (Kafka: ClusterControlManager.registerBroker)."""
+    told = set(request.log_directories)
+    if len(told) != len(request.log_directories) or any(each is None or each.int < RESERVED_IDS for each in told):
+        return False
+    return not any(
+        told & broker.log_directories for broker in image.brokers.values() if broker.broker_id != request.broker_id
+    )
 
 
 def unregister(image: MetadataImage, sessions: BrokerSessions, request: UnregisterBroker, *, unclean: bool) -> Outcome:
@@ -128,7 +142,7 @@ def heartbeat(
     sessions.touch(request.broker_id, now_ms, request.current_metadata_offset)
     broker = image.brokers[request.broker_id]
     caught_up = request.current_metadata_offset >= broker.broker_epoch
-    failed = _own_directories(image, broker.broker_id, request.offline_directories - broker.offline_directories)
+    failed = _failed(image, broker, request.offline_directories)
     if failed:  # everything else in this heartbeat can wait for the next one
         records = _directories_failed(image, broker, failed, unclean=unclean)
         return _beat(caught_up, fenced=broker.fenced, records=records)
@@ -187,24 +201,35 @@ def _registration_change(
     )
 
 
-def _own_directories(image: MetadataImage, broker_id: int, told: frozenset[UUID]) -> frozenset[UUID]:
-    """Those of the directories whose partition has a replica on this broker. The others need no record."""
+def _failed(image: MetadataImage, broker: BrokerRegistration, told: frozenset[UUID]) -> frozenset[UUID]:
+    """Those of the failed directories that the controller does not know as failed: log directories of this broker, and
+    replicas on it. Any other id needs no record."""
+    told -= broker.offline_directories
     if not told:
         return told
-    return told & {
+    directories = told & broker.log_directories
+    if directories == broker.log_directories:  # a broker without any ends by itself; no record can express it
+        directories = frozenset()
+    return directories | told & {
         replica_directory(topic.topic_id, partition)
         for topic in image.topics.values()
         for partition, state in enumerate(topic.partitions)
-        if broker_id in state.replicas
+        if broker.broker_id in state.replicas
     }
 
 
 def _directories_failed(
     image: MetadataImage, broker: BrokerRegistration, failed: frozenset[UUID], *, unclean: bool
 ) -> tuple[MetadataRecord, ...]:
-    after = replace(broker, offline_directories=broker.offline_directories | failed)
+    after = replace(
+        broker,
+        log_directories=broker.log_directories - failed,
+        offline_directories=broker.offline_directories | (failed - broker.log_directories),
+    )
     image = replace(image, brokers={**image.brokers, broker.broker_id: after})
     change = _registration_change(after, fenced=broker.fenced, in_controlled_shutdown=broker.in_controlled_shutdown)
+    if after.log_directories != broker.log_directories:
+        change = replace(change, log_directories=tuple(sorted(after.log_directories)))
     return (change, *changes_for_failed(image, broker.broker_id, failed, unclean_default=unclean))
 
 

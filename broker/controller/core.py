@@ -19,6 +19,8 @@ from broker.controller.brokers import allocate_producer_ids, fence, heartbeat, r
 from broker.controller.config import ControllerConfig
 from broker.controller.configs import alter_configs
 from broker.controller.delegation_tokens import decide_token
+from broker.controller.directories import assign_replicas
+from broker.controller.directory_types import AssignReplicas
 from broker.controller.elections import changes_to_preferred, elect_leaders, leaders_allowed
 from broker.controller.feature_types import UpdateFeatures
 from broker.controller.features import first_records, update_features
@@ -273,6 +275,8 @@ class Controller:
                 return delete_topics(image, request)
             case AlterPartition():
                 return alter_partitions(image, request, unclean=unclean)
+            case AssignReplicas():
+                return assign_replicas(image, request, unclean=unclean)
             case AllocateProducerIds():
                 return allocate_producer_ids(image, request)
             case AlterConfigs():

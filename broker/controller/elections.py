@@ -84,13 +84,14 @@ def change_partition(
     present = Elected(leader=state.leader, isr=state.isr, elr=state.elr, last_known_elr=state.last_known_elr)
     if (new, after) == (present, before):
         return None
-    is_removed = not set(before.replicas) <= set(after.replicas)
+    is_removed, is_same = not set(before.replicas) <= set(after.replicas), after.replicas == before.replicas
     return PartitionChangeRecord(
         topic_id=topic_id,
         partition=partition,
         isr=new.isr,
         leader=new.leader if new.leader != state.leader or is_removed else LEADER_STAYS,
-        replicas=None if after.replicas == before.replicas else after.replicas,
+        replicas=None if is_same else after.replicas,
+        directories=None if is_same or not state.directories else tuple(map(state.directory_of, after.replicas)),
         adding=None if after.adding == before.adding else after.adding,
         removing=None if after.removing == before.removing else after.removing,
         elr=None if new.elr == state.elr else new.elr,
@@ -112,22 +113,24 @@ def leaders_allowed(image: MetadataImage) -> set[int]:
 
 def able(image: MetadataImage, may_lead: Set[int], topic_id: UUID, partition: int) -> Set[int]:
     """Those of the brokers whose replica of this partition is not offline."""
-    if not any(broker.offline_directories for broker in image.brokers.values()):
-        return may_lead
     return {broker_id for broker_id in may_lead if not image.has_offline(broker_id, topic_id, partition)}
 
 
 def changes_for_failed(
     image: MetadataImage, broker_id: int, failed: Set[UUID], *, unclean_default: bool
 ) -> Iterator[PartitionChangeRecord]:
-    """The storage of some replicas failed. Their broker leaves these ISRs and stops leading these partitions.
+    """Log directories, or replicas by themselves, failed. Their broker leaves these ISRs and stops leading these
+    partitions.
 
     `image` contains this already. Kafka: ReplicationControlManager.handleDirectoriesOffline.
     """
     for name, topic in image.topics.items():
         unclean = is_unclean_allowed(image, name, unclean_default)
         for partition, state in enumerate(topic.partitions):
-            if replica_directory(topic.topic_id, partition) not in failed or broker_id not in state.isr:
+            is_failed = (
+                replica_directory(topic.topic_id, partition) in failed or state.directory_of(broker_id) in failed
+            )
+            if not is_failed or broker_id not in state.isr:
                 continue
             isr = tuple(replica for replica in state.isr if replica != broker_id)
             may_lead = able(image, leaders_allowed(image), topic.topic_id, partition)

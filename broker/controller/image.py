@@ -35,7 +35,9 @@ class BrokerRegistration:
     rack: str | None
     fenced: bool
     in_controlled_shutdown: bool
-    offline_directories: frozenset[UUID] = frozenset()  # their storage failed since this broker process began
+    log_directories: frozenset[UUID] = frozenset()  # those that work; empty: not known, so each counts as one of them
+    # Replicas that failed since this broker process began, although their log directory works (replica_directory).
+    offline_directories: frozenset[UUID] = frozenset()
 
     @property
     def may_lead(self) -> bool:
@@ -53,6 +55,13 @@ class PartitionState:
     removing: tuple[int, ...] = ()  # those of the replicas that go when it is complete
     elr: tuple[int, ...] = ()  # eligible leader replicas: not in the ISR, but with all committed records (KIP-966)
     last_known_elr: tuple[int, ...] = ()  # the last leader, while there is no leader
+    directories: tuple[UUID | None, ...] = ()  # of the replicas, in their order; None: not told yet; (): of none
+
+    def directory_of(self, broker_id: int) -> UUID | None:
+        """The log directory of the replica on this broker. None if it is not known, or if there is no such replica."""
+        if not self.directories or broker_id not in self.replicas:
+            return None
+        return self.directories[self.replicas.index(broker_id)]
 
     @property
     def is_reassigning(self) -> bool:
@@ -90,11 +99,23 @@ class MetadataImage:
         return tuple(sorted(broker_id for broker_id, broker in self.brokers.items() if not broker.fenced))
 
     def has_offline(self, broker_id: int, topic_id: UUID, partition: int) -> bool:
-        """Whether this broker has reported that the storage of its replica failed."""
+        """Whether this broker has reported that the storage of its replica failed: of the replica, or of the log
+        directory that holds it."""
         broker = self.brokers.get(broker_id)
-        if broker is None or not broker.offline_directories:
+        if broker is None:
             return False
-        return replica_directory(topic_id, partition) in broker.offline_directories
+        if broker.offline_directories and replica_directory(topic_id, partition) in broker.offline_directories:
+            return True
+        topic = self.topic_by_id(topic_id)
+        if topic is None or partition >= len(topic.partitions) or not broker.log_directories:
+            return False
+        directory = topic.partitions[partition].directory_of(broker_id)
+        return directory is not None and directory not in broker.log_directories
+
+    def only_directory(self, broker_id: int) -> UUID | None:
+        """The log directory of a broker that has just one. None if it has several, or if it told none."""
+        broker = self.brokers.get(broker_id)
+        return next(iter(broker.log_directories)) if broker is not None and len(broker.log_directories) == 1 else None
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         state = self.topics.get(topic)
@@ -131,6 +152,7 @@ class MetadataImage:
                 assert partition.leader == NO_LEADER or not partition.last_known_elr
                 assert set(partition.isr) <= set(partition.replicas)
                 assert len(set(partition.replicas)) == len(partition.replicas)
+                assert len(partition.directories) in (0, len(partition.replicas))
                 assert partition.leader == NO_LEADER or partition.leader in partition.isr
                 assert not set(partition.adding) & set(partition.removing)
                 assert {*partition.adding, *partition.removing} <= set(partition.replicas)

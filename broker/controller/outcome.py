@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker.controller.directory_types import AssignReplicas, AssignReplicasResponse
 from broker.controller.feature_types import UpdateFeatures, UpdateFeaturesResponse
 from broker.controller.reassignment_types import (
     AlterPartitionReassignments,
@@ -102,6 +103,8 @@ def refusal(request: ControllerRequest, error_code: int) -> ControllerResponse:
             return UnregisterBrokerResponse(error_code=error_code, error_message=None)
         case UpdateFeatures():
             return UpdateFeaturesResponse(error_code=error_code, error_message=None)
+        case AssignReplicas():
+            return AssignReplicasResponse(error_code=error_code, replicas=())
         case CreateDelegationToken():
             return CreateDelegationTokenResponse(error_code=error_code)
         case RenewDelegationToken() | ExpireDelegationToken():

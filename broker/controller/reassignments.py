@@ -6,6 +6,7 @@ Each partition is decided by itself. If one is refused, this does not affect the
 from __future__ import annotations
 
 from broker.controller import eligible
+from broker.controller.directories import with_directories
 from broker.controller.elections import able, change_partition, is_unclean_allowed, leaders_allowed
 from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.outcome import Outcome
@@ -84,7 +85,7 @@ def _record(
     unclean: bool,
 ) -> PartitionChangeRecord | None:
     topic_id = image.topics[wanted.topic].topic_id
-    return change_partition(
+    record = change_partition(
         state,
         topic_id,
         wanted.partition,
@@ -94,6 +95,7 @@ def _record(
         min_isr=eligible.min_isr_of(image, wanted.topic),
         assignment=assignment,
     )
+    return None if record is None else with_directories(image, state, record)
 
 
 def _way_back(wanted: WantedReplicas, state: PartitionState, is_unclean_ok: bool) -> Reverted:

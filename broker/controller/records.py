@@ -5,11 +5,13 @@ It describes its fields as kio's message types do, so that broker/wire makes its
 Kafka's order. `API_KEYS` in record_codec.py has the numbers of the records.
 
 A field that Kafka has and we do not (`_not_known`) is written with Kafka's default, and a record with another value is
-refused. Empty `directories` of a partition mean to Kafka that nobody has assigned them yet.
+refused.
+
+`directories` of a partition are the ids of the log directories of its replicas, in the order of the replicas (KIP-858).
+None, the zero id, means that the broker has not told it yet. An empty list means this for every replica.
 
 A field that we have and Kafka does not is tagged, from `OWN_TAGS` on. Kafka's decoder skips the tags that it does not
-know. There is one, because Kafka tells which log directories of a broker are online, and we tell which are not: each
-partition has a directory of its own here (`replica_directory`), and a list of all of them would be long.
+know. There is one: the replicas of a broker that failed although their log directory works (`replica_directory`).
 
 One field means more than in Kafka: a change of a registration always says whether the broker is in controlled shutdown.
 To Kafka 0 means that this stays as it was. Both differ only for a broker that comes back from a controlled shutdown
@@ -32,11 +34,11 @@ FENCE, UNFENCE = 1, -1  # of a BrokerRegistrationChangeRecord
 
 
 def replica_directory(topic_id: UUID, partition: int) -> UUID:
-    """The log directory of a replica of this partition. KIP-858 names log directories by ids.
+    """The id under which a replica of this partition is reported if it fails by itself.
 
-    Kafka assigns each partition to one of the broker's `log.dirs` and tells the controller by AssignReplicasToDirs.
-    Here the directory of each partition counts as a log directory of its own and fails by itself. So its id follows
-    from the partition.
+    To Kafka only a whole log directory can fail. A broker of ours that has only one does not end if the storage of one
+    partition fails. The directory of the partition then counts as a log directory of its own. Its id follows from the
+    partition (docs/decisions/0008-storage-failures.md).
     """
     return uuid5(topic_id, str(partition))
 
@@ -87,7 +89,7 @@ class RegisterBrokerRecord:
     rack: str | None = field(metadata=_of("string"))
     fenced: bool = field(metadata=_of("bool"))
     in_controlled_shutdown: bool = field(metadata=_of("bool"))
-    log_directories: tuple[UUID, ...] = field(metadata=_not_known("uuid", tag=0), default=())
+    log_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=0), default=())  # that work, sorted
     # Only in a snapshot; a new registration has none.
     offline_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=OFFLINE_DIRECTORIES_TAG), default=())
 
@@ -100,7 +102,8 @@ class BrokerRegistrationChangeRecord:
     broker_epoch: int = field(metadata=_of("int64"))
     fenced: int = field(metadata=_of("int8", tag=0), default=0)  # FENCE or UNFENCE
     in_controlled_shutdown: int = field(metadata=_of("int8", tag=1), default=0)  # 1 or 0
-    log_directories: tuple[UUID, ...] = field(metadata=_not_known("uuid", tag=2), default=())
+    # All that still work, sorted. Empty: they stay as they are.
+    log_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=2), default=())
     # All of them, sorted.
     offline_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=OFFLINE_DIRECTORIES_TAG), default=())
 
@@ -141,7 +144,7 @@ class PartitionRecord:
     leader: int = field(metadata=_of("int32"))  # -1: offline
     leader_epoch: int = field(metadata=_of("int32"))
     partition_epoch: int = field(metadata=_of("int32"))
-    directories: tuple[UUID, ...] = field(metadata=_not_known("uuid"), default=())
+    directories: tuple[UUID | None, ...] = field(metadata=_of("uuid"), default=())
     leader_recovery_state: int = field(metadata=_not_known("int8", tag=0), default=0)  # 0: recovered
     elr: tuple[int, ...] = field(metadata=_of("int32", tag=1), default=())
     last_known_elr: tuple[int, ...] = field(metadata=_of("int32", tag=2), default=())
@@ -167,7 +170,7 @@ class PartitionChangeRecord:
     leader_recovery_state: int = field(metadata=_not_known("int8", tag=5), default=-1)  # -1: it stays
     elr: tuple[int, ...] | None = field(metadata=_of("int32", tag=6), default=None)
     last_known_elr: tuple[int, ...] | None = field(metadata=_of("int32", tag=7), default=None)
-    directories: tuple[UUID, ...] | None = field(metadata=_not_known("uuid", tag=8), default=None)
+    directories: tuple[UUID | None, ...] | None = field(metadata=_of("uuid", tag=8), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

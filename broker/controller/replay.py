@@ -147,6 +147,7 @@ class _Draft:
             rack=record.rack,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
+            log_directories=frozenset(record.log_directories),
             offline_directories=frozenset(record.offline_directories),
         )
 
@@ -160,6 +161,7 @@ class _Draft:
             broker,
             fenced=record.fenced == FENCE,
             in_controlled_shutdown=record.in_controlled_shutdown == 1,
+            log_directories=frozenset(record.log_directories) or broker.log_directories,
             offline_directories=frozenset(record.offline_directories),
         )
 
@@ -206,7 +208,9 @@ class _Draft:
             removing=record.removing,
             elr=record.elr,
             last_known_elr=record.last_known_elr,
+            directories=record.directories,
         )
+        _check_directories(record, state)
         partitions.append(state)
 
     def _change_partition(self, record: PartitionChangeRecord) -> None:
@@ -314,8 +318,15 @@ class _Draft:
             raise ValueError(f"no delegation token with id {record.token_id}")
 
 
+def _check_directories(record: MetadataRecord, state: PartitionState) -> None:
+    if len(state.directories) not in (0, len(state.replicas)):
+        raise ValueError(f"{len(state.directories)} directories for {len(state.replicas)} replicas: {record}")
+
+
 def apply_change(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
-    return PartitionState(
+    # Kafka too forgets the directories if the replicas change and the record tells none.
+    unchanged = state.directories if change.replicas is None else ()
+    after = PartitionState(
         replicas=state.replicas if change.replicas is None else change.replicas,
         isr=state.isr if change.isr is None else change.isr,
         leader=state.leader if change.leader == LEADER_STAYS else change.leader,
@@ -325,4 +336,7 @@ def apply_change(state: PartitionState, change: PartitionChangeRecord) -> Partit
         removing=state.removing if change.removing is None else change.removing,
         elr=state.elr if change.elr is None else change.elr,
         last_known_elr=state.last_known_elr if change.last_known_elr is None else change.last_known_elr,
+        directories=unchanged if change.directories is None else change.directories,
     )
+    _check_directories(change, after)
+    return after

@@ -66,6 +66,7 @@ def _brokers(image: MetadataImage) -> Iterator[MetadataRecord]:
             rack=broker.rack,
             fenced=broker.fenced,
             in_controlled_shutdown=broker.in_controlled_shutdown,
+            log_directories=tuple(sorted(broker.log_directories)),
             offline_directories=tuple(sorted(broker.offline_directories)),
         )
 
@@ -86,6 +87,7 @@ def _topics(image: MetadataImage) -> Iterator[MetadataRecord]:
                 removing=state.removing,
                 elr=state.elr,
                 last_known_elr=state.last_known_elr,
+                directories=state.directories,
             )
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from uuid import UUID
 
 from broker.controller.config import ControllerConfig
+from broker.controller.directories import default_directories
 from broker.controller.elections import leaders_allowed
 from broker.controller.image import NO_LEADER, TOPIC_RESOURCE, MetadataImage, TopicState
 from broker.controller.outcome import Outcome
@@ -231,6 +232,7 @@ def _partition_record(
         leader=isr[0] if isr else NO_LEADER,
         leader_epoch=0,
         partition_epoch=0,
+        directories=default_directories(image, replicas),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from broker.controller.directory_types import AssignReplicas, AssignReplicasResponse
 from broker.controller.feature_types import UpdateFeatures, UpdateFeaturesResponse
 from broker.controller.image import MetadataImage, PartitionState
 from broker.controller.reassignment_types import (
@@ -88,6 +89,7 @@ class RegisterBroker:
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     previous_broker_epoch: int = -1  # epoch of the previous process; -1: it did not shut down cleanly
+    log_directories: tuple[UUID | None, ...] = ()  # ids of those that work (KIP-858); None: the zero id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,8 @@ class BrokerHeartbeat:
     current_metadata_offset: int
     want_fence: bool
     want_shut_down: bool
-    offline_directories: frozenset[UUID] = frozenset()  # all that failed since the broker started (KIP-858)
+    # All that failed since the broker started (KIP-858): log directories, and replicas that failed by themselves.
+    offline_directories: frozenset[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +203,7 @@ ControllerRequest = (
     | AlterPartitionReassignments
     | UnregisterBroker
     | UpdateFeatures
+    | AssignReplicas
     | TokenRequest
 )
 ControllerResponse = (
@@ -219,6 +223,7 @@ ControllerResponse = (
     | AlterPartitionReassignmentsResponse
     | UnregisterBrokerResponse
     | UpdateFeaturesResponse
+    | AssignReplicasResponse
     | TokenResponse
 )
 ControllerEvent = LeadershipGained | LeadershipLost | MetadataCommitted | MetadataSnapshot | Tick | ControllerRequest

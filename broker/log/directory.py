@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 from broker.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
@@ -39,10 +40,13 @@ from broker.log.partition_log import PartitionLog
 METADATA_FILE = "partition.metadata"
 BOOT_FILE = "boot-id"
 DELETE_SUFFIX = "-delete"  # the log is being deleted; if a crash left a part of it, the next start removes that
+FUTURE_SUFFIX = "-future"  # a copy of a log that another directory holds, on its way into this one (KIP-113)
 METADATA_TOPIC = "__cluster_metadata"  # its directory is beside the logs and belongs to the quorum
 # A renamed directory keeps this many characters of the topic's name. A file name, with id and suffix, has at most 255.
 _NAME_IN_DELETED = 180
 _LINUX_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_FUTURE = re.compile(rf"(?P<name>.+)\.[0-9a-f]{{32}}{FUTURE_SUFFIX}")
+NAME_CHARACTERS_MAX = 255  # of a directory
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})")
 
 
@@ -67,6 +71,11 @@ def parse_directory_name(name: str) -> tuple[str, int] | None:
     return (match["topic"], int(match["partition"])) if match else None
 
 
+def has_future_name(topic: str, partition: int) -> bool:
+    """Whether the name is short enough for the directory of a future log."""
+    return len(f"{directory_name(topic, partition)}.{'0' * 32}{FUTURE_SUFFIX}") <= NAME_CHARACTERS_MAX
+
+
 class LogDirectory:
     """`was_clean_shutdown` tells whether logs are trusted or scanned when they are opened.
 
@@ -81,8 +90,9 @@ class LogDirectory:
         config: LogConfig | None = None,
         filesystem: FileSystem = LOCAL,
         boot_id: str | None = None,  # None: the boot id of this machine
+        directory_id: UUID | None = None,  # None: it has none
     ) -> None:
-        self.path = path
+        self.path, self.directory_id = path, directory_id
         self.config = config or LogConfig()
         self._filesystem = filesystem
         filesystem.make_directory(path)
@@ -121,7 +131,11 @@ class LogDirectory:
 
     def topic_id_of(self, topic: str, partition: int) -> str | None:
         """The topic id in the directory of this log. None if it has none, or if the file is damaged."""
-        path = f"{self._log_path(topic, partition)}/{METADATA_FILE}"
+        return self.topic_id_at(directory_name(topic, partition))
+
+    def topic_id_at(self, name: str) -> str | None:
+        """The same for the directory with this name."""
+        path = f"{self.path}/{name}/{METADATA_FILE}"
         stored: str | None = None
         if self._filesystem.exists(path):
             text = self._filesystem.read_bytes(path).decode(errors="replace")
@@ -164,6 +178,74 @@ class LogDirectory:
             self._filesystem.remove_tree(target)  # left by an earlier process that did not finish the removal
             self._filesystem.rename(path, target)
         self._is_opened(topic, partition)
+
+    # -- future logs
+
+    def futures(self) -> dict[tuple[str, int], str]:
+        """The names of the directories with future logs."""
+        found: dict[tuple[str, int], str] = {}
+        for name in self._filesystem.list_directory(self.path):
+            match = _FUTURE.fullmatch(name)
+            key = None if match is None else parse_directory_name(match["name"])
+            if key is not None:
+                found[key] = name
+        return found
+
+    def new_future(self, topic: str, partition: int, *, unique: UUID, topic_id: str | None) -> str:
+        """Makes the directory of a future log, and returns its name."""
+        name = f"{directory_name(topic, partition)}.{unique.hex}{FUTURE_SUFFIX}"
+        self._filesystem.make_directory(f"{self.path}/{name}")
+        self._write_topic_id(f"{self.path}/{name}", topic_id)
+        self._filesystem.sync_directory(self.path)
+        return name
+
+    def open_future(self, topic: str, partition: int, name: str, config: LogConfig) -> PartitionLog:
+        """Open or recover a future log. May take as long as the scan of its last segment, or of all segments after a
+        restart of the machine."""
+        return PartitionLog(
+            f"{self.path}/{name}",
+            name=directory_name(topic, partition),
+            config=config,
+            filesystem=self._filesystem,
+            recovery_point=0 if self.was_machine_restarted else None,
+            was_compacted=True,  # it may be a copy of a log with gaps
+        )
+
+    def promote(self, topic: str, partition: int, future: PartitionLog, *, was_compacted: bool) -> PartitionLog:
+        """Gives a future log its final name, and returns it as it is under that name. All of it is on the disk then.
+        Raises OSError."""
+        key = (topic, partition)
+        log_start_offset = future.log_start_offset
+        future.close()
+        self._log_starts.pop(key, None)
+        path = self._log_path(topic, partition)
+        self._filesystem.rename(future.directory, path)
+        self._filesystem.sync_directory(self.path)
+        log = PartitionLog(
+            path,
+            name=directory_name(topic, partition),
+            config=future.config,
+            filesystem=self._filesystem,
+            clean=True,
+            topic_id=self.topic_id_of(topic, partition),
+            log_start_offset=log_start_offset,
+            was_compacted=True,
+        )
+        self.write_log_start_offsets([log])
+        if was_compacted:  # then it may have gaps, also if the topic is not compacted any more
+            self.cleaner_offsets[key] = log_start_offset
+            self.write_cleaner_offsets()
+        return log
+
+    def discard_future(self, name: str) -> None:
+        """Rename the directory of a future log, so that it is not found any more. `remove_discarded` removes its files
+        later."""
+        target = f"{self.path}/{name[:_NAME_IN_DELETED]}.{name[-39:-7]}{DELETE_SUFFIX}"
+        self._filesystem.remove_tree(target)
+        if self._filesystem.exists(f"{self.path}/{name}"):
+            self._filesystem.rename(f"{self.path}/{name}", target)
+
+    # -- files of discarded logs
 
     def has_discarded(self) -> bool:
         return any(name.endswith(DELETE_SUFFIX) for name in self._filesystem.list_directory(self.path))
@@ -216,10 +298,16 @@ class LogDirectory:
         - This process never opened a log that a crash left, so nobody has checked that log yet.
         - A log could not be closed.
         - `is_whole` is False, because another log is offline.
+
+        Raises OSError if a file of the directory cannot be written. The logs are closed all the same.
         """
         recovery_points: PartitionOffsets = {}
         logs = list(logs)
-        self.write_log_start_offsets(logs)
+        failure: OSError | None = None
+        try:
+            self.write_log_start_offsets(logs)
+        except OSError as error:
+            failure = error
         for log in logs:
             try:
                 log.close()
@@ -229,6 +317,8 @@ class LogDirectory:
             parsed = parse_directory_name(log.name)
             if parsed:
                 recovery_points[parsed] = log.log_end_offset
+        if failure is not None:
+            raise failure
         write_offsets(self._filesystem, f"{self.path}/{RECOVERY_POINT_FILE}", recovery_points)
         if is_whole and (self.was_clean_shutdown or not self._unopened):
             epoch = self.previous_broker_epoch if broker_epoch == NO_EPOCH else broker_epoch
@@ -241,10 +331,13 @@ class LogDirectory:
         path = self._log_path(topic, partition)
         stored = self.topic_id_of(topic, partition)
         if stored is None and topic_id is not None:
-            # Synced now, before there is data. Later a sync of this small file would have to wait until the file system
-            # has written all data of its journal's transaction. That takes seconds under load and blocks the event
-            # loop.
-            self._filesystem.write_atomically(f"{path}/{METADATA_FILE}", f"version: 0\ntopic_id: {topic_id}\n".encode())
+            self._write_topic_id(path, topic_id)
         elif stored is not None and topic_id is not None and stored != topic_id:
             raise TopicIdMismatchError(f"{path} belongs to topic id {stored}, not {topic_id}")
         return stored or topic_id
+
+    def _write_topic_id(self, path: str, topic_id: str | None) -> None:
+        """Synced now, before there is data. Later a sync of this small file would have to wait until the file system
+        has written all data of its journal's transaction. That takes seconds under load and blocks the event loop."""
+        if topic_id is not None:
+            self._filesystem.write_atomically(f"{path}/{METADATA_FILE}", f"version: 0\ntopic_id: {topic_id}\n".encode())

@@ -21,7 +21,7 @@ from broker.log.errors import LogError
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.broker import Broker
 from broker.node.cluster.failures import QuorumFailedError
-from broker.node.cluster.metadata_store import StorageMismatchError
+from broker.node.cluster.meta_properties import StorageMismatchError
 from broker.node.process.clock import set_wrong_by
 from broker.node.process.descriptors import raise_descriptor_limit
 from broker.node.process.logs import Logger

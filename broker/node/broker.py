@@ -11,6 +11,7 @@ import asyncio
 import random
 import secrets
 from typing import Any
+from uuid import UUID
 
 from broker.controller.delta import diff
 from broker.controller.image import MetadataImage
@@ -23,7 +24,6 @@ from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.cluster.links import Links, internal_address
 from broker.node.cluster.metadata import MetadataHost
-from broker.node.cluster.metadata_store import check_meta_properties
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import KEY_TYPE as GROUPS
 from broker.node.coordination.groups import Groups
@@ -43,14 +43,16 @@ from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.process.tasks import Tasks
+from broker.node.replicas.assignments import Assignments
 from broker.node.replicas.fetch_sessions import FetchSessions
 from broker.node.replicas.fetcher import Fetchers
 from broker.node.replicas.image_feed import ImageFeed
 from broker.node.replicas.isr import IsrSender
 from broker.node.replicas.log_recovery import RunBlocking, in_thread
+from broker.node.replicas.opened_directories import id_maker, open_directories
 from broker.node.replicas.replicas import open_replicas
 from broker.node.replicas.replication_quotas import ReplicationQuotas
-from broker.node.settings.config import NodeConfig
+from broker.node.settings.config import NodeConfig, text_of
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
 from broker.node.sharing.shares import share_parts
@@ -83,17 +85,18 @@ class Broker:
         # broker needs.
         self.failed = self._tasks.failed
         rng = rng or random.Random()
-        filesystem.make_directory(str(config.log_dirs))
-        check_meta_properties(
-            config.log_dirs, node_id=config.node_id, cluster_id=config.harness_cluster_id, filesystem=filesystem
+        self._new_id = id_maker(rng)
+        self._directories = open_directories(
+            config, new_id=self._new_id, logger=logger, filesystem=filesystem, boot_id=boot_id
         )
         self.journal = journal or Journal(
             config.harness_journal_path, broker_id=config.node_id, with_appends=config.harness_journal_appends
         )
         self._join_cluster(filesystem, rng)
-        self._host_partitions(filesystem, boot_id, run_blocking)
+        self._host_partitions(filesystem, run_blocking)
         self._coordinate(rng)
         self._serve(rng)
+        self._failed_directories = set(self._directories.failed_ids())  # that log.dir.failure.timeout.ms was applied to
         self._is_offline_told = False  # True: a partition went offline, and a call of `_tell_offline` is scheduled
 
     def _join_cluster(self, filesystem: FileSystem, rng: random.Random) -> None:
@@ -130,11 +133,20 @@ class Broker:
             logger=logger,
             rng=rng,
             offline_directories=lambda: self.partitions.offline_directories(),
-            previous_broker_epoch=lambda: self._replicas.directory.previous_broker_epoch,
+            previous_broker_epoch=lambda: self._directories.previous_broker_epoch,
+            log_directories=self._directories.working_ids,
+            on_untold=self._tasks.fail,
         )
 
-    def _host_partitions(self, filesystem: FileSystem, boot_id: str | None, run_blocking: RunBlocking) -> None:
+    def _host_partitions(self, filesystem: FileSystem, run_blocking: RunBlocking) -> None:
         config, logger = self.config, self.logger
+        self._replication_quotas = ReplicationQuotas(config)
+        self._assignments = Assignments(
+            config=config,
+            control=self._control,
+            directory_id=lambda topic, index: self._replicas.moves.directory_id(topic, index),
+            logger=logger,
+        )
         self._isr_sender = IsrSender(config=config, control=self._control, logger=logger)
         self._replicas = open_replicas(
             config=config,
@@ -145,20 +157,25 @@ class Broker:
             filesystem=filesystem,
             on_offline=self._went_offline,
             on_directory_failure=self._tasks.fail,  # a broker without its log directory must not be a leader
-            boot_id=boot_id,
             run_blocking=run_blocking,
+            directories=self._directories,
+            on_replica=self._assignments.check,
+            known_directory=self._known_directory,
+            move_quota=self._replication_quotas.directories,
+            new_id=self._new_id,
         )
         self.partitions = self._replicas.partitions
+        self._replicas.moves.on_directory_changed = lambda keys: self._assignments.check_all(self._image(), keys)
         self._image_feed = ImageFeed(
             config=config,
             roles=self._replicas.roles,
             recovery=self._replicas.recovery,
+            discard_futures=self._replicas.moves.discard_strays,
             lifecycle=self.lifecycle,
             image=self._image,
             on_step=self._tell_coordinators,
             on_failure=self._tasks.fail,
         )
-        self._replication_quotas = ReplicationQuotas(config)
         self._fetchers = Fetchers(
             config=config,
             logger=logger,
@@ -232,6 +249,8 @@ class Broker:
             image_moves=self._image_moves,
             control=self._control,
             partitions=self.partitions,
+            directories=self._directories,
+            moves=self._replicas.moves,
             cores=self._replicas.cores,
             appends=self._replicas.appends,
             log_starts=self._replicas.log_starts,
@@ -307,14 +326,16 @@ class Broker:
         spawn(self.lifecycle.run())
         spawn(self._serve_clients())
         spawn(self._isr_sender.run(self._replicas.cores, self.lifecycle))
+        spawn(self._assignments.run(self.lifecycle))
         spawn(self._replicas.upkeep.run())
         spawn(self._replicas.cleaner.run())
+        spawn(self._replicas.moves.run())
         spawn(self._server.run_idle_sweeps())
         spawn(self._groups.run_retention())
         if self._token_keys.is_enabled:
             spawn(self._run_token_sweeps())
         self.journal.write("started")
-        self.logger.info("started", log_dirs=self.config.log_dirs)
+        self.logger.info("started", log_dirs=text_of(self.config.log_dirs))
         if self.config.harness_discard:
             self.logger.warning("discarding", cause="harness.discard=true: acknowledged records are not stored")
 
@@ -368,9 +389,18 @@ class Broker:
 
     def _tell_offline(self) -> None:
         self._is_offline_told = False
+        for directory_id in self._directories.failed_ids():
+            if directory_id not in self._failed_directories:
+                self._failed_directories.add(directory_id)
+                self.lifecycle.directory_failed(directory_id)
+        self._assignments.check_all(self._image(), self.partitions.offline())
         self._fetchers.roles_changed()
         self._tell_coordinators()  # another broker will own the groups and transactions of that partition
         self.lifecycle.storage_failed()
+
+    def _known_directory(self, key: tuple[str, int]) -> UUID | None:
+        state = self._image().partition(*key)
+        return None if state is None else state.directory_of(self.config.node_id)
 
     def _tell_coordinators(self) -> None:
         for coordinator in self._coordinators.values():

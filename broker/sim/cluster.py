@@ -310,7 +310,7 @@ class Cluster:
             },
             listeners=listeners((EXTERNAL, INTERNAL, CONTROLLER)),
             advertised_listeners=listeners((EXTERNAL, INTERNAL)),
-            log_dirs=Path(LOG_DIRECTORY),
+            log_dirs=(Path(LOG_DIRECTORY),),
             auto_create_topics_enable=False,
             # Internal topics use the broker's value. Their records must survive what this schedule does.
             min_insync_replicas=2 if self._settings.directed == "last one standing" else 1,

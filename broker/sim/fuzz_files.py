@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import UUID
 
 from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.errors import LogError
 from broker.log.partition_log import PartitionLog
-from broker.node.cluster.metadata_store import MetadataStore, StorageMismatchError, check_meta_properties
+from broker.node.cluster.meta_properties import StorageMismatchError, check_meta_properties
+from broker.node.cluster.metadata_store import MetadataStore
 from broker.quorum.types import LogEntry, PersistedState
 from broker.sim.disk import SimDisk
 from broker.sim.filesystem import SimFileSystem
@@ -51,9 +53,13 @@ def _append(log: PartitionLog, number: int, epoch: int) -> None:
     log.append(memoryview(bytearray(batch)), leader_epoch=epoch)
 
 
+def _check_meta(filesystem: SimFileSystem) -> None:
+    check_meta_properties(ROOT, node_id=1, cluster_id="c", new_id=lambda: UUID(int=1_000), filesystem=filesystem)
+
+
 def _write(filesystem: SimFileSystem, *, clean: bool) -> None:
     """Write the files that a broker has after some minutes."""
-    check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
+    _check_meta(filesystem)
     directory = LogDirectory(ROOT, config=CONFIG, filesystem=filesystem, boot_id="boot")
     log = directory.open_log("t", 0, topic_id="id", config=CONFIG)
     for number in range(12):
@@ -75,7 +81,7 @@ def _write(filesystem: SimFileSystem, *, clean: bool) -> None:
 
 def _open(filesystem: SimFileSystem, boot_id: str) -> None:
     """Do with these files everything that a start does. Then use the log."""
-    check_meta_properties(Path(ROOT), node_id=1, cluster_id="c", filesystem=filesystem)
+    _check_meta(filesystem)
     store = MetadataStore(Path(ROOT), cluster_id="c", voters=(1,), filesystem=filesystem)
     entries = store.load().entries
     assert [entry.end_offset for entry in entries] == [sum(range(2 + each)) for each in range(len(entries))]

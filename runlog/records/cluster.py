@@ -77,8 +77,8 @@ class QuorumFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageFailed:
-    """A partition is offline until the next start. Without topic and partition, the log directory itself failed, and
-    the process ends."""
+    """A partition is offline until the next start. Without topic and partition, a log directory failed. If it is the
+    only one, or if no other works, or if it holds the metadata log, the process ends."""
 
     t_us: int
     broker: int = UNKNOWN
@@ -86,6 +86,7 @@ class StorageFailed:
     topic: str | None = None
     partition: int | None = None
     cause: str = ""
+    directory: str | None = None  # the log directory that failed, if the broker has several
     source: Source = Source.JOURNAL
 
 

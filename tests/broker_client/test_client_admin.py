@@ -120,7 +120,14 @@ def test_the_log_and_its_settings_are_changed(cluster: Cluster, admin: Admin) ->
     assert "NO_REASSIGNMENT_IN_PROGRESS" in str(answers[ZERO])
     with pytest.raises(KafkaError, match="BROKER_ID_NOT_REGISTERED"):
         admin.unregister_broker(7)
-    [directory] = admin.describe_log_dirs(1).values()
+    [(path, directory)] = admin.describe_log_dirs(1).items()
+    assert directory.error is None
+    assert not directory.replicas[ZERO].is_future
+    assert admin.alter_replica_log_dirs(1, {ZERO: path}) == {ZERO: None}
+    [refused] = admin.alter_replica_log_dirs(1, {ZERO: "/nowhere"}).values()
+    assert "LOG_DIR_NOT_FOUND" in str(refused)
+    [unknown] = admin.alter_replica_log_dirs(1, {TopicPartition("no-such-topic", 0): path}).values()
+    assert "REPLICA_NOT_AVAILABLE" in str(unknown)
     assert directory.replicas[ZERO].size_bytes > 0
     assert directory.replicas[ZERO].lag == 0
 

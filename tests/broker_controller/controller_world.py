@@ -105,7 +105,14 @@ class ControllerWorld:
                 self.beat(broker_id)
             self.handle(Tick())
 
-    def register(self, broker_id: int, *, incarnation: int | None = None, previous: int = -1) -> RegisterBrokerResponse:
+    def register(
+        self,
+        broker_id: int,
+        *,
+        incarnation: int | None = None,
+        previous: int = -1,
+        directories: tuple[UUID | None, ...] = (),
+    ) -> RegisterBrokerResponse:
         self.incarnations += 1
         request = RegisterBroker(
             token=self.token(),
@@ -113,6 +120,7 @@ class ControllerWorld:
             incarnation_id=UUID(int=self.incarnations if incarnation is None else incarnation),
             endpoints=(Endpoint(listener="EXTERNAL", host="127.0.0.1", port=9000 + broker_id),),
             previous_broker_epoch=previous,
+            log_directories=directories,
         )
         answer = self.ask(RegisterBrokerResponse, request)
         if answer.error_code == 0:
@@ -128,6 +136,7 @@ class ControllerWorld:
         want_shut_down: bool = False,
         broker_epoch: int | None = None,
         offline: tuple[tuple[str, int], ...] = (),  # (topic, partition) whose storage failed there
+        failed: tuple[UUID, ...] = (),  # log directories
     ) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeat(
             token=self.token(),
@@ -138,7 +147,8 @@ class ControllerWorld:
             want_shut_down=want_shut_down,
             offline_directories=frozenset(
                 replica_directory(self.controller.image.topics[topic].topic_id, index) for topic, index in offline
-            ),
+            )
+            | frozenset(failed),
         )
         return self.ask(BrokerHeartbeatResponse, request)
 

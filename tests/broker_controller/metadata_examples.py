@@ -61,6 +61,7 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
         rack="rack-a",
         fenced=True,
         in_controlled_shutdown=False,
+        log_directories=(OTHER, TOPIC),
     ),
     RegisterBrokerRecord(
         broker_id=2,
@@ -76,6 +77,7 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
     BrokerRegistrationChangeRecord(
         broker_id=2, broker_epoch=9, fenced=UNFENCE, in_controlled_shutdown=1, offline_directories=(OTHER,)
     ),
+    BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=9, fenced=UNFENCE, log_directories=(OTHER,)),
     UnregisterBrokerRecord(broker_id=3, broker_epoch=10),
     TopicRecord(name="orders", topic_id=TOPIC),
     RemoveTopicRecord(topic_id=TOPIC),
@@ -94,6 +96,7 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
         partition_epoch=2**31 - 1,
         elr=(2, 3),
         last_known_elr=(2,),
+        directories=(TOPIC, None, OTHER, None),
     ),
     PartitionChangeRecord(partition=0, topic_id=TOPIC, isr=(1, 2)),
     PartitionChangeRecord(partition=0, topic_id=TOPIC, isr=(), leader=-1, elr=(2,), last_known_elr=(1,)),
@@ -109,6 +112,8 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
         last_known_elr=(),
     ),
     PartitionChangeRecord(partition=2, topic_id=TOPIC, leader=0),
+    PartitionChangeRecord(partition=2, topic_id=TOPIC, directories=(None, OTHER)),
+    PartitionChangeRecord(partition=2, topic_id=TOPIC, replicas=(1, 3), directories=(TOPIC, OTHER)),
     ClearElrRecord(topic="orders"),
     ClearElrRecord(topic=""),
     ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="60000"),
@@ -195,7 +200,7 @@ def as_kafka_prints(value: object) -> object:
         case bytes():
             return base64.b64encode(value).decode()
         case tuple():
-            return [as_kafka_prints(each) for each in value]
+            return [as_kafka_prints(UUID(int=0) if each is None else each) for each in value]
         case Endpoint() | EntityPart():
             return printed(value)
         case _:

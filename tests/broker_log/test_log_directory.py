@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from pathlib import Path
 
 import pytest
 
+from broker.log.checkpoints import LOG_START_FILE
 from broker.log.config import LogConfig
 from broker.log.directory import METADATA_TOPIC, LogDirectory
 from broker.log.errors import TopicIdMismatchError
 from broker.log.partition_log import PartitionLog
-from broker.sim.disk import SimDisk
+from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
 from broker.sim.scheduler import Scheduler
 from broker.wire.records import encode_batch
@@ -144,3 +146,18 @@ def test_a_mark_without_an_epoch_is_trusted_for_the_logs_only(tmp_path: Path, ma
     directory = directory_of(tmp_path)
     assert directory.was_clean_shutdown
     assert directory.previous_broker_epoch == -1
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_keep_the_logs_from_being_closed() -> None:
+    disk = SimDisk(scheduler=Scheduler(), rng=random.Random(1), name="disk")
+    directory = LogDirectory("/data", filesystem=SimFileSystem(disk), boot_id=disk.boot_id)
+    logs = [write(directory.open_log("t", index)) for index in (0, 1)]
+    logs[0].advance_log_start(5)  # into the middle of a segment, so this has to be noted
+    disk.failures.append(Failure(call="replace", where=LOG_START_FILE, error=errno.ENOSPC))
+    with pytest.raises(OSError, match="No space left"):
+        directory.close(logs)
+    assert not any(log.has_unflushed for log in logs)
+    disk.failures.clear()
+    again = LogDirectory("/data", filesystem=SimFileSystem(disk), boot_id=disk.boot_id)
+    assert not again.was_clean_shutdown, "the log start was not noted"
+    assert [again.open_log("t", index).log_end_offset for index in (0, 1)] == [12, 12]

@@ -65,7 +65,9 @@ class Cluster:
         racks: Mapping[int, str] | None = None,
         internal_routes: Mapping[tuple[int, int], int] | None = None,
         has_faulty_disks: bool = False,  # see `break_disk`
+        directories: int = 1,  # log directories of each broker
     ) -> None:
+        self.directories = directories
         self.directory, self.has_faulty_disks = directory, has_faulty_disks
         self.ids = tuple(range(first_id, first_id + brokers))
         self.settings, self.racks = dict(settings or {}), dict(racks or {})
@@ -78,6 +80,11 @@ class Cluster:
 
     def log_dir(self, broker: int) -> Path:
         return self.directory / f"broker-{broker}"
+
+    def log_dirs(self, broker: int) -> list[Path]:
+        """The first one has the metadata log."""
+        others = [self.directory / f"broker-{broker}-dir-{number}" for number in range(2, self.directories + 1)]
+        return [self.log_dir(broker), *others]
 
     def journal(self, broker: int) -> list[dict[str, Any]]:
         path = self.directory / f"journal-{broker}.jsonl"
@@ -97,7 +104,7 @@ class Cluster:
             "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
             "inter.broker.listener.name": "INTERNAL",
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": self.log_dir(broker),
+            "log.dirs": ",".join(map(str, self.log_dirs(broker))),
             "default.replication.factor": min(3, len(self.ids)),
             "harness.journal.path": self.directory / f"journal-{broker}.jsonl",
             "harness.journal.appends": "true",

@@ -103,8 +103,10 @@ def isr(cluster: Cluster, topic: str, partition: int = 0) -> set[int]:
     return set(own.partitions[partition].isrs) if own and partition in own.partitions else set()
 
 
-def produce(cluster: Cluster, topic: str, values: Iterable[str], **properties: object) -> dict[str, int]:
-    """value -> offset of what was acknowledged on partition 0; raises for what failed, with librdkafka's last words."""
+def produce(
+    cluster: Cluster, topic: str, values: Iterable[str], *, partition: int = 0, **properties: object
+) -> dict[str, int]:
+    """value -> offset of what was acknowledged; raises for what failed, with librdkafka's last words."""
     said = LastLines()
     config = {
         "bootstrap.servers": cluster.bootstrap(),
@@ -124,15 +126,15 @@ def produce(cluster: Cluster, topic: str, values: Iterable[str], **properties: o
             errors.append(error)
 
     for value in values:
-        producer.produce(topic, value.encode(), partition=0, on_delivery=delivered)
+        producer.produce(topic, value.encode(), partition=partition, on_delivery=delivered)
     left = producer.flush(120)
     assert left == 0, f"{left} records without an answer; librdkafka said last:\n{said.text()}"
     assert errors == []
     return acked
 
 
-def consume(cluster: Cluster, topic: str, count: int, *, timeout_s: float = 90.0) -> list[str]:
-    """`count` values of partition 0 from the beginning, or what came in time."""
+def consume(cluster: Cluster, topic: str, count: int, *, partition: int = 0, timeout_s: float = 90.0) -> list[str]:
+    """`count` values of the partition from the beginning, or what came in time."""
     properties = {
         "bootstrap.servers": cluster.bootstrap(),
         "group.id": "none",
@@ -142,7 +144,7 @@ def consume(cluster: Cluster, topic: str, count: int, *, timeout_s: float = 90.0
         **QUIET,
     }
     consumer = Consumer(properties)
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.assign([TopicPartition(topic, partition, 0)])
     values: list[str] = []
     deadline = time.monotonic() + timeout_s
     try:

@@ -27,7 +27,7 @@ def node_config(path: Path) -> NodeConfig:
         controller_quorum_voters={ME: address(1)},
         listeners={"EXTERNAL": address(2), "INTERNAL": address(3), "CONTROLLER": address(1)},
         advertised_listeners={"EXTERNAL": address(2), "INTERNAL": address(3)},
-        log_dirs=path,
+        log_dirs=(path,),
     )
 
 

@@ -112,3 +112,19 @@ def test_process_exits_with_2_and_the_message(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == f"{path}:5: num.partitions: expected a whole number, got 'many'\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "directories", "metadata"),
+    [
+        ("log.dirs=/a, /b,/a", ("/a", "/b"), "/a"),
+        ("log.dirs=/a,/b\nmetadata.log.dir=/b", ("/a", "/b"), "/b"),
+        ("log.dirs=/a\nmetadata.log.dir=/m\nlog.dir=/ignored", ("/a",), "/m"),
+        ("log.dir=/a", ("/a",), "/a"),
+    ],
+)
+def test_log_directories(tmp_path: Path, lines: str, directories: tuple[str, ...], metadata: str) -> None:
+    config, _ = load_config(written(tmp_path, MINIMAL.replace("log.dirs=/nowhere", lines)))
+    assert config.log_dirs == tuple(map(Path, directories))
+    assert config.metadata_directory == Path(metadata)
+    assert config.described()["log.dirs"] == ",".join(directories)

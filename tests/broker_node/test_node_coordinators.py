@@ -112,7 +112,7 @@ class World:
             controller_quorum_voters={1: address},
             listeners={"INTERNAL": address},
             advertised_listeners={},
-            log_dirs=directory,
+            log_dirs=(directory,),
         )
         logger = Logger(1)
         directory.mkdir(exist_ok=True)

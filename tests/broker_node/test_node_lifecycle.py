@@ -11,6 +11,7 @@ import random
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
@@ -156,3 +157,32 @@ def test_a_broker_that_was_unregistered_stays_out_and_goes_on_to_ask(
         assert lifecycle.is_fenced == (registrations == 1)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_broker_whose_controller_does_not_learn_of_a_failed_directory_ends(is_told: bool) -> None:
+    """log.dir.failure.timeout.ms: until the controller knows it, nobody else leads what lies there."""
+    failed = UUID(int=500)
+
+    async def scenario() -> list[OSError]:
+        control, untold = Control(), list[OSError]()
+        config = SimpleNamespace(**{**vars(CONFIG), "log_dir_failure_timeout_ms": 200})
+        lifecycle = Lifecycle(
+            config=cast("Any", config),
+            control=cast("Any", control),
+            metadata=cast("Any", SimpleNamespace(image=SimpleNamespace(offset=0, brokers={}))),
+            logger=cast("Any", SimpleNamespace(info=lambda *a, **k: None, warning=lambda *a, **k: None)),
+            rng=random.Random(1),
+            offline_directories=lambda: [failed],
+            previous_broker_epoch=lambda: 5,
+            on_untold=untold.append,
+        )
+        lifecycle.may_join.set()
+        running = asyncio.create_task(lifecycle.run()) if is_told else None
+        lifecycle.directory_failed(failed)
+        await asyncio.sleep(0.5)
+        if running is not None:
+            running.cancel()
+        return untold
+
+    assert len(asyncio.run(scenario())) == (0 if is_told else 1)

@@ -77,7 +77,7 @@ def test_a_stray_that_becomes_unreadable_is_left_and_the_others_go(
 ) -> None:
     leave(tmp_path, "gone", "unreadable")
     replicas = replicas_at(tmp_path, journal=(journal := Kept()))
-    real, asked = replicas.recovery._directory.topic_id_of, list[str]()
+    real, asked = replicas.recovery._directories.topic_id_of, list[str]()
 
     def second_read_fails(name: str, partition: int) -> str | None:
         asked.append(name)
@@ -85,7 +85,7 @@ def test_a_stray_that_becomes_unreadable_is_left_and_the_others_go(
             raise OSError(errno.EIO, "read error")
         return real(name, partition)
 
-    monkeypatch.setattr(replicas.recovery._directory, "topic_id_of", second_read_fails)
+    monkeypatch.setattr(replicas.recovery._directories, "topic_id_of", second_read_fails)
     replicas.recovery.discard_strays(image())
     assert [each["topic"] for each in journal.of("stray_log_removed")] == ["gone"]
     assert "unreadable-0" in directories(tmp_path)

@@ -12,12 +12,11 @@ from cluster_helper import Cluster
 from broker.controller.record_codec import encode_records
 from broker.controller.records import FeatureLevelRecord
 from broker.node.__main__ import EXIT_ENVIRONMENT
+from broker.node.cluster.meta_properties import StorageMismatchError
 from broker.node.cluster.metadata_store import (
     METADATA_DIRECTORY,
     MetadataStore,
-    StorageMismatchError,
     StoredMetadata,
-    check_meta_properties,
 )
 from broker.node.cluster.record_format import check_record_format
 from broker.quorum.checkpoint import encode_snapshot
@@ -107,15 +106,6 @@ def test_torn_tail_is_cut_at_every_byte(tmp_path: Path) -> None:
         torn.append((entry(1),))
         torn.close()
         assert path.read_bytes() == whole
-
-
-def test_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
-    check_meta_properties(tmp_path, node_id=1, cluster_id="c")
-    check_meta_properties(tmp_path, node_id=1, cluster_id="c")
-    with pytest.raises(StorageMismatchError, match=r"node\.id is 1, expected 2"):
-        check_meta_properties(tmp_path, node_id=2, cluster_id="c")
-    with pytest.raises(StorageMismatchError, match=r"cluster\.id is c, expected d"):
-        check_meta_properties(tmp_path, node_id=1, cluster_id="d")
 
 
 def json_entry(offset: int) -> LogEntry:

@@ -45,7 +45,7 @@ class Broker:
             controller_quorum_voters={1: Address(host="h", port=1)},
             listeners={},
             advertised_listeners={},
-            log_dirs=Path("/data"),
+            log_dirs=(Path("/data"),),
         )
         self.replicas = open_replicas(
             config=config,
@@ -227,7 +227,7 @@ def test_many_partitions_that_go_at_once_go_in_turns_of_the_loop() -> None:
         state = PartitionState(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
         topic = TopicState(name=TOPIC, topic_id=TOPIC_ID, partitions=(state,) * 23)
         broker.apply(MetadataImage(offset=1, topics={TOPIC: topic}, topic_names={TOPIC_ID: TOPIC}))
-        directory = broker.replicas.recovery._directory
+        directory = broker.replicas.recovery._directories
         broker.apply(MetadataImage(offset=2))
         assert broker.partitions.get(TOPIC, 0) is None  # served no more, at once
         left = [len(directory.partitions())]
@@ -250,7 +250,7 @@ def test_a_topic_of_the_same_name_does_not_wait_for_the_old_one_to_go_and_a_stop
         for _ in range(3):
             await asyncio.sleep(0)  # the turn that was left takes nothing of the new one
         assert broker.append(0) is ErrorCode.none
-        directory = broker.replicas.recovery._directory
+        directory = broker.replicas.recovery._directories
         assert len(directory.partitions()) == 2
         broker.apply(MetadataImage(offset=9))
         broker.replicas.close()

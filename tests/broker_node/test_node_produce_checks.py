@@ -59,7 +59,7 @@ HOUR_MS = 3_600_000
 _ANY = Address(host="127.0.0.1", port=1)
 _NODE = NodeConfig(
     node_id=1, controller_quorum_voters={1: _ANY}, listeners={"INTERNAL": _ANY}, advertised_listeners={},
-    log_dirs=Path("unused"),
+    log_dirs=(Path("unused"),),
 )  # fmt: skip
 KEYED = replace(
     parse_topic_config(topic_defaults(_NODE)), is_compacted=True, timestamp_before_max_ms=HOUR_MS,

@@ -37,7 +37,7 @@ class Voter:
             controller_quorum_voters=dict.fromkeys((1, 2, 3), NOBODY),
             listeners={"INTERNAL": NOBODY},
             advertised_listeners={},
-            log_dirs=Path("/data"),
+            log_dirs=(Path("/data"),),
         )
         self.host = MetadataHost(
             config=config,
@@ -105,7 +105,7 @@ def test_the_rest_of_an_action_list_is_not_performed_after_an_error() -> None:
             controller_quorum_voters={1: NOBODY},
             listeners={"INTERNAL": NOBODY},
             advertised_listeners={},
-            log_dirs=Path("/alone"),
+            log_dirs=(Path("/alone"),),
         )
         failures: list[QuorumFailedError] = []
         host = MetadataHost(

@@ -43,7 +43,7 @@ class World:
             controller_quorum_voters={1: address},
             listeners={"INTERNAL": address},
             advertised_listeners={},
-            log_dirs=directory,
+            log_dirs=(directory,),
             share_coordinator_snapshot_update_records_per_snapshot=3,
         )
         directory.mkdir(exist_ok=True)

@@ -42,7 +42,7 @@ class Rig:
             controller_quorum_voters={1: Address(host="h", port=1)},
             listeners={},
             advertised_listeners={},
-            log_dirs=path,
+            log_dirs=(path,),
             add_partitions_to_txn_retry_backoff_ms=5,
             add_partitions_to_txn_retry_backoff_max_ms=retry_ms,
         )

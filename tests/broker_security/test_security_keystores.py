@@ -62,7 +62,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
 def tls_of(stores: Stores, **settings: str) -> TlsSettings:
     config = NodeConfig(
         node_id=1, controller_quorum_voters={}, listeners={"SSL": Address(host="127.0.0.1", port=1)},
-        advertised_listeners={}, log_dirs=Path("x"), ssl_keystore_type="PKCS12",
+        advertised_listeners={}, log_dirs=(Path("x"),), ssl_keystore_type="PKCS12",
         **{"ssl_keystore_location": str(stores.key), "ssl_keystore_password": PASSWORD, **settings},
     )  # fmt: skip
     found = security_of(config, "SSL").tls

@@ -37,6 +37,10 @@ POLL_MS = 50
 NO_CONTROLLER_MS = 1_000
 
 
+def _nothing(_: OSError) -> None:
+    return None
+
+
 class Lifecycle:
     def __init__(
         self,
@@ -48,9 +52,15 @@ class Lifecycle:
         rng: random.Random,
         offline_directories: Callable[[], list[UUID]],
         previous_broker_epoch: Callable[[], int],
+        log_directories: Callable[[], list[UUID]] = list,
+        on_untold: Callable[[OSError], None] = _nothing,
     ) -> None:
-        """`previous_broker_epoch` returns the epoch of the previous process if that shut down cleanly, else -1."""
+        """`previous_broker_epoch` returns the epoch of the previous process if that shut down cleanly, else -1.
+        `log_directories` returns the ids of those that work. `on_untold` is called if the controller does not learn in
+        time that a log directory failed."""
         self._previous_broker_epoch = previous_broker_epoch
+        self._log_directories, self._on_untold = log_directories, on_untold
+        self._told_offline: frozenset[UUID] = frozenset()  # with the last heartbeat that was answered
         self._offline_directories = offline_directories
         self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
         self.incarnation_id = UUID(int=rng.getrandbits(128), version=4)
@@ -86,6 +96,17 @@ class Lifecycle:
         """Sends a heartbeat at once: the controller then moves leadership away from partitions that are offline
         here."""
         self._wake.set()
+
+    def directory_failed(self, directory_id: UUID) -> None:
+        """Applies log.dir.failure.timeout.ms: clients of the replicas in this directory wait for a new leader, which
+        only the controller can elect."""
+
+        def expect_told() -> None:
+            if directory_id not in self._told_offline:
+                self._on_untold(OSError(f"the controller did not learn in {timeout_ms} ms that a log directory failed"))
+
+        timeout_ms = self._config.log_dir_failure_timeout_ms
+        asyncio.get_running_loop().call_later(timeout_ms / 1000, expect_told)
 
     async def shut_down(self) -> bool:
         """Asks the controller to move leadership away. False if the controller did not allow the stop in time."""
@@ -124,6 +145,7 @@ class Lifecycle:
             features=[],
             rack=self._config.broker_rack or None,
             previous_broker_epoch=self._previous_broker_epoch(),
+            log_dirs=self._log_directories(),
         )
         timeout_ms = self._config.controller_quorum_request_timeout_ms
         while True:
@@ -172,6 +194,7 @@ class Lifecycle:
         self._is_unregistered = is_unregistered
 
     async def _heartbeat(self) -> ErrorCode:
+        offline = self._offline_directories()
         message = request(
             ApiKey.BROKER_HEARTBEAT,
             HEARTBEAT_VERSION,
@@ -180,7 +203,7 @@ class Lifecycle:
             current_metadata_offset=self._metadata.image.offset,
             want_fence=False,
             want_shut_down=self._want_shut_down,
-            offline_log_dirs=self._offline_directories(),
+            offline_log_dirs=offline,
         )
         # If a heartbeat hangs on a broken link, there must be time for further heartbeats within the session timeout.
         timeout_ms = max(self._config.broker_heartbeat_interval_ms, self._config.broker_session_timeout_ms // 4)
@@ -191,6 +214,7 @@ class Lifecycle:
         except ChannelError:
             return ErrorCode.network_exception
         if response.error_code is ErrorCode.none:
+            self._told_offline = frozenset(offline)
             if self.is_fenced and not response.is_fenced:
                 self._logger.info("unfenced")
             self.is_fenced = response.is_fenced

@@ -105,10 +105,10 @@ class MetadataHost:
         self._on_failure = on_failure
         voters = tuple(sorted(config.controller_quorum_voters))
         self._store = MetadataStore(
-            config.log_dirs, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
+            config.metadata_directory, cluster_id=config.harness_cluster_id, voters=voters, filesystem=filesystem
         )
         stored = self._store.load()
-        check_record_format(stored, config.log_dirs)
+        check_record_format(stored, config.metadata_directory)
         self.quorum = Quorum(
             config=quorum_config(config),
             persisted=stored.state,

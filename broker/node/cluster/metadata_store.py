@@ -1,4 +1,4 @@
-"""The quorum's files: `quorum-state`, log and snapshot of `__cluster_metadata-0`, and `meta.properties`.
+"""The quorum's files: `quorum-state`, and log and snapshot of `__cluster_metadata-0`.
 
 Every write is on disk (synced) when the call returns: a vote that was forgotten could be given twice. The log is one
 file, named by its first offset. Its batches are those of broker.quorum.entries. A torn tail after SIGKILL is cut at the
@@ -26,25 +26,6 @@ from broker.wire.records import iter_batches
 FIRST_OF_APPEND = 0  # base sequence of the first entry of an append; the next entries have 1, 2 and so on
 METADATA_DIRECTORY = "__cluster_metadata-0"
 LOG_SUFFIX = ".log"
-
-
-class StorageMismatchError(Exception):
-    """The directory belongs to another broker or cluster."""
-
-
-def check_meta_properties(directory: Path, *, node_id: int, cluster_id: str, filesystem: FileSystem = LOCAL) -> None:
-    """Writes Kafka's meta.properties into a new directory. Refuses a directory of another node or cluster."""
-    path = f"{directory}/meta.properties"
-    if not filesystem.exists(path):
-        text = f"#\nversion=1\ncluster.id={cluster_id}\nnode.id={node_id}\n"
-        filesystem.write_atomically(path, text.encode())
-        return
-    text = filesystem.read_bytes(path).decode(errors="replace")
-    lines = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
-    found = {key.strip(): value.strip() for key, _, value in lines}
-    for key, expected in (("node.id", str(node_id)), ("cluster.id", cluster_id)):
-        if found.get(key) != expected:
-            raise StorageMismatchError(f"{path}: {key} is {found.get(key)}, expected {expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker.controller.record_codec import decode_record
-from broker.node.cluster.metadata_store import METADATA_DIRECTORY, StorageMismatchError, StoredMetadata
+from broker.node.cluster.meta_properties import StorageMismatchError
+from broker.node.cluster.metadata_store import METADATA_DIRECTORY, StoredMetadata
 from broker.quorum.checkpoint import decode_snapshot
 
 

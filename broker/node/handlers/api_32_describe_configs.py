@@ -49,7 +49,13 @@ RESOURCE_TYPES = (
 # These settings of a broker have no default of their own. Instead the same setting in hours is in effect, or none.
 _NO_DEFAULT = frozenset({"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"})
 # In Apache Kafka these settings can be set only at run time. They have no default there.
-_RUN_TIME_ONLY = frozenset({"follower.replication.throttled.rate", "leader.replication.throttled.rate"})
+_RUN_TIME_ONLY = frozenset(
+    {
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
 SOURCE_TOPIC, SOURCE_DYNAMIC_BROKER, SOURCE_DYNAMIC_DEFAULT, SOURCE_STATIC, SOURCE_DEFAULT = 1, 2, 3, 4, 5
 SOURCE_CLIENT_METRICS, SOURCE_GROUP = 7, 8
 UNKNOWN_TYPE = 0

@@ -1,6 +1,6 @@
 """BrokerRegistration (key 62), versions 0-4, on the controller listener: a broker joins the cluster, fenced at first.
 
-Not done: features, log directory ids, migration from ZooKeeper.
+Not done: features, migration from ZooKeeper.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def event(services: Services, request: AnyRequest[shapes.BrokerRegistrationReque
         endpoints=endpoints,
         rack=message.rack,
         previous_broker_epoch=field_or(message, "previous_broker_epoch", -1),
+        log_directories=tuple(field_or(message, "log_dirs", None) or ()),
     )
 
 

@@ -1,7 +1,7 @@
 """BrokerHeartbeat (key 63), versions 0-1, on the controller listener: a broker is alive, and may ask to stop.
 
-It also tells which log directories have failed. Each partition's directory counts as a log directory (KIP-858,
-broker/controller/records.py).
+It also tells which log directories have failed (KIP-858). A replica that failed by itself counts as a log directory
+too (`replica_directory` of broker/controller/records.py).
 """
 
 from __future__ import annotations

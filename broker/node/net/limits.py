@@ -19,6 +19,7 @@ ELEMENTS_MAX = 5_000  # for a client's request whose API is not in the table
 ELEMENTS_MAX_OF_PEERS: Mapping[int, int] = {
     ApiKey.FETCH: 100_000,
     ApiKey.ALTER_PARTITION: 50_000,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: 20_000,
     ApiKey.WRITE_TXN_MARKERS: 50_000,
     # one partition with as many states as group.share.max.partition.max.record.locks
     ApiKey.WRITE_SHARE_GROUP_STATE: 20_000,

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from broker.log.compaction import Cleanable, CompactionAborted, CompactionResult, compact, find_cleanable
 from broker.log.directory import LogDirectory
+from broker.log.partition_log import PartitionLog
 from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
@@ -30,15 +31,16 @@ class Cleaner:
     def __init__(
         self,
         *,
-        directory: LogDirectory,
+        directory_of: Callable[[PartitionLog], LogDirectory],
         hosted: Callable[[], Iterable[HostedPartition]],
         config: Callable[[], NodeConfig],  # including settings that were changed at run time
         storage_failed: Callable[[HostedPartition, Exception], object],
+        directory_failed: Callable[[LogDirectory, OSError], None],
         journal: Journal,
         logger: Logger,
     ) -> None:
-        self._storage_failed = storage_failed
-        self._directory, self._hosted, self._config = directory, hosted, config
+        self._storage_failed, self._directory_failed = storage_failed, directory_failed
+        self._directory_of, self._hosted, self._config = directory_of, hosted, config
         self._journal, self._logger = journal, logger
         # logs that cannot be compacted: each is logged once and not tried again
         self._failed: set[tuple[UUID, int]] = set()
@@ -61,9 +63,10 @@ class Cleaner:
 
     def truncated(self, hosted: HostedPartition, offset: int) -> None:
         """The log was truncated at `offset`. Records from this offset on will be new, so they are not clean."""
-        if self._directory.cleaner_offsets.get(hosted.key, 0) > offset:
-            self._directory.cleaner_offsets[hosted.key] = offset
-            self._directory.write_cleaner_offsets()
+        directory = self._directory_of(hosted.log)
+        if directory.cleaner_offsets.get(hosted.key, 0) > offset:
+            directory.cleaner_offsets[hosted.key] = offset
+            directory.write_cleaner_offsets()
 
     def _dirtiest(self) -> tuple[HostedPartition, Cleanable] | None:
         best: tuple[HostedPartition, Cleanable] | None = None
@@ -74,7 +77,7 @@ class Cleaner:
             try:
                 cleanable = find_cleanable(
                     hosted.log,
-                    checkpoint=self._directory.cleaner_offsets.get(hosted.key, 0),
+                    checkpoint=self._directory_of(hosted.log).cleaner_offsets.get(hosted.key, 0),
                     high_watermark=hosted.replica.high_watermark,
                     now_ms=now_ms,
                 )
@@ -106,8 +109,13 @@ class Cleaner:
             cause = "one batch has more keys than log.cleaner.dedupe.buffer.size holds"
             self._logger.error("compaction_stuck", **names, cause=repr(cause))
             return
-        self._directory.cleaner_offsets[hosted.key] = result.clean_until
-        self._directory.write_cleaner_offsets()
+        directory = self._directory_of(hosted.log)
+        directory.cleaner_offsets[hosted.key] = result.clean_until
+        try:
+            directory.write_cleaner_offsets()
+        except OSError as error:
+            self._directory_failed(directory, error)
+            return
         self._journal.write("log_compacted", **names, **asdict(result))
         self._logger.info("log_compacted", **names, **asdict(result))
 

@@ -33,6 +33,7 @@ class ImageFeed:
         config: NodeConfig,
         roles: Roles,
         recovery: LogRecovery,
+        discard_futures: Callable[[MetadataImage], None],
         lifecycle: Lifecycle,
         image: Callable[[], MetadataImage],
         on_step: Callable[[], None],
@@ -40,7 +41,7 @@ class ImageFeed:
     ) -> None:
         self._node_id = config.node_id
         self._is_alone = len(config.controller_quorum_voters) == 1
-        self._roles, self._recovery = roles, recovery
+        self._roles, self._recovery, self._discard_futures = roles, recovery, discard_futures
         self._lifecycle, self._image = lifecycle, image
         self._on_step, self._on_failure = on_step, on_failure
         self._told_image: MetadataImage | None = None  # None: the partitions have got no image yet
@@ -62,6 +63,7 @@ class ImageFeed:
             if is_ours and not self._has_discarded_strays:
                 self._has_discarded_strays = True
                 self._recovery.discard_strays(image)
+                self._discard_futures(image)
 
     def _tell_on(self) -> None:
         """Opens the next few new partitions of the newest image. So a request for 10,000 partitions does not block

@@ -30,6 +30,7 @@ from broker.log.partition_log import PartitionLog
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
+from broker.node.replicas.directories import LogDirectories
 
 DISCARDED_AT_ONCE_MAX = 5  # each needs some system calls, and a sync if the topic is compacted: 0.1 to 10 ms
 PROGRESS_MS = 1_000  # the time between two log lines of a long recovery
@@ -68,15 +69,17 @@ class LogRecovery:
         self,
         *,
         node_id: int,
-        directory: LogDirectory,
+        directories: LogDirectories,
+        directory_failed: Callable[[LogDirectory, OSError], None],
         log_config: Callable[[MetadataImage, str], LogConfig],
         run_blocking: RunBlocking,
         journal: Journal,
         logger: Logger,
     ) -> None:
-        self._node_id, self._directory, self._log_config = node_id, directory, log_config
+        self._node_id, self._directories, self._log_config = node_id, directories, log_config
+        self._directory_failed = directory_failed
         self._run_blocking, self._journal, self._logger = run_blocking, journal, logger
-        self._left = directory.partitions()  # logs to open before the broker joins
+        self._left = directories.partitions()  # logs to open before the broker joins
         self._opened: dict[tuple[str, int], PartitionLog] = {}  # open logs whose partitions are not hosted yet
         self._going: dict[tuple[str, int], None] = {}  # no longer served, but their directories still have their names
         self._turn: asyncio.Handle | None = None
@@ -91,7 +94,7 @@ class LogRecovery:
         skipped. The code that hosts the partition gets the error again and handles it."""
         keys = [key for key in self._left if not self._is_stray(image, *key)]
         began_ms = told_ms = monotonic_ms()
-        clean = self._directory.was_clean_shutdown
+        clean = self._directories.was_clean_shutdown
         self._logger.info("recovery_started", logs=len(keys), clean=clean)
         for number, key in enumerate(keys, start=1):
             try:
@@ -109,14 +112,15 @@ class LogRecovery:
         self._logger.info("recovery_done", logs=len(self._opened), **facts)
 
     def _open(self, topic: str, partition: int, image: MetadataImage) -> None:
-        topic_id = str(image.topics[topic].topic_id)
+        state = image.topics[topic]
         config = self._log_config(image, topic)
-        log = self._directory.open_log(topic, partition, topic_id=topic_id, config=config)
-        self._opened[(topic, partition)] = log
+        wanted = state.partitions[partition].directory_of(self._node_id)
+        key = (topic, partition)
+        self._opened[key] = self._directories.open_log(key, topic_id=str(state.topic_id), config=config, wanted=wanted)
 
     def _is_stray(self, image: MetadataImage, topic: str, partition: int) -> bool:
         try:
-            stored = self._directory.topic_id_of(topic, partition)
+            stored = self._directories.topic_id_of(topic, partition)
         # nothing shows that it is a stray; the code that hosts the partition will find it unreadable
         except OSError as error:
             self._logger.error("topic_id_unreadable", topic=topic, partition=partition, cause=repr(str(error)))
@@ -155,12 +159,12 @@ class LogRecovery:
     def discard_strays(self, image: MetadataImage) -> None:
         """Discards all strays. `image` must contain every decision from before this process started. Otherwise a topic
         that this broker does not know yet would be removed."""
-        for topic, partition in self._directory.partitions():
+        for topic, partition in self._directories.partitions():
             if not self._is_stray(image, topic, partition):
                 continue
             names: dict[str, object] = {"topic": topic, "partition": partition}
             try:
-                names["topic_id"] = topic_id = self._directory.topic_id_of(topic, partition)
+                names["topic_id"] = topic_id = self._directories.topic_id_of(topic, partition)
             except OSError as error:
                 self._logger.error("stray_log_left", **names, cause=repr(str(error)))
                 continue
@@ -178,7 +182,11 @@ class LogRecovery:
 
     def discard(self, topic: str, partition: int) -> None:
         """Removes the log at once by renaming it. The files are deleted in the background."""
-        self._directory.discard_log(topic, partition)
+        self._directories.discard_log(topic, partition)
+        self.remove_soon()
+
+    def remove_soon(self) -> None:
+        """The files of a log that was discarded are deleted in the background."""
         self._has_discarded.set()
 
     def discard_soon(self, topic: str, partition: int) -> None:
@@ -212,9 +220,13 @@ class LogRecovery:
 
     async def run_removals(self) -> None:
         """Deletes the files of discarded logs until cancelled. It begins with files that an earlier process left."""
-        if self._directory.has_discarded():
+        if any(each.has_discarded() for each in self._directories.working):
             self._has_discarded.set()
         while True:
             await self._has_discarded.wait()
             self._has_discarded.clear()
-            await self._run_blocking(self._directory.remove_discarded)
+            for directory in list(self._directories.working):
+                try:
+                    await self._run_blocking(directory.remove_discarded)
+                except OSError as error:
+                    self._directory_failed(directory, error)

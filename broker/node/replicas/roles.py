@@ -11,12 +11,12 @@ from dataclasses import asdict
 
 from broker.controller.delta import MetadataDelta, PartitionChange, diff
 from broker.controller.image import MetadataImage
-from broker.log.directory import LogDirectory
 from broker.log.errors import STORAGE_ERRORS, LogError, TopicIdMismatchError
 from broker.log.partition_log import PartitionLog
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.replicas.cores import Cores
+from broker.node.replicas.directories import LogDirectories
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.log_recovery import LogRecovery
 from broker.node.replicas.partitions import Partitions
@@ -42,15 +42,17 @@ class Roles:
         config: NodeConfig,
         partitions: Partitions,
         cores: Cores,
-        directory: LogDirectory,
+        directories: LogDirectories,
         recovery: LogRecovery,
         on_roles_changed: Callable[[], None],
+        on_replica: Callable[[PartitionChange], None],
         journal: Journal,
         logger: Logger,
     ) -> None:
         self.config = self._static_config = config
-        self._partitions, self._cores, self._directory, self._recovery = partitions, cores, directory, recovery
+        self._partitions, self._cores, self._directories, self._recovery = partitions, cores, directories, recovery
         self._on_roles_changed, self._journal, self._logger = on_roles_changed, journal, logger
+        self._on_replica = on_replica
         self._eligible_epochs: dict[int, int] = {}
         self.live: tuple[int, ...] = ()  # live brokers of the last image
         # Names of deleted topics. If a topic of that name is created again, producers continue with their old
@@ -67,11 +69,12 @@ class Roles:
                 self._reconfigure(name, new)
         for removal in delta.removed:
             self._remove(removal.topic, removal.partition)
-            # A replica that was offline, moved away and comes back stays offline until a restart. Until then the
-            # controller counts its directory as failed, and does not add it to any ISR.
-            topic = new.topics.get(removal.topic)
-            if topic is None or topic.topic_id != self._partitions.offline_topic_id(removal.topic, removal.partition):
-                self._partitions.forget_offline(removal.topic, removal.partition)
+            # A replica that was offline alone, moved away and comes back stays offline until a restart. Until then the
+            # controller counts it as failed, and does not add it to any ISR.
+            topic, key = new.topics.get(removal.topic), (removal.topic, removal.partition)
+            is_same = topic is not None and topic.topic_id == self._partitions.offline_topic_id(*key)
+            if not (is_same and self._partitions.is_offline_alone(*key)):
+                self._partitions.forget_offline(*key)
         self._note_deleted(old, new)
         for name in delta.topic_configs:
             self._reconfigure(name, new)
@@ -85,6 +88,8 @@ class Roles:
                     self._cores.perform(hosted, BrokersChanged(eligible_epochs=self._eligible_epochs))
         for change in delta.follows:
             self._follow(change, new)
+        for change in (*delta.leads, *delta.follows):
+            self._on_replica(change)
         self._partitions.forget_followed()
         if delta.removed or delta.leads or delta.follows or delta.brokers:
             self._on_roles_changed()
@@ -111,11 +116,16 @@ class Roles:
             self._remove(*key)  # the topic was deleted and created again
         self._partitions.forget_offline(*key)  # for the same reason
         effective = topic_config(self.config, image, change.topic)
+        self._recovery.discard_now(*key)  # the log of a deleted topic with this name
+        if self._is_lost(change):
+            error = OSError("the log directory of the replica is offline")
+            self._partitions.log_failed(key, change.topic_id, None, error)
+            return None
         try:
             log = self._open_log(change, effective)
         # the log is unreadable or damaged: it is not repaired by guessing, and not deleted
-        except (*STORAGE_ERRORS, LogError, ValueError) as error:
-            self._partitions.note_offline(key, change.topic_id, error)
+        except (*STORAGE_ERRORS, LogError, ValueError) as failure:
+            self._partitions.log_failed(key, change.topic_id, self._directories.where(key), failure)
             return None
         replica = PartitionReplica(
             config=ReplicationConfig(
@@ -136,19 +146,28 @@ class Roles:
         self._partitions.host(hosted)
         return hosted
 
+    def _is_lost(self, change: PartitionChange) -> bool:
+        node_id, state = self.config.node_id, change.state
+        # A replica of partition epoch 0 was made just now. One that a reassignment adds is in neither list.
+        may_have_log = state.partition_epoch > 0 and node_id in (*state.isr, *state.elr)
+        key, wanted = (change.topic, change.partition), state.directory_of(node_id)
+        return self._directories.is_lost(key, wanted, may_have_log=may_have_log)
+
     def _open_log(self, change: PartitionChange, effective: TopicConfig) -> PartitionLog:
         topic, partition, topic_id = change.topic, change.partition, str(change.topic_id)
-        self._recovery.discard_now(topic, partition)  # the log of a deleted topic with this name
+        wanted = change.state.directory_of(self.config.node_id)
         log = self._recovery.take(topic, partition, topic_id, effective.log)
         try:
-            log = log or self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
+            log = log or self._directories.open_log(
+                (topic, partition), topic_id=topic_id, config=effective.log, wanted=wanted
+            )
         except TopicIdMismatchError as error:  # only for this error: a damaged log must not be deleted
             # The log belongs to a topic of the same name that was deleted while this broker was down.
             self._logger.warning("stale_log_removed", topic=topic, partition=partition, cause=repr(str(error)))
             self._recovery.forget(topic, partition)
             self._recovery.discard(topic, partition)
             self._partitions.high_watermarks.pop((topic, partition), None)
-            log = self._directory.open_log(topic, partition, topic_id=topic_id, config=effective.log)
+            log = self._directories.open_log((topic, partition), topic_id=topic_id, config=effective.log, wanted=wanted)
         if log.log_end_offset == 0 and topic in self._deleted_topics:
             log.producers.expect_strangers()
         if log.log_end_offset > 0 or log.recovery.cut_bytes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from broker.log.directory import LogDirectory
 from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.cores import Cores
+from broker.node.replicas.directories import Failures, LogDirectories
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.replicas.log_starts import LogStarts
 from broker.node.replicas.partitions import Partitions
@@ -24,11 +24,11 @@ class Upkeep:
         partitions: Partitions,
         cores: Cores,
         log_starts: LogStarts,
-        directory: LogDirectory,
+        directories: LogDirectories,
         config: Callable[[], NodeConfig],  # including settings that were changed at run time
     ) -> None:
         self._partitions, self._cores, self._log_starts = partitions, cores, log_starts
-        self._directory, self._config = directory, config
+        self._directories, self._config = directories, config
 
     async def run(self) -> None:
         """Handles the deadlines of the cores, flushes, applies retention and writes checkpoints, until cancelled."""
@@ -54,21 +54,17 @@ class Upkeep:
                 self._log_starts.retain()
             if now_ms >= next_starts_ms:
                 next_starts_ms = now_ms + self._config().log_flush_start_offset_checkpoint_interval_ms
-                try:
-                    self._directory.write_log_start_offsets(hosted.log for hosted in self._partitions.all())
-                except OSError as error:
-                    self._partitions.directory_failed(error)
+                logs = [hosted.log for hosted in self._partitions.all()]
+                self._partitions.directories_failed(self._directories.write_log_start_offsets(logs))
             if now_ms >= next_checkpoint_ms:
                 next_checkpoint_ms = now_ms + checkpoint_ms
-                try:
-                    self.checkpoint()
-                except OSError as error:
-                    self._partitions.directory_failed(error)
+                self._partitions.directories_failed(self.checkpoint())
 
-    def checkpoint(self) -> None:
+    def checkpoint(self) -> Failures:
+        """Writes the high watermarks. Returns the directories in which this failed."""
         for hosted in self._partitions.all():
             self._partitions.high_watermarks[hosted.key] = hosted.replica.high_watermark
-        self._directory.write_high_watermarks(self._partitions.high_watermarks)
+        return self._directories.write_high_watermarks(self._partitions.high_watermarks)
 
     def flush_if_due(self, hosted: HostedPartition, now_ms: int) -> None:
         """Applies flush.ms: records are synced to disk at most flush.ms (and one tick) after they were written."""

@@ -40,7 +40,11 @@ class NodeConfig:
     listeners: Mapping[str, Address]  # by listener name: the addresses to bind
     # by listener name: the addresses in Metadata; without the controllers' listener
     advertised_listeners: Mapping[str, Address]
-    log_dirs: Path  # the first and only directory
+    log_dirs: tuple[Path, ...]
+    log_dir: str = "/tmp/kafka-logs"  # counts if log.dirs is not given
+    metadata_log_dir: str = ""  # empty: the first of log.dirs
+    # Kafka: 30000. If the controller does not learn in this time that a log directory failed, the broker ends.
+    log_dir_failure_timeout_ms: int = 30_000
     process_roles: str = "broker,controller"
     inter_broker_listener_name: str = "INTERNAL"
     controller_listener_names: str = "CONTROLLER"
@@ -101,6 +105,9 @@ class NodeConfig:
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     leader_replication_throttled_rate: int = LONG_MAX  # bytes per second; less makes reassignments slower
     follower_replication_throttled_rate: int = LONG_MAX  # bytes a second
+    replica_alter_log_dirs_io_max_bytes_per_second: int = LONG_MAX
+    alter_log_dirs_replication_quota_window_num: int = 11
+    alter_log_dirs_replication_quota_window_size_seconds: int = 1
     replication_quota_window_num: int = 11
     replication_quota_window_size_seconds: int = 1
 
@@ -271,6 +278,11 @@ class NodeConfig:
     harness_discard: bool = False
 
     @property
+    def metadata_directory(self) -> Path:
+        """The directory with the metadata log."""
+        return Path(self.metadata_log_dir) if self.metadata_log_dir else self.log_dirs[0]
+
+    @property
     def internal_listener(self) -> str:
         return self.inter_broker_listener_name
 
@@ -313,6 +325,8 @@ def key_of(field_name: str) -> str:
 def text_of(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     if isinstance(value, Mapping):
         return ",".join(f"{name}={address}" for name, address in value.items())
     if isinstance(value, float):

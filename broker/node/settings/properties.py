@@ -179,6 +179,8 @@ def _nearest(key: str, known: Mapping[str, object]) -> str:
 
 
 def _complete(path: Path, values: dict[str, object], lines: Mapping[str, int]) -> NodeConfig:
+    if "log_dirs" not in values and values.get("log_dir"):
+        values["log_dirs"] = (Path(str(values["log_dir"])),)
     for required in ("node_id", "controller_quorum_voters", "listeners", "log_dirs"):
         if required not in values:
             raise ConfigError(f"{path}:1: {key_of(required)} is missing")

@@ -116,11 +116,11 @@ def _positive(text: str) -> int:
     return value
 
 
-def _directory(text: str) -> Path:
-    directories = items_of(text)
-    if len(directories) != 1:
-        raise ValueError(f"expected one directory, got {text!r}: several log.dirs are not supported")
-    return Path(directories[0])
+def _directories(text: str) -> tuple[Path, ...]:
+    directories = tuple(dict.fromkeys(map(Path, items_of(text))))
+    if not directories:
+        raise ValueError(f"expected directories, separated by commas, got {text!r}")
+    return directories
 
 
 _PARSERS: dict[str, Callable[[str], object]] = {
@@ -129,7 +129,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "harness_routes_controller": _nodes,
     "listeners": _listeners,
     "advertised_listeners": _listeners,
-    "log_dirs": _directory,
+    "log_dirs": _directories,
     "authorizer_class_name": _authorizer,
     "replica_selector_class": _selector,
     "super_users": _principals,
@@ -137,6 +137,8 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "harness_clock_control": Path,
     "harness_telemetry_path": Path,
     "harness_disk_faults": Path,
+    "alter_log_dirs_replication_quota_window_num": lambda text: _positive(text),
+    "alter_log_dirs_replication_quota_window_size_seconds": lambda text: _positive(text),
     "replication_quota_window_num": lambda text: _positive(text),
     "replication_quota_window_size_seconds": lambda text: _positive(text),
     "offsets_topic_compression_codec": _codec,

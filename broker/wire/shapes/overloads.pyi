@@ -18,9 +18,11 @@ from broker.wire.shapes import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     alter_share_group_offsets,
     alter_user_scram_credentials,
     api_versions,
+    assign_replicas_to_dirs,
     begin_quorum_epoch,
     broker_heartbeat,
     broker_registration,
@@ -258,6 +260,13 @@ def request(
 ) -> alter_configs.AlterConfigsRequest: ...
 @overload
 def request(
+    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
+    version: int,
+    /,
+    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsRequestFields],
+) -> alter_replica_log_dirs.AlterReplicaLogDirsRequest: ...
+@overload
+def request(
     api_key: Literal[ApiKey.DESCRIBE_LOG_DIRS],
     version: int,
     /,
@@ -479,6 +488,13 @@ def request(
     /,
     **values: Unpack[push_telemetry.PushTelemetryRequestFields],
 ) -> push_telemetry.PushTelemetryRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.ASSIGN_REPLICAS_TO_DIRS],
+    version: int,
+    /,
+    **values: Unpack[assign_replicas_to_dirs.AssignReplicasToDirsRequestFields],
+) -> assign_replicas_to_dirs.AssignReplicasToDirsRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],
@@ -750,6 +766,13 @@ def response(
 ) -> alter_configs.AlterConfigsResponse: ...
 @overload
 def response(
+    api_key: Literal[ApiKey.ALTER_REPLICA_LOG_DIRS],
+    version: int,
+    /,
+    **values: Unpack[alter_replica_log_dirs.AlterReplicaLogDirsResponseFields],
+) -> alter_replica_log_dirs.AlterReplicaLogDirsResponse: ...
+@overload
+def response(
     api_key: Literal[ApiKey.DESCRIBE_LOG_DIRS],
     version: int,
     /,
@@ -971,6 +994,13 @@ def response(
     /,
     **values: Unpack[push_telemetry.PushTelemetryResponseFields],
 ) -> push_telemetry.PushTelemetryResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.ASSIGN_REPLICAS_TO_DIRS],
+    version: int,
+    /,
+    **values: Unpack[assign_replicas_to_dirs.AssignReplicasToDirsResponseFields],
+) -> assign_replicas_to_dirs.AssignReplicasToDirsResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.LIST_CONFIG_RESOURCES],

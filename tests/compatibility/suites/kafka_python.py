@@ -43,9 +43,6 @@ class KafkaPython(Suite):
     name = "kafka-python's own tests"
     language = "Python"
     known: ClassVar[Mapping[str, Known]] = {
-        "test_admin_integration.py::test_alter_replica_log_dirs": Known(
-            state="broker", reason="a broker has one log directory"
-        ),
         **{
             f"test_ssl_integration.py::TestSSLConnection::{test}": Known(
                 state="client", reason="it starts a broker of its own with stores that it has made, and takes no other"
