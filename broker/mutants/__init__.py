@@ -70,7 +70,6 @@ MUTANTS = (
     "share_answer_before_state",
     "share_counts_forgotten",
     "share_deliveries_unlimited",
-    "share_leader_epoch_ignored",
     "share_lock_ends_early",
     "share_records_left_out",
     "share_start_passes_open_records",
