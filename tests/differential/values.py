@@ -222,6 +222,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "subscription_id": (0, 7),
         "compression_type": (0, 9),
         "metrics": (b"", b"no metrics"),
+        "dirs.path": ("/no-such-directory", "relative", ""),
         # Delegation tokens: nobody is known on the listeners of the comparison, so that all is refused.
         "principal_type": ("User", "User", "Group", ""),
         "principal_name": (f"{names.chapter}-p", f"{names.chapter}-q", ""),

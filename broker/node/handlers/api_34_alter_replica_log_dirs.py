@@ -44,7 +44,7 @@ def _alter(services: Services, topic: str, index: int, path: str) -> ErrorCode:
     try:
         is_short = has_future_name(topic, index)
     except LogError:  # not the name of a topic
-        return ErrorCode.replica_not_available
+        return ErrorCode.replica_not_available if directories.is_configured(path) else ErrorCode.log_dir_not_found
     if not is_short:
         return ErrorCode.invalid_topic_exception
     if not directories.is_configured(path):
