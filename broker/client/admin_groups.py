@@ -115,13 +115,13 @@ class GroupAdmin:
     def describe(self, group_id: str) -> GroupDescription:
         """Raises GROUP_ID_NOT_FOUND if there is no group of that name."""
         try:
-            return self._at_coordinator(
+            return self.at_coordinator(
                 group_id, ApiKey.CONSUMER_GROUP_DESCRIBE, _describe_consumer(group_id), _consumer_description
             )
         except KafkaError as error:
             if error.code not in (ErrorCode.group_id_not_found, ErrorCode.unsupported_version):
                 raise
-        return self._at_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, _describe_classic(group_id), _classic_description)
+        return self.at_coordinator(group_id, ApiKey.DESCRIBE_GROUPS, _describe_classic(group_id), _classic_description)
 
     def delete(self, group_id: str) -> None:
         """Raises NON_EMPTY_GROUP while the group has members."""
@@ -132,7 +132,7 @@ class GroupAdmin:
         def parse(answer: DeleteGroupsResponse, node: int) -> None:
             _raise_error(first_of(answer.results).error_code, f"group {group_id!r}")
 
-        self._at_coordinator(group_id, ApiKey.DELETE_GROUPS, build, parse)
+        self.at_coordinator(group_id, ApiKey.DELETE_GROUPS, build, parse)
 
     def offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -160,7 +160,7 @@ class GroupAdmin:
         def parse(answer: OffsetFetchResponse, node: int) -> dict[TopicPartition, OffsetAndMetadata]:
             return {each: at for each, at in committed_offsets(answer).items() if at is not None}
 
-        return self._at_coordinator(group_id, ApiKey.OFFSET_FETCH, build, parse)
+        return self.at_coordinator(group_id, ApiKey.OFFSET_FETCH, build, parse)
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Set the committed offsets. Raises UNKNOWN_MEMBER_ID while the group has members."""
@@ -185,7 +185,7 @@ class GroupAdmin:
             if error is not None:
                 raise error
 
-        self._at_coordinator(group_id, ApiKey.OFFSET_COMMIT, build, parse)
+        self.at_coordinator(group_id, ApiKey.OFFSET_COMMIT, build, parse)
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Raises GROUP_SUBSCRIBED_TO_TOPIC while a member subscribes to the topic."""
@@ -205,7 +205,7 @@ class GroupAdmin:
                 for each in topic.partitions:
                     _raise_error(each.error_code, f"offset of {topic.name}-{each.partition_index}")
 
-        self._at_coordinator(group_id, ApiKey.OFFSET_DELETE, build, parse)
+        self.at_coordinator(group_id, ApiKey.OFFSET_DELETE, build, parse)
 
     def remove_members(
         self, group_id: str, *, instance_ids: Iterable[str] = (), member_ids: Iterable[str] = ()
@@ -224,16 +224,12 @@ class GroupAdmin:
             for each in answer.members:
                 _raise_error(each.error_code, f"member {each.group_instance_id or each.member_id!r}")
 
-        self._at_coordinator(group_id, ApiKey.LEAVE_GROUP, build, parse)
+        self.at_coordinator(group_id, ApiKey.LEAVE_GROUP, build, parse)
 
-    # -- private --------------------------------------------------------------------------------------------------
-
-    def _deadline_ms(self) -> int:
-        return now_ms() + self._timeout_ms
-
-    def _at_coordinator(
+    def at_coordinator(
         self, group_id: str, api_key: ApiKey, build: Build[Answer], parse: Callable[[Answer, int], Result]
     ) -> Result:
+        """Asks the group's coordinator. `parse` gets the answer and the coordinator's id."""
         deadline_ms = self._deadline_ms()
 
         def ask() -> Result:
@@ -241,6 +237,11 @@ class GroupAdmin:
             return parse(self._client.call(node, api_key, build, deadline_ms), node)
 
         return self._client.retrying(ask, deadline_ms)
+
+    # -- private --------------------------------------------------------------------------------------------------
+
+    def _deadline_ms(self) -> int:
+        return now_ms() + self._timeout_ms
 
 
 def _describe_consumer(group_id: str) -> Build[ConsumerGroupDescribeResponse]:

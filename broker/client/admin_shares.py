@@ -7,17 +7,14 @@ tests/broker_node/test_node_share_consumer.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.client.admin_groups import GroupAdmin, GroupListing
-from broker.client.blocking import Answer, BlockingClient, Build
-from broker.client.clock import now_ms
-from broker.client.coordinators import find_coordinator
+from broker.client.blocking import BlockingClient
 from broker.client.core.batch import TopicPartition
 from broker.client.core.errors import KafkaError, first_of
-from broker.client.questions import GROUP
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import field_or, request
@@ -74,8 +71,6 @@ class ShareOffset:
 
 class ShareGroupAdmin:
     def __init__(self, client: BlockingClient, timeout_ms: int) -> None:
-        self._client = client
-        self._timeout_ms = timeout_ms
         self._groups = GroupAdmin(client, timeout_ms)
 
     def list(self) -> dict[str, GroupListing]:
@@ -90,7 +85,7 @@ class ShareGroupAdmin:
                 ApiKey.SHARE_GROUP_DESCRIBE, version, group_ids=[group_id], include_authorized_operations=False
             )
 
-        return self._at_coordinator(group_id, ApiKey.SHARE_GROUP_DESCRIBE, build, _description)
+        return self._groups.at_coordinator(group_id, ApiKey.SHARE_GROUP_DESCRIBE, build, _description)
 
     def delete(self, group_id: str) -> None:
         """Raises NON_EMPTY_GROUP while the group has members."""
@@ -112,7 +107,7 @@ class ShareGroupAdmin:
                 ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, version, groups=[{"group_id": group_id, "topics": topics}]
             )
 
-        return self._at_coordinator(group_id, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, build, _offsets)
+        return self._groups.at_coordinator(group_id, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, build, _offsets)
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Set the start offsets. Raises NON_EMPTY_GROUP while the group has members."""
@@ -140,7 +135,7 @@ class ShareGroupAdmin:
                 for each in topic.partitions:
                     _raise_error(each.error_code, each.error_message, f"{topic.topic_name}-{each.partition_index}")
 
-        self._at_coordinator(group_id, ApiKey.ALTER_SHARE_GROUP_OFFSETS, build, parse)
+        self._groups.at_coordinator(group_id, ApiKey.ALTER_SHARE_GROUP_OFFSETS, build, parse)
 
     def delete_offsets(self, group_id: str, topics: Iterable[str]) -> None:
         """The group forgets these topics. Raises NON_EMPTY_GROUP while it has members."""
@@ -159,18 +154,7 @@ class ShareGroupAdmin:
             for topic in answer.responses:
                 _raise_error(topic.error_code, topic.error_message, f"topic {topic.topic_name!r}")
 
-        self._at_coordinator(group_id, ApiKey.DELETE_SHARE_GROUP_OFFSETS, build, parse)
-
-    def _at_coordinator(
-        self, group_id: str, api_key: ApiKey, build: Build[Answer], parse: Callable[[Answer, int], Result]
-    ) -> Result:
-        deadline_ms = now_ms() + self._timeout_ms
-
-        def ask() -> Result:
-            node = find_coordinator(self._client, GROUP, group_id, deadline_ms)
-            return parse(self._client.call(node, api_key, build, deadline_ms), node)
-
-        return self._client.retrying(ask, deadline_ms)
+        self._groups.at_coordinator(group_id, ApiKey.DELETE_SHARE_GROUP_OFFSETS, build, parse)
 
 
 def _description(answer: ShareGroupDescribeResponse, node: int) -> ShareGroupDescription:
