@@ -1,7 +1,6 @@
 """Requests that move a group with members between the two group protocols, step by step. Run against any broker.
 
-The answers are masked as those of group_script.py. A group's generation goes on as its epoch, and back, so both are
-told as they are in a group that began as a classic one. Where several members have nothing, only counts of partitions
+The answers are masked as those of group_script.py. A group's generation goes on as its epoch, and back. Where several members have nothing, only counts of partitions
 are told, because who gets which is up to the assignor.
 """
 
@@ -14,14 +13,13 @@ from group_script import PATIENCE_MS, GroupScript
 
 from broker.wire.apis import ApiKey
 
-_EPOCHS = frozenset({"member_epoch", "group_epoch", "assignment_epoch", "generation_id"})
 COOPERATIVE, EAGER = "cooperative-sticky", "range"
 
 
 class ConversionScript(GroupScript):
-    def __init__(self, port: int, *, first_epoch: int) -> None:
-        super().__init__(port, first_epoch=first_epoch)
-        self._begins_new = self._are_counted = False
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self._are_counted = False
 
     def run(self) -> list[tuple[str, Any]]:
         self._prepare()
@@ -34,7 +32,6 @@ class ConversionScript(GroupScript):
         self._are_counted = True
         self._while_it_rebalances()
         self._before_the_first_generation()
-        self._begins_new = True
         self._static_member_goes_back()
         self._refusals_in_a_mixed_group()
         self._waiting.shutdown()
@@ -44,8 +41,6 @@ class ConversionScript(GroupScript):
 
     def _field(self, name: str, owner: Any) -> Any:
         value = getattr(owner, name)
-        if name in _EPOCHS:
-            return value - self._first_epoch if self._begins_new and value > 0 else value
         if (
             self._are_counted
             and name in ("partitions", "assignment", "member_assignment")

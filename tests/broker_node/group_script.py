@@ -25,16 +25,13 @@ NOWHERE = UUID(int=5)
 PATIENCE_MS = 300_000  # so that no member is put out while a busy host takes its time
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"  # of topic `t`, version 0
 _LEFT_OUT = frozenset({"throttle_time", "error_message", "authorized_operations", "client_host", "port"})
-_EPOCHS = frozenset({"member_epoch", "group_epoch", "assignment_epoch"})
 _MADE_UP = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|^[A-Za-z0-9_-]{22}$")
 
 
 class GroupScript:
-    """`first_epoch` is that of a new KIP-848 group with topics; epochs are told relative to it."""
-
-    def __init__(self, port: int, *, first_epoch: int) -> None:
+    def __init__(self, port: int) -> None:
         self.answers: list[tuple[str, Any]] = []
-        self._port, self._first_epoch = port, first_epoch
+        self._port = port
         self._waiting = ThreadPoolExecutor(4)
         self.topics: dict[str, UUID] = {}
 
@@ -89,8 +86,7 @@ class GroupScript:
         return value
 
     def _field(self, name: str, owner: Any) -> Any:
-        value = getattr(owner, name)
-        return value - self._first_epoch if name in _EPOCHS and value > 0 else self._masked(value)
+        return self._masked(getattr(owner, name))
 
     def join(self, label: str, version: int, group: str, member: str = "", **changes: Any) -> Any:
         return self.do(label, ApiKey.JOIN_GROUP, version, **_join(group, member, **changes))

@@ -3,9 +3,8 @@ between the two protocols, and generated requests of every API.
 
 Only a few requests are generated here. `make differential` sends many, and writes docs/reference/differences.md.
 
-Three things differ on purpose. They are not in the script, or they are left out of the comparison:
+Two things differ on purpose. They are not in the script, or they are left out of the comparison:
 
-- A new KIP-848 group with topics begins at epoch 2 in Kafka 4.3 and at 1 here. Epochs are compared relative to that.
 - Kafka resolves a regular expression in the background. Here the heartbeat itself does it, one heartbeat earlier.
 - If a join or every offset of a group was refused, Kafka lists the group. Here it is not listed, because nothing of it
   was written.
@@ -27,8 +26,6 @@ from tests.differential.side import Side
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.kafka]
 
-KAFKA_FIRST_EPOCH, OUR_FIRST_EPOCH = 2, 1
-
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
@@ -45,8 +42,8 @@ def test_groups_with_members_change_their_protocol_as_in_apache_kafka(sides: tup
 
 
 def compare_scripts(sides: tuple[Side, Side], script: type[GroupScript], *, requests: int) -> None:
-    theirs = script(sides[0].port, first_epoch=KAFKA_FIRST_EPOCH).run()
-    ours = script(sides[1].port, first_epoch=OUR_FIRST_EPOCH).run()
+    theirs = script(sides[0].port).run()
+    ours = script(sides[1].port).run()
     assert [label for label, _ in ours] == [label for label, _ in theirs]
     different = [
         f"{label}\n  Apache Kafka: {expected}\n  ours:         {got}"

@@ -30,14 +30,14 @@ brokers:
 
 def test_the_example_of_the_guide_is_one_that_is_read() -> None:
     text = GUIDE.read_text(encoding="utf-8")
-    example = re.search(r"```yaml title=permits.yaml\n(.*?)```", text, re.DOTALL)
+    example = re.search(r'```yaml title="permits.yaml"\n(.*?)```', text, re.DOTALL)
     assert example is not None
     assert set(parse_permits(example[1]).brokers) == {1}
 
 
 def test_the_example_of_proxies_in_the_guide_is_one_that_is_read() -> None:
     text = GUIDE.read_text(encoding="utf-8")
-    example = re.search(r"```yaml title=proxies.yaml\n(.*?)```", text, re.DOTALL)
+    example = re.search(r'```yaml title="proxies.yaml"\n(.*?)```', text, re.DOTALL)
     assert example is not None
     permits = parse_permits(example[1])
     assert permits.proxies["to-broker-1"].links == {"internal-2-1", "internal-3-1"}
@@ -45,7 +45,7 @@ def test_the_example_of_proxies_in_the_guide_is_one_that_is_read() -> None:
 
 
 def test_the_example_of_requests_in_the_guide_is_one_that_is_read() -> None:
-    example = re.search(r"```yaml title=requests.yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    example = re.search(r'```yaml title="requests.yaml"\n(.*?)```', GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert example is not None
     assert parse_permits(example[1]).proxies["clients-to-broker-1"].requests
 

@@ -191,16 +191,18 @@ def test_a_worker_that_was_killed_heals_when_it_starts_again(linked: Linked, str
     linked.workers.kill(2)
     assert '"paused"' in linked.workers.leases(2)
     assert strangers.state(2) == "T"
+
+    def is_heard() -> bool:
+        return all(host.silent_s < 1 for host in linked.hosts.look().hosts)
+
+    # Otherwise a worker that starts fast would be taken for the one that was killed.
+    wait_until(lambda: not is_heard(), "the killed worker is missed")
     linked.workers.start(2)
     wait_until(lambda: strangers.state(2) != "T", "the next worker lets it go on")
     wait_until(lambda: '"paused"' not in linked.workers.leases(2), "its lease is gone")
     told = "broker 2 goes on: the worker was ended and started again"
     wait_until(lambda: told in linked.workers.log(2).read_text(), "the operator is told")
-
-    def is_back() -> bool:
-        return all(host.silent_s < 1 for host in linked.hosts.look().hosts)
-
-    wait_until(is_back, "the new worker is known")
+    wait_until(is_heard, "the new worker is known")
     with pytest.raises(HostFaultError, match="the worker was ended and started again"):
         linked.cluster.resume(2)
 

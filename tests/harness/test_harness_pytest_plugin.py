@@ -19,7 +19,7 @@ PAGE = REPOSITORY / "docs" / "guide" / "testing-your-client.md"
 
 
 def examples() -> dict[str, str]:
-    return dict(re.findall(r"```python title=(\S+)\n(.*?)```", PAGE.read_text(), re.DOTALL))
+    return dict(re.findall(r'```python title="([^"]+)"\n(.*?)```', PAGE.read_text(), re.DOTALL))
 
 
 def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

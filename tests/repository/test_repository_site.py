@@ -51,6 +51,8 @@ def test_the_site_builds_and_its_search_knows_the_pages(tmp_path: Path) -> None:
     places = {item["location"].partition("#")[0] for item in found["items"]}
     assert {"index.html", "start/first-suite.html", "reference/settings.html", "project/GLOSSARY.html"} <= places
     assert not [place for place in places if place.startswith("source/")], "sources would drown the pages"
+    pages = [path for path in (tmp_path / "site").rglob("*.html") if "source" not in path.parts]
+    assert not [path for path in pages if "<p>```" in path.read_text()], "a fence that was not understood"
     page = (tmp_path / "site" / "internals" / "inside.html").read_text()
     assert "source/broker/log/segment.py.html" in page
     assert not re.search(r'(?:src|href)="https?://[^"]*\.(?:js|css|woff2?)"', page), "it asks nobody else for anything"
