@@ -1,7 +1,7 @@
 """Requests that move a group with members between the two group protocols, step by step. Run against any broker.
 
-The answers are masked as those of group_script.py. A group's generation goes on as its epoch, and back. Where several members have nothing, only counts of partitions
-are told, because who gets which is up to the assignor.
+The answers are masked as those of group_script.py. A group's generation goes on as its epoch, and back. Where several
+members have nothing, only counts of partitions are told, because who gets which is up to the assignor.
 """
 
 from __future__ import annotations
