@@ -118,7 +118,7 @@ test-docker: setup-dev  ## brokers in containers; needs an engine, builds the im
 
 .PHONY: test-redis
 test-redis: setup-dev  ## redelivered records removed by a real Redis; installs redis-server where apt-get may
-	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -y -qq redis-server >/dev/null; }
+	@command -v redis-server >/dev/null || { apt-get update -qq && apt-get install -o DPkg::Lock::Timeout=300 -y -qq redis-server >/dev/null; }
 	$(BIN)/python -m pytest -m redis
 
 # s3fs needs python-dateutil 2, and the rest of us has 4: so it lies beside the environment (docs/decisions/0014-store.md).
@@ -146,7 +146,7 @@ chromium:
 	@command -v chromium >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "setup: Chromium, for the report's tests" >&2; \
-	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	    apt-get update -qq && apt-get install -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends chromium >/dev/null; \
 	  else echo "setup: no Chromium here; the report's browser tests will be skipped" >&2; fi; }
 
 .PHONY: picture
@@ -189,7 +189,7 @@ fuzz: setup-dev  ## a million bad frames, 100,000 damaged directories, a million
 compatibility: setup-dev  ## clients of five languages, their own tests, Kafka's tools on our broker; writes docs/reference/compatibility.md
 	@command -v kcat >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null; \
+	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends kcat >/dev/null; \
 	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
 	@command -v npm >/dev/null || echo "setup: no Node.js and npm here; kafkajs's column will say so" >&2
 	$(BIN)/python -m tests.compatibility

@@ -15,8 +15,8 @@ from runlog.streams.segment import SegmentWriter
 from workloads.clients import make_consumer
 from workloads.clients.protocol import CONNECT_TIMEOUT_S, ConsumerClient, Polled
 from workloads.context import LoadContext
-from workloads.model import ReaderGroup
 from workloads.outcomes import wall_clock_offset_us
+from workloads.reader_group import ReaderGroup
 from workloads.redelivery import RedeliveryFilter
 
 _POLL_S = 0.05

@@ -16,7 +16,8 @@ from runlog.files.clock import RunClock
 from runlog.files.paths import live_directory
 from workloads import keys, payloads, schedule
 from workloads.clients.protocol import ClientSetup
-from workloads.model import Plan, ReaderGroup, Replay
+from workloads.model import Plan, Replay
+from workloads.reader_group import ReaderGroup
 from workloads.redelivery import RedeliveryFilter, RedisStore, Store, TableStore
 
 

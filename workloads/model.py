@@ -8,42 +8,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from runlog.streams.inflight import RING_SLOTS
 from runlog.streams.payload import HEADER_BYTES
 from workloads.clients import client_names
+from workloads.reader_group import ReaderGroup, StrictModel, property_text
 
 KeyDistribution = Literal["none", "uniform", "zipf", "hot"]
-Commit = Literal["auto", "after", "before"]
 RECORD_SIZE_BYTES_DEFAULT = 1024
 COMPRESSIBILITY_DEFAULT = 0.5
 RATE_MAX_PER_S = 10_000_000
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Constant(_Model):
+class Constant(StrictModel):
     """`rate_per_s` of the workload throughout."""
 
     kind: Literal["constant"] = "constant"
 
 
-class Step(_Model):
+class Step(StrictModel):
     rate_per_s: float = Field(ge=0)
     duration_ms: int = Field(gt=0)
 
 
-class Steps(_Model):
+class Steps(StrictModel):
     """One rate after the other; the last one lasts until the end."""
 
     kind: Literal["steps"]
     steps: tuple[Step, ...] = Field(min_length=1)
 
 
-class Ramp(_Model):
+class Ramp(StrictModel):
     """The rate changes from one value to another in a straight line over the measured window."""
 
     kind: Literal["ramp"]
@@ -51,7 +47,7 @@ class Ramp(_Model):
     to_rate_per_s: float = Field(ge=0)
 
 
-class Spike(_Model):
+class Spike(StrictModel):
     """The workload's rate, except for a spell at another."""
 
     kind: Literal["spike"]
@@ -60,7 +56,7 @@ class Spike(_Model):
     duration_ms: int = Field(gt=0)
 
 
-class Sine(_Model):
+class Sine(StrictModel):
     """The workload's rate plus and minus `amplitude_share` of it."""
 
     kind: Literal["sine"]
@@ -68,13 +64,13 @@ class Sine(_Model):
     period_ms: int = Field(gt=0)
 
 
-class Poisson(_Model):
+class Poisson(StrictModel):
     """Independent arrivals with the workload's mean rate."""
 
     kind: Literal["poisson"]
 
 
-class Replay(_Model):
+class Replay(StrictModel):
     """Arrivals as recorded: milliseconds from the start of the measured window, ascending; here or in a file with one
     number a line. Faster or slower with `speed`."""
 
@@ -94,7 +90,7 @@ class Replay(_Model):
         return self
 
 
-class Closed(_Model):
+class Closed(StrictModel):
     """Closed loop: a record is sent when an earlier one is done. At most `outstanding` are under way per producer, and
     `rate_per_s` is only an upper limit. A stall of the cluster then stops the load too, so it does not show in the
     latencies. Such cells are labelled, and their latencies are not comparable with those of an open loop."""
@@ -107,7 +103,7 @@ Schedule = Annotated[Constant | Steps | Ramp | Spike | Sine | Poisson | Replay |
 _SizeBytes = Annotated[int, Field(ge=HEADER_BYTES, le=64 * 1024 * 1024)]
 
 
-class UniformSizes(_Model):
+class UniformSizes(StrictModel):
     """Every size between the two alike."""
 
     kind: Literal["uniform"]
@@ -121,7 +117,7 @@ class UniformSizes(_Model):
         return self
 
 
-class LognormalSizes(_Model):
+class LognormalSizes(StrictModel):
     """Many small records and few large ones: half are below `median_bytes`, one in six above median * e**sigma."""
 
     kind: Literal["lognormal"]
@@ -130,12 +126,12 @@ class LognormalSizes(_Model):
     high_bytes: _SizeBytes = 1_000_000
 
 
-class WeightedSize(_Model):
+class WeightedSize(StrictModel):
     size_bytes: _SizeBytes
     weight: float = Field(gt=0)
 
 
-class ListedSizes(_Model):
+class ListedSizes(StrictModel):
     """These sizes, each in proportion to its weight."""
 
     kind: Literal["list"]
@@ -145,106 +141,7 @@ class ListedSizes(_Model):
 Sizes = Annotated[UniformSizes | LognormalSizes | ListedSizes, Field(discriminator="kind")]
 
 
-class ReaderGroup(_Model):
-    """Consumers that together read everything once. Several groups read side by side, each at its own pace."""
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)
-    consumers: int = Field(default=1, ge=1, le=1024)
-    mode: Literal["assign", "group", "share"] = Field(
-        default="assign",
-        description="fixed partitions each, or members of a consumer group or a share group of the reader's name",
-    )
-    start: Literal["earliest", "latest"] = "earliest"
-    start_after_ms: int | None = Field(
-        default=None,
-        ge=0,
-        le=86_400_000,
-        description="a catch-up reader: begins so long after the measured window did, behind a backlog; none: at once",
-    )
-    processing_us: int = Field(default=0, ge=0, le=60_000_000, description="what the application takes for each record")
-    properties: dict[str, str] = Field(default_factory=dict, description="consumer properties, Kafka's names")
-    producer_properties: dict[str, str] = Field(
-        default_factory=dict, description="of a copier's producer, beside linger.ms and the like of the load's own"
-    )
-    own_processes: bool = Field(
-        default=False, description="each member is a process of its own, which a fault can kill, pause or make leave"
-    )
-    commit: Commit = Field(
-        default="auto",
-        description="auto: enable.auto.commit; after: when a poll's records are processed; before: ahead of "
-        "processing; with mode: share, auto: implicit acknowledgement by the next poll; after: each record explicitly",
-    )
-    group_settings: dict[str, str] = Field(
-        default_factory=dict, description="of mode: share, settings of the group at the broker, Kafka's names"
-    )
-    rejects_every: int = Field(
-        default=0, ge=0, description="of mode: share, commit: after: reject records whose offset this divides; 0: none"
-    )
-    releases_every: int = Field(
-        default=0, ge=0, description="as rejects_every, for records that are released when they first come"
-    )
-    copies: bool = Field(
-        default=False,
-        description="a transactional copier: what a poll gives goes to the topic <topic>-copy, with the offsets of the "
-        "group, in one transaction",
-    )
-    reads: Literal["topic", "copies"] = Field(
-        default="topic", description="copies: an auditor, who reads what copiers have written"
-    )
-    deduplicate: Literal["none", "table", "redis"] = Field(
-        default="none",
-        description="remove records that come again, by a table in each load process or by a Redis server",
-    )
-    deduplicate_entries: int = Field(
-        default=1_000_000, ge=1, le=50_000_000, description="of the table: what is older than so many is forgotten"
-    )
-    deduplicate_keep_ms: int = Field(
-        default=600_000, ge=1, le=86_400_000, description="of Redis: what is older than that is forgotten"
-    )
-    redis_url: str = Field(default="redis://127.0.0.1:6379/0", pattern=r"^(redis|rediss|unix)://", max_length=500)
-
-    @field_validator("properties", "producer_properties", "group_settings", mode="before")
-    @classmethod
-    def _as_strings(cls, value: object) -> object:
-        """Kafka properties are text: false and 500 of a YAML file become "false" and "500"."""
-        return {name: _property_text(setting) for name, setting in value.items()} if isinstance(value, dict) else value
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> ReaderGroup:
-        if self.own_processes and self.mode == "assign":
-            raise ValueError(f"reader {self.name}: own_processes needs mode: group or share, got mode: {self.mode}")
-        self._shares_well()
-        if self.own_processes and self.start_after_ms is not None:
-            raise ValueError(f"reader {self.name}: start_after_ms is for readers inside the load process")
-        if not self.own_processes and (self.commit != "auto" or self.copies or self.reads != "topic"):
-            raise ValueError(f"reader {self.name}: commit, copies and reads need own_processes: true")
-        if self.own_processes and self.deduplicate != "none":
-            raise ValueError(f"reader {self.name}: deduplicate is for readers inside the load process")
-        if self.copies and self.reads != "topic":
-            raise ValueError(f"reader {self.name}: a copier reads the topic, not the copies")
-        if self.producer_properties and not self.copies:
-            raise ValueError(f"reader {self.name}: producer_properties belong to copies: true")
-        if self.copies and self.commit != "auto":
-            raise ValueError(f"reader {self.name}: a copier commits its offsets in the transaction: leave commit out")
-        return self
-
-    def _shares_well(self) -> None:
-        chooses = bool(self.rejects_every or self.releases_every)
-        if self.mode != "share":
-            if self.group_settings or chooses:
-                raise ValueError(
-                    f"reader {self.name}: group_settings, rejects_every and releases_every need mode: share"
-                )
-            return
-        if not self.own_processes:
-            raise ValueError(f"reader {self.name}: mode: share needs own_processes: true")
-        if self.commit == "before" or self.copies or self.reads != "topic":
-            raise ValueError(f"reader {self.name}: members of a share group read the topic, and acknowledge afterwards")
-        if chooses and self.commit != "after":
-            raise ValueError(f"reader {self.name}: rejects_every and releases_every need commit: after")
-
-
-class Workload(_Model):
+class Workload(StrictModel):
     """The load of one cell. The rate is that of all producers together. They share one schedule and take its records in
     turn."""
 
@@ -347,14 +244,14 @@ def topic_names(first: str, count: int) -> tuple[str, ...]:
     return (first, *(f"{first}-t{number}" for number in range(1, count)))
 
 
-class Share(_Model):
+class Share(StrictModel):
     """The users of a cell that run on one load host, by their numbers."""
 
     producers: tuple[int, ...] = Field(default=(), max_length=1024)
     consumers: tuple[int, ...] = Field(default=(), max_length=65_536)
 
 
-class Plan(_Model):
+class Plan(StrictModel):
     """One line of JSON on stdin: everything that a load process must know."""
 
     run_dir: Path
@@ -410,10 +307,4 @@ class Plan(_Model):
         """Kafka properties are text: true and 5 of a JSON document become "true" and "5"."""
         if not isinstance(value, dict):
             return value
-        return {name: _property_text(setting) for name, setting in value.items()}
-
-
-def _property_text(setting: object) -> str:
-    if isinstance(setting, bool):
-        return "true" if setting else "false"
-    return str(setting)
+        return {name: property_text(setting) for name, setting in value.items()}

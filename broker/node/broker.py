@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from typing import Any
 from uuid import UUID
 
 from broker.controller.delta import diff
@@ -24,14 +23,7 @@ from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.lifecycle import Lifecycle
 from broker.node.cluster.links import Links, internal_address
 from broker.node.cluster.metadata import MetadataHost
-from broker.node.coordination.coordinators import CoordinatorHost
-from broker.node.coordination.groups import KEY_TYPE as GROUPS
-from broker.node.coordination.groups import Groups
-from broker.node.coordination.producer_ids import ProducerIds
-from broker.node.coordination.share_states import KEY_TYPE as SHARES
-from broker.node.coordination.transactions import KEY_TYPE as TRANSACTIONS
-from broker.node.coordination.transactions import Transactions
-from broker.node.coordination.verification import TransactionVerifier
+from broker.node.coordination_parts import open_coordination
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
 from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
@@ -55,7 +47,6 @@ from broker.node.replicas.replication_quotas import ReplicationQuotas
 from broker.node.settings.config import NodeConfig, text_of
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.topic_config import broker_overrides
-from broker.node.sharing.shares import share_parts
 from broker.node.telemetry.service import Telemetry
 from broker.security.delegation import SALT_BYTES, TokenKeys
 from broker.security.scram import MECHANISM_NUMBERS, ScramCredential, TokenLogin
@@ -94,7 +85,18 @@ class Broker:
         )
         self._join_cluster(filesystem, rng)
         self._host_partitions(filesystem, run_blocking)
-        self._coordinate(rng)
+        self._coordination = open_coordination(
+            config=config,
+            replicas=self._replicas,
+            control=self._control,
+            peers=self._peers,
+            image=self._image,
+            broker_epoch=self.broker_epoch,
+            journal=self.journal,
+            logger=logger,
+            spawn=self._tasks.spawn,
+            rng=rng,
+        )
         self._serve(rng)
         self._failed_directories = set(self._directories.failed_ids())  # that log.dir.failure.timeout.ms was applied to
         self._is_offline_told = False  # True: a partition went offline, and a call of `_tell_offline` is scheduled
@@ -173,7 +175,7 @@ class Broker:
             discard_futures=self._replicas.moves.discard_strays,
             lifecycle=self.lifecycle,
             image=self._image,
-            on_step=self._tell_coordinators,
+            on_step=lambda: self._coordination.leaders_changed(),
             on_failure=self._tasks.fail,
         )
         self._fetchers = Fetchers(
@@ -186,49 +188,8 @@ class Broker:
             spawn=self._tasks.spawn,
         )
 
-    def _coordinate(self, rng: random.Random) -> None:
-        config, logger, spawn = self.config, self.logger, self._tasks.spawn
-        self._producer_ids = ProducerIds(config=config, control=self._control, broker_epoch=self.broker_epoch)
-        self._groups = Groups(
-            config=config,
-            replicas=self._replicas,
-            control=self._control,
-            image=self._image,
-            logger=logger,
-            spawn=spawn,
-            rng=rng,
-        )
-        self._transactions = Transactions(
-            config=config,
-            replicas=self._replicas,
-            control=self._control,
-            producer_ids=self._producer_ids,
-            peers=self._peers,
-            image=self._image,
-            journal=self.journal,
-            logger=logger,
-            spawn=spawn,
-        )
-        self._share_states, self._shares = share_parts(
-            config, self._replicas, self._control, self._peers, self._image, logger, spawn
-        )
-        # By the key type of FindCoordinator. The type is Any: each host has its own kind of shard, and this file knows
-        # none of them.
-        self._coordinators: dict[int, CoordinatorHost[Any]] = {
-            GROUPS: self._groups.host,
-            TRANSACTIONS: self._transactions.host,
-            SHARES: self._share_states.host,
-        }
-        self._verifier = TransactionVerifier(
-            config=config,
-            coordinator_of=self._transactions.coordinator_of,
-            peers=self._peers,
-            logger=logger,
-            spawn=spawn,
-        )
-
     def _serve(self, rng: random.Random) -> None:
-        config = self.config
+        config, coordination = self.config, self._coordination
         self._quotas = ClientQuotas(
             window_count=config.quota_window_num, window_size_ms=config.quota_window_size_seconds * 1000
         )
@@ -260,14 +221,14 @@ class Broker:
             replication_quotas=self._replication_quotas,
             authorizer=self._authorizer,
             denials=denials,
-            groups=self._groups,
-            transactions=self._transactions,
-            coordinators=self._coordinators,
-            share_states=self._share_states,
-            shares=self._shares,
+            groups=coordination.groups,
+            transactions=coordination.transactions,
+            coordinators=coordination.hosts,
+            share_states=coordination.share_states,
+            shares=coordination.shares,
             peers=self._peers,
-            producer_ids=self._producer_ids,
-            verifier=self._verifier,
+            producer_ids=coordination.producer_ids,
+            verifier=coordination.verifier,
             telemetry=self._telemetry,
             token_keys=self._token_keys,
             spawn=self._tasks.spawn,
@@ -331,7 +292,7 @@ class Broker:
         spawn(self._replicas.cleaner.run())
         spawn(self._replicas.moves.run())
         spawn(self._server.run_idle_sweeps())
-        spawn(self._groups.run_retention())
+        spawn(self._coordination.groups.run_retention())
         if self._token_keys.is_enabled:
             spawn(self._run_token_sweeps())
         self.journal.write("started")
@@ -363,9 +324,7 @@ class Broker:
         self.logger.info("stopping", controlled=is_agreed)
         await self._tasks.end()
         self._fetchers.close()
-        for coordinator in self._coordinators.values():
-            coordinator.close()
-        self._transactions.close()
+        self._coordination.close()
         self._replicas.close(broker_epoch=self.broker_epoch())
         await asyncio.sleep(0)  # lets the answers to waiting requests be sent
         self.metadata.stop()
@@ -395,17 +354,12 @@ class Broker:
                 self.lifecycle.directory_failed(directory_id)
         self._assignments.check_all(self._image(), self.partitions.offline())
         self._fetchers.roles_changed()
-        self._tell_coordinators()  # another broker will own the groups and transactions of that partition
+        self._coordination.leaders_changed()  # another broker will own the groups and transactions of that partition
         self.lifecycle.storage_failed()
 
     def _known_directory(self, key: tuple[str, int]) -> UUID | None:
         state = self._image().partition(*key)
         return None if state is None else state.directory_of(self.config.node_id)
-
-    def _tell_coordinators(self) -> None:
-        for coordinator in self._coordinators.values():
-            coordinator.image_changed()
-        self._shares.image_changed()
 
     def _is_current(self, image: MetadataImage) -> bool:
         """Whether the image contains every decision from before this process started. An image does so if it shows this
@@ -434,8 +388,5 @@ class Broker:
             for broker_id in delta.unfenced:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
-        self._groups.image_changed(new)
-        self._transactions.image_changed(new)
-        self._share_states.image_changed(new)
-        self._tell_coordinators()
+        self._coordination.image_changed(new)
         self._image_moves.moved()

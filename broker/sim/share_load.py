@@ -118,7 +118,7 @@ class ShareLoad:
             return
         for life in self._world.cluster.up():
             if life.broker is not None:
-                states = life.broker._share_states
+                states = life.broker._coordination.share_states
                 for index in range(SHARE_STATE_PARTITIONS):
                     life.loop.run_callback(lambda states=states, index=index: states.prune(index))  # type: ignore[misc]
         self._world.scheduler.after(PRUNE_US, self._prune)
@@ -212,5 +212,5 @@ class ShareLoad:
         topic_id = self._topic_id()
         if life is None or life.is_dead or life.broker is None or topic_id is None:
             return None
-        live = life.broker._shares._shares.get((GROUP_ID, (topic_id, index)))
+        live = life.broker._coordination.shares._shares.get((GROUP_ID, (topic_id, index)))
         return live if live is not None and live.is_current else None

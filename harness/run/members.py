@@ -41,7 +41,8 @@ from workloads.clients.java.build import PROGRAM
 from workloads.members import COPIERS, JAVA, SHARERS
 from workloads.members.spec import spec_text, to_properties
 from workloads.members.transcribe import members_directory, transcribe_cell
-from workloads.model import ReaderGroup, copy_topic
+from workloads.model import copy_topic
+from workloads.reader_group import ReaderGroup
 
 START_TIMEOUT_S: Final = 45.0
 LEAVE_GRACE_S: Final = 10.0

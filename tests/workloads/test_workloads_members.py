@@ -31,7 +31,8 @@ from workloads.members.journal import MemberJournal
 from workloads.members.loop import positions_after, slices
 from workloads.members.spec import spec_text, to_properties
 from workloads.members.transcribe import members_directory, transcribe_cell
-from workloads.model import ReaderGroup, Workload
+from workloads.model import Workload
+from workloads.reader_group import ReaderGroup
 
 TOPIC = "t"
 RECORDS = 120

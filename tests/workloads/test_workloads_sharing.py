@@ -24,7 +24,8 @@ from workloads.members.journal import MemberJournal
 from workloads.members.sharing import decision, run_share_member, share_setup_of
 from workloads.members.spec import spec_text, to_properties
 from workloads.members.transcribe import SHARE_ENDS, members_directory, transcribe_cell
-from workloads.model import ReaderGroup, Workload
+from workloads.model import Workload
+from workloads.reader_group import ReaderGroup
 
 TOPIC = "t"
 SPEC = MemberSpec(

@@ -99,103 +99,138 @@ def open_replicas(
         journal=journal,
         logger=logger,
     )
-    return _connected(
+    opened = _Opened(
         config=config,
         directories=directories,
         cores=cores,
         partitions=partitions,
+        run_blocking=run_blocking,
+        journal=journal,
+        logger=logger,
+    )
+    return opened.connected(
         on_roles_changed=on_roles_changed,
         on_replica=on_replica,
-        run_blocking=run_blocking,
         known_directory=known_directory,
         move_quota=move_quota or ReplicationQuotas(config).directories,
         new_id=new_id,
-        journal=journal,
-        logger=logger,
     )
 
 
-def _connected(
-    *,
-    config: NodeConfig,
-    directories: LogDirectories,
-    cores: Cores,
-    partitions: Partitions,
-    on_roles_changed: Callable[[], None],
-    on_replica: Callable[[PartitionChange], None],
-    run_blocking: RunBlocking,
-    known_directory: Callable[[Key], UUID | None],
-    move_quota: ReplicationQuota,
-    new_id: Callable[[], UUID],
-    journal: Journal,
-    logger: Logger,
-) -> Replicas:
-    recovery = LogRecovery(
-        node_id=config.node_id,
-        directories=directories,
-        directory_failed=partitions.directory_failed,
-        log_config=lambda image, topic: topic_config(roles.config, image, topic).log,
-        run_blocking=run_blocking,
-        journal=journal,
-        logger=logger,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """What all the other parts work on."""
 
-    def replica_changed(change: PartitionChange) -> None:
-        on_replica(change)
-        moves.resume(change)
+    config: NodeConfig  # of the start: `Roles.config` is the one in effect
+    directories: LogDirectories
+    cores: Cores
+    partitions: Partitions
+    run_blocking: RunBlocking
+    journal: Journal
+    logger: Logger
 
-    roles = Roles(
-        config=config,
-        partitions=partitions,
-        cores=cores,
-        directories=directories,
-        recovery=recovery,
-        on_roles_changed=on_roles_changed,
-        on_replica=replica_changed,
-        journal=journal,
-        logger=logger,
-    )
+    def connected(
+        self,
+        *,
+        on_roles_changed: Callable[[], None],
+        on_replica: Callable[[PartitionChange], None],
+        known_directory: Callable[[Key], UUID | None],
+        move_quota: ReplicationQuota,
+        new_id: Callable[[], UUID],
+    ) -> Replicas:
+        def config_in_effect() -> NodeConfig:
+            return roles.config
 
-    def config_in_effect() -> NodeConfig:
-        return roles.config
+        def replica_changed(change: PartitionChange) -> None:
+            on_replica(change)
+            moves.resume(change)
 
-    cleaner = Cleaner(
-        directory_of=directories.of_log,
-        hosted=partitions.all,
-        config=config_in_effect,
-        storage_failed=partitions.storage_failed,
-        directory_failed=partitions.directory_failed,
-        journal=journal,
-        logger=logger,
-    )
-    log_starts = LogStarts(
-        partitions=partitions, live=lambda: roles.live, config=config_in_effect, journal=journal, logger=logger
-    )
-    upkeep = Upkeep(
-        partitions=partitions, cores=cores, log_starts=log_starts, directories=directories, config=config_in_effect
-    )
-    moves = ReplicaMoves(
-        node_id=config.node_id,
-        directories=directories,
-        partitions=partitions,
-        checkpoint=upkeep.checkpoint,
-        quota=move_quota,
-        new_id=new_id,
-        known_directory=known_directory,
-        on_discarded=recovery.remove_soon,
-        run_blocking=run_blocking,
-        logger=logger,
-    )
-    return Replicas(
-        partitions=partitions,
-        cores=cores,
-        roles=roles,
-        appends=Appends(partitions=partitions, cores=cores, journal=journal),
-        following=Following(cores=cores, cleaner=cleaner, journal=journal, logger=logger),
-        log_starts=log_starts,
-        recovery=recovery,
-        cleaner=cleaner,
-        upkeep=upkeep,
-        moves=moves,
-        directories=directories,
-    )
+        recovery = self._recovery(config_in_effect)
+        roles = self._roles(recovery, on_roles_changed, replica_changed)
+        cleaner = self._cleaner(config_in_effect)
+        log_starts = LogStarts(
+            partitions=self.partitions,
+            live=lambda: roles.live,
+            config=config_in_effect,
+            journal=self.journal,
+            logger=self.logger,
+        )
+        upkeep = Upkeep(
+            partitions=self.partitions,
+            cores=self.cores,
+            log_starts=log_starts,
+            directories=self.directories,
+            config=config_in_effect,
+        )
+        moves = self._moves(recovery, upkeep, known_directory, move_quota, new_id)
+        return Replicas(
+            partitions=self.partitions,
+            cores=self.cores,
+            roles=roles,
+            appends=Appends(partitions=self.partitions, cores=self.cores, journal=self.journal),
+            following=Following(cores=self.cores, cleaner=cleaner, journal=self.journal, logger=self.logger),
+            log_starts=log_starts,
+            recovery=recovery,
+            cleaner=cleaner,
+            upkeep=upkeep,
+            moves=moves,
+            directories=self.directories,
+        )
+
+    def _recovery(self, config: Callable[[], NodeConfig]) -> LogRecovery:
+        return LogRecovery(
+            node_id=self.config.node_id,
+            directories=self.directories,
+            directory_failed=self.partitions.directory_failed,
+            log_config=lambda image, topic: topic_config(config(), image, topic).log,
+            run_blocking=self.run_blocking,
+            journal=self.journal,
+            logger=self.logger,
+        )
+
+    def _roles(
+        self, recovery: LogRecovery, on_changed: Callable[[], None], on_replica: Callable[[PartitionChange], None]
+    ) -> Roles:
+        return Roles(
+            config=self.config,
+            partitions=self.partitions,
+            cores=self.cores,
+            directories=self.directories,
+            recovery=recovery,
+            on_roles_changed=on_changed,
+            on_replica=on_replica,
+            journal=self.journal,
+            logger=self.logger,
+        )
+
+    def _cleaner(self, config: Callable[[], NodeConfig]) -> Cleaner:
+        return Cleaner(
+            directory_of=self.directories.of_log,
+            hosted=self.partitions.all,
+            config=config,
+            storage_failed=self.partitions.storage_failed,
+            directory_failed=self.partitions.directory_failed,
+            journal=self.journal,
+            logger=self.logger,
+        )
+
+    def _moves(
+        self,
+        recovery: LogRecovery,
+        upkeep: Upkeep,
+        known_directory: Callable[[Key], UUID | None],
+        quota: ReplicationQuota,
+        new_id: Callable[[], UUID],
+    ) -> ReplicaMoves:
+        return ReplicaMoves(
+            node_id=self.config.node_id,
+            directories=self.directories,
+            partitions=self.partitions,
+            checkpoint=upkeep.checkpoint,
+            quota=quota,
+            new_id=new_id,
+            known_directory=known_directory,
+            on_discarded=recovery.remove_soon,
+            run_blocking=self.run_blocking,
+            logger=self.logger,
+        )
