@@ -28,7 +28,8 @@ from broker.client.core.groups.events import (
     TopicInfo,
     TopicsKnown,
 )
-from broker.client.core.groups.share import LEAVE_EPOCH, ShareMember
+from broker.client.core.groups.heartbeats import LEAVE_EPOCH
+from broker.client.core.groups.share import ShareMember
 from broker.client.core.metadata import MetadataCache
 from broker.client.core.shares.config import parse_share_consumer
 from broker.client.core.shares.fetcher import ShareFetcher

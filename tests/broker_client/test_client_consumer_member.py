@@ -9,7 +9,7 @@ import pytest
 
 from broker.client.core.batch import TopicPartition
 from broker.client.core.config import parse_consumer
-from broker.client.core.groups.consumer import ConsumerMember, State
+from broker.client.core.groups.consumer import ConsumerMember
 from broker.client.core.groups.events import (
     Action,
     AskTopics,
@@ -30,6 +30,7 @@ from broker.client.core.groups.events import (
     TopicInfo,
     TopicsKnown,
 )
+from broker.client.core.groups.heartbeats import State
 from broker.wire.errors import ErrorCode
 
 A = UUID(int=7)

@@ -28,7 +28,8 @@ from broker.client.core.groups.events import (
     TopicInfo,
     TopicsKnown,
 )
-from broker.client.core.groups.share import ShareMember, State
+from broker.client.core.groups.heartbeats import State
+from broker.client.core.groups.share import ShareMember
 from broker.client.core.shares.config import parse_share_consumer
 from broker.wire.errors import ErrorCode
 
