@@ -278,6 +278,21 @@ def test_a_fetch_of_no_bytes_is_answered_at_once_alike(nodes: tuple[Node, Node])
         node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("zero", epoch=-1))
 
 
+def test_acknowledgements_of_a_topic_without_an_id_are_refused_alike(nodes: tuple[Node, Node]) -> None:
+    partition = {"partition_index": 0, "acknowledgement_batches": [acked(0, 0, 2)]}
+    asked: dict[str, Any] = {"group_id": "no-id", "topics": [{"topic_id": None, "partitions": [partition]}]}
+    for node in nodes:
+        prepare(f"127.0.0.1:{node.port}", TOPIC, "no-id")
+        _joined(node, "no-id")
+    same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(0, group_id="no-id", max_wait=0))
+    session = {"member_id": MEMBER, "share_session_epoch": 1, "is_renew_ack": False}
+    answer = same(nodes, ApiKey.SHARE_ACKNOWLEDGE, 2, **asked, **session)
+    assert answer.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
+    same(nodes, ApiKey.SHARE_FETCH, 2, **{**fetch(-1, max_wait=0, max_bytes=0), **asked})
+    for node in nodes:
+        node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("no-id", epoch=-1))
+
+
 def test_offsets_are_changed_and_deleted_alike(nodes: tuple[Node, Node]) -> None:
     def alter(group: str, name: str, offsets: dict[int, int]) -> Any:
         parts = [{"partition_index": index, "start_offset": offset} for index, offset in offsets.items()]

@@ -310,9 +310,15 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         name="A share group without a name",
-        why="Apache Kafka opens a session for it and fails inside, because its coordinator refuses such a state; here "
-        "nothing is read.",
-        applies=both(at("SHARE_FETCH", "responses", ".*unknown_server_error.*", r"\[\]"), asks("group_id", "")),
+        why="Apache Kafka opens a session for it and fails inside, because its coordinator refuses such a state. The "
+        "session outlives its connection. Here nothing is read, and the session ends with the connection.",
+        applies=both(
+            either(
+                at("SHARE_FETCH", "responses", ".*unknown_server_error.*", r"\[\]"),
+                at("SHARE_(FETCH|ACKNOWLEDGE)", "error_code", "invalid_share_session_epoch", "share_session_not_found"),
+            ),
+            asks("group_id", ""),
+        ),
     ),
     Named(
         name="AlterShareGroupOffsets: a topic of which no partition exists",

@@ -42,6 +42,7 @@ KAFKA_SETTINGS = {
 READING = frozenset({
     ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.LIST_TRANSACTIONS, ApiKey.METADATA, ApiKey.LIST_OFFSETS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,  # Apache Kafka's broker may learn of a change after its answer
 })  # fmt: skip
 TOLD_MAX, TOLD_CHARACTERS = 3, 1_500  # of a chapter at once; all come at the end
 GOING_S = (0.25, 0.9)  # around the rebalance timeout in values.py

@@ -17,6 +17,7 @@ from broker.node.sharing.persister import Place
 from broker.security.acls import Operation, ResourceType
 from broker.sharing.partition import REJECT, RENEW, Acknowledgement
 from broker.wire.errors import ErrorCode
+from broker.wire.messages import ZERO_UUID
 
 if TYPE_CHECKING:
     from broker.wire.shapes import share_acknowledge, share_fetch
@@ -81,16 +82,17 @@ def acknowledge(
     to_ask: list[tuple[LiveShare, list[Acknowledgement]]] = []
     may_renew = services.shares.settings(message.group_id).may_renew
     for topic_id, index, batches in asked:
-        if topic_id is None or not batches:
+        if not batches:
             continue
-        place = (topic_id, index)
+        place = (topic_id or ZERO_UUID, index)
         problem = _problem(batches, is_renewing=is_renewing, may_renew=may_renew)
-        live = services.shares.get(message.group_id, place)
         if problem is not None:
             results[place] = problem
+        elif topic_id is None:
+            results[place] = Acknowledged(error_code=ErrorCode.unknown_topic_id)
         elif not may_read(services, request, topic_id):
             results[place] = Acknowledged(error_code=ErrorCode.topic_authorization_failed)
-        elif isinstance(live, ErrorCode):
+        elif isinstance(live := services.shares.get(message.group_id, place), ErrorCode):
             is_unknown = live is ErrorCode.unknown_topic_id
             results[place] = Acknowledged(error_code=ErrorCode.unknown_topic_or_partition if is_unknown else live)
         elif live.core is None:
