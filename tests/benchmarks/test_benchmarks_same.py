@@ -61,6 +61,7 @@ def compared(change: float) -> dict[str, Any]:
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_equals_break_no_claim_and_what_differs_is_not_counted() -> None:
     claims = of_sweeps([swept({}, seed) for seed in range(1, 11)])
     effects, choices, against, _remarks = claims
@@ -84,6 +85,7 @@ def test_a_difference_that_is_named_is_counted_wherever_it_is_named() -> None:
     assert results_of([compared(0.5), compared(0.0)])["worse"] == 1
 
 
+@pytest.mark.thorough
 def test_dots_of_the_front_page_are_read_from_the_page_itself() -> None:
     quiet, loud = of_pages([page({})]), of_pages([page({"101": 0.5, "102": 2.0})])
     assert (quiet.count, quiet.total) == (0, 2), "one dot for each value that equals the baseline: p99 alone differs"

@@ -146,6 +146,7 @@ def test_a_dropped_connection_is_retried_and_duplicates_without_sequence_checks(
         assert broker.values() == [b"twice", b"twice"]
 
 
+@pytest.mark.slow
 def test_a_refusal_that_ends_the_retries_is_definite_and_silence_is_not() -> None:
     refuse, silent = (lambda number: 19), (lambda number: "hold")
     with TinyBroker(plan=refuse) as broker, make(broker, acks="1", retries=2) as producer:
@@ -172,6 +173,7 @@ def test_a_broker_that_is_not_there_makes_a_send_fail_within_max_block() -> None
     producer.close(1)
 
 
+@pytest.mark.slow
 def test_an_unknown_topic_is_waited_for_and_used_when_it_appears() -> None:
     with TinyBroker(knows_topics=False) as broker, make(broker) as producer:
         threading.Timer(0.2, lambda: setattr(broker, "knows_topics", True)).start()

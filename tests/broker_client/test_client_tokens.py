@@ -91,6 +91,7 @@ def endpoint(answer: Callable[[str, str], tuple[int, object]]) -> Iterator[str]:
         server.server_close()
 
 
+@pytest.mark.slow
 def test_a_token_endpoint_is_asked_for_client_credentials() -> None:
     asked: list[tuple[str, str]] = []
 
@@ -105,6 +106,7 @@ def test_a_token_endpoint_is_asked_for_client_credentials() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "told", "words"), [(401, {"x": "wonder"}, "401"), (200, ["no"], "access_token")])
 def test_what_an_endpoint_refuses_is_told_without_its_text(status: int, told: object, words: str) -> None:
     with endpoint(lambda authorization, body: (status, told)) as url:

@@ -273,6 +273,7 @@ def test_too_few_replicas_refuse_what_may_append_and_serve_the_rest(tmp_path: Pa
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_defect_drops_the_state_and_the_log_brings_it_back(tmp_path: Path) -> None:
     async def run() -> None:
         async with world(tmp_path / "log") as here:

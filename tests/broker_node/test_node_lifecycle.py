@@ -159,6 +159,7 @@ def test_a_broker_that_was_unregistered_stays_out_and_goes_on_to_ask(
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_broker_whose_controller_does_not_learn_of_a_failed_directory_ends(is_told: bool) -> None:
     """log.dir.failure.timeout.ms: until the controller knows it, nobody else leads what lies there."""

@@ -73,6 +73,7 @@ def _bare(der: bytes) -> bytes:
     return b"".join(each.lstrip(b"\0").rjust(32, b"\0") for each in (r, s))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
 def test_a_signature_of_openssl_is_right_and_a_changed_one_is_not(
     private: dict[str, Path], keys: dict[str, Key], algorithm: str

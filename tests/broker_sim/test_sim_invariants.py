@@ -41,6 +41,7 @@ def test_its_docstring_is_one_sentence(invariant: type[Invariant]) -> None:
     assert ". " not in text.replace("min.insync.replicas", ""), "one sentence"
 
 
+@pytest.mark.thorough
 def test_each_is_checked_somewhere() -> None:
     sources = "\n".join(path.read_text() for path in SIM.glob("*.py"))
     used = {each.__name__: len(re.findall(rf"\b{each.__name__}\b", sources)) for each in INVARIANTS}

@@ -194,6 +194,7 @@ def test_the_compiled_part_is_of_this_source() -> None:
     assert digest == _record_check.SOURCE_SHA256, "built from another state of the source: make setup"
 
 
+@pytest.mark.slow
 def test_no_byte_behind_the_body_is_read() -> None:
     """In a process of its own: bodies end where the next page may not be read, so that one byte too far ends it."""
     done = subprocess.run(

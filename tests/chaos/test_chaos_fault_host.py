@@ -251,6 +251,7 @@ def test_without_a_lease_nothing_is_broken(operator: Operator) -> None:
     (operator.directory / "leases" / "here.json").rmdir()
 
 
+@pytest.mark.slow
 def test_when_the_harness_is_lost_everything_is_healed(operator: Operator) -> None:
     worker, killed, paused = operator.worker(), operator.broker(1), operator.broker(2)
     worker.act("kill", 1)
@@ -313,6 +314,7 @@ def test_another_run_finds_nothing_broken(operator: Operator) -> None:
     wait_until(lambda: read_state(paused.pid) != "T", "it goes on")
 
 
+@pytest.mark.slow
 def test_an_operator_may_want_a_broker_left_down(operator: Operator) -> None:
     worker = operator.worker(operator.permits(more="    start_when_lost: false\n"))
     worker.act("kill", 1)

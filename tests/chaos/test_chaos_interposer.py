@@ -58,6 +58,7 @@ def run(library: Path, data: Path) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_without_a_fault_nothing_is_other_than_usual(library: Path, data: Path) -> None:
     found = run(library, data)
     assert abs(float(found.pop("time").split()[0]) - time.time()) < 60

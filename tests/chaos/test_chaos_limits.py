@@ -131,6 +131,7 @@ def test_the_limit_is_the_number_of_the_first_descriptor_that_may_not_be(
     assert limit_for(frozenset(taken), headroom) == limit
 
 
+@pytest.mark.slow
 def test_a_broker_without_descriptors_answers_nobody_new_until_healed(broker: OneBroker) -> None:
     fault = make("limit_descriptors", broker)
     assert not fault.prove().is_effective
@@ -150,6 +151,7 @@ def test_a_broker_without_descriptors_answers_nobody_new_until_healed(broker: On
     fault.heal()  # may be called twice
 
 
+@pytest.mark.slow
 def test_descriptors_that_a_broker_gets_back_are_taken_by_the_probe(broker: OneBroker) -> None:
     fault = make("limit_descriptors", broker, headroom=3)
     fault.inject()

@@ -49,9 +49,9 @@ LAST_TIMESTAMP_MS = BASE_MS + 1_000
 
 
 class Side:
-    """`ask` gives a comparable answer; `begin` makes what a chapter starts from."""
+    """`ask` gives a comparable answer; `begin` makes what a chapter starts from.
 
-    """`source` is the address that `ask` comes from. `begin` always comes from 127.0.0.1."""
+    `source` is the address that `ask` comes from. `begin` always comes from 127.0.0.1."""
 
     def __init__(self, port: int, source: str = OWN_ADDRESS) -> None:
         self.port, self._source = port, source
@@ -59,6 +59,7 @@ class Side:
         self._own: socket.socket | None = None  # from 127.0.0.1, if that is another
         self._known: dict[Symbol, Any] = {}
         self._chapter = ""
+        self._may_have_session = False  # a share session, since the chapter began
         self.joined_at_s = -float("inf")  # by the monotonic clock, when a member last joined a group
 
     def close(self) -> None:
@@ -91,7 +92,9 @@ class Side:
     def begin(self, chapter: Chapter) -> None:
         """Two topics, five records in the first."""
         self.close()
-        time.sleep(SESSION_ENDS_S)
+        if self._may_have_session:
+            time.sleep(SESSION_ENDS_S)
+            self._may_have_session = False
         self._chapter, self._known = chapter.names.chapter, {}
         first, second = chapter.names.topics
         settings = [{"name": "message.timestamp.before.max.ms", "value": str(2**63 - 1)},
@@ -199,6 +202,7 @@ class Side:
             self._connection = socket.create_connection(
                 (OWN_ADDRESS, self.port), timeout=timeout_s, source_address=(source or self._source, 0)
             )
+        self._may_have_session |= key is ApiKey.SHARE_FETCH
         self._connection.settimeout(timeout_s)
         self._connection.sendall(b"".join(encode_request(key, version, 7, "differential", message)))
         (size,) = struct.unpack(">i", self._read(4))

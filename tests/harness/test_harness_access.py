@@ -49,6 +49,7 @@ SECURED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [reference, kafka])
 @pytest.mark.parametrize(("protocol", "mechanism"), SECURED)
 def test_clients_meet_a_secured_listener_and_no_secret_leaves_its_directory(
@@ -93,6 +94,7 @@ def test_clients_meet_a_secured_listener_and_no_secret_leaves_its_directory(
     assert list(tmp_path.rglob("*.pem")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [reference, kafka])
 @pytest.mark.parametrize(("protocol", "mechanism"), [("ssl", ""), ("sasl_ssl", "PLAIN")])
 def test_clients_have_certificates_of_their_own_where_they_must(
@@ -122,6 +124,7 @@ def test_clients_have_certificates_of_their_own_where_they_must(
     assert list(tmp_path.rglob("*.pem")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [reference, kafka])
 @pytest.mark.parametrize(("protocol", "mechanism"), [("ssl", ""), ("sasl_ssl", "SCRAM-SHA-256")])
 def test_brokers_and_controllers_show_certificates_that_no_client_has(

@@ -49,6 +49,7 @@ def test_a_wrong_word_is_told(words: list[str], told: str, capsys: pytest.Captur
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_all_scenarios_are_not_begun_without_a_yes(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["chaos", "--no-report"]) == ExitCode.USAGE
     said = capsys.readouterr().err

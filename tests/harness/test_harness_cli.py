@@ -211,6 +211,7 @@ def test_schema_is_json_schema_of_the_models(capsys: pytest.CaptureFixture[str])
     assert set(json.loads(capsys.readouterr().out)["streams"]) == {"send", "recv", "log", "batches", "copies", "audit"}
 
 
+@pytest.mark.slow
 def test_a_run_directory_is_never_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "old").write_text("precious")
     assert execute(["run", "smoke", "--run-dir", str(tmp_path)]) == ExitCode.USAGE

@@ -37,6 +37,7 @@ def test_a_row_has_no_port_that_somebody_claims() -> None:
     assert all(begin % 4 == 0 for begin in begins)
 
 
+@pytest.mark.slow
 def test_another_process_does_not_get_a_port_that_is_claimed_here_and_gets_it_afterwards() -> None:
     ports = PortAllocator(source=random.Random(SAME))
     here = ports.take()

@@ -99,6 +99,7 @@ def test_what_is_no_broker_is_told(hanging_up: int) -> None:
         _check(bootstrap=f"127.0.0.1:{hanging_up}")
 
 
+@pytest.mark.slow
 def test_ports_that_take_a_connection_and_are_silent_are_told_soon() -> None:
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(5)]  # the system takes connections, nobody answers
     addresses = ",".join(f"127.0.0.1:{server.getsockname()[1]}" for server in servers)

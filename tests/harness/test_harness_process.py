@@ -34,6 +34,7 @@ def test_start_ticks_tell_a_process_from_its_successor() -> None:
     assert start_ticks(2**22 + 1) is None
 
 
+@pytest.mark.slow
 def test_a_child_outlives_the_thread_that_asked_for_it() -> None:
     started = []
     thread = threading.Thread(target=lambda: started.append(spawn("sleeper", SLEEP, stderr_path=None)))

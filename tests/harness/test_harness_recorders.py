@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from harness.clusters.base import ClusterState, PartitionState
 from harness.clusters.observer import merged
 from harness.run.host_load import HostSampler, _descendants_ticks, host_ticks
@@ -104,6 +106,7 @@ def test_samples_of_this_process_and_host_are_plausible() -> None:
     assert 0 <= ticks.stolen <= ticks.busy <= ticks.total
 
 
+@pytest.mark.slow
 def test_work_of_a_child_is_ours_and_not_foreign() -> None:
     sampler = HostSampler()
     assert sampler.sample() is None, "shares need two samples"

@@ -56,6 +56,7 @@ def report(run_dir: Path) -> VerdictsRecord:
     return make_report(run_dir, spark_master=None, stop=StopFlag(), progress=Progress(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 1, 4])
 def test_the_verdict_is_that_of_the_analysis_that_was_begun(
     run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
@@ -64,6 +65,7 @@ def test_the_verdict_is_that_of_the_analysis_that_was_begun(
     assert report(run_dir).exit_code == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "kind", "text"),
     [
@@ -140,6 +142,7 @@ def test_without_java_a_command_ends_before_it_imports_or_makes_anything(tmp_pat
     assert not state.exists()
 
 
+@pytest.mark.slow
 def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", "demo", "--run-dir", str(tmp_path / "run")],
@@ -161,6 +164,7 @@ def test_what_needs_no_java_does_without(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.PASS, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["raise RuntimeError('torn')", "import no_such_module"])
 def test_a_broken_pyspark_is_found_before_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     (tmp_path / "pyspark").mkdir()
@@ -174,6 +178,7 @@ def test_a_host_with_all_that_is_needed_passes_the_check() -> None:
     start_check(None).result()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "broken"),
     [("harness", "harness/cli/main.py"), ("reports", "pydantic/__init__.py")],

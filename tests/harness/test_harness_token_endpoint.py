@@ -65,6 +65,7 @@ def test_a_user_who_is_to_get_none_gets_none_and_others_do(endpoint: TokenEndpoi
     assert endpoint.counts("load") == {"given": before["given"] + 1, "refused": before["refused"] + 1}
 
 
+@pytest.mark.slow
 def test_its_key_set_holds_no_private_part(endpoint: TokenEndpoint) -> None:
     (key,) = json.loads(Path(endpoint.keys_url.removeprefix("file://")).read_text())["keys"]
     assert set(key) == {"kty", "use", "alg", "kid", "e", "n"}

@@ -66,6 +66,7 @@ def test_a_process_that_says_nothing_is_given_up_in_bounded_time(start: Start) -
         process.wait_ready(0.3)
 
 
+@pytest.mark.slow
 def test_a_process_is_let_finish_what_it_was_told(start: Start, tmp_path: Path) -> None:
     """The hub of load hosts was ended before they had heard that they may forget a run log."""
     done = tmp_path / "done"

@@ -213,6 +213,7 @@ def test_tables_and_the_summary_hold_the_capacity() -> None:
     assert len(table) - 1 == len(items) // 2, "a ceiling that passed has no row of its own"
 
 
+@pytest.mark.thorough
 def test_every_chart_of_a_sweep_with_ceilings_has_a_specification() -> None:
     """A chart whose specification is missing stays an empty place on the page, without a message."""
     _, items = analysed(two_windows())
@@ -249,6 +250,7 @@ def test_without_any_capacity_nothing_is_drawn_of_it(limited: list[str]) -> None
     assert ("capacity" in [column.title for column in forest.columns]) == (not limited)
 
 
+@pytest.mark.thorough
 def test_compare_finds_a_capacity_that_fell_and_says_nothing_of_the_latency_of_ceilings() -> None:
     def measured(share: float) -> list[Measurement]:
         cells = [

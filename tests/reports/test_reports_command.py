@@ -40,6 +40,7 @@ def analysed_by(monkeypatch: pytest.MonkeyPatch, analyse: Callable[[Path], int])
     monkeypatch.setattr(job, "_analyse", lambda _request, _run, _allowances, into, _session: analyse(into))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [0, 1, 4])
 def test_a_verdict_is_published_and_is_the_exit_code(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch, code: int, capsys: pytest.CaptureFixture[str]
@@ -57,6 +58,7 @@ def test_a_verdict_is_published_and_is_the_exit_code(
     assert capsys.readouterr().out.strip() == str(run_dir / "report.html")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -184,6 +186,7 @@ def test_a_wait_that_takes_too_long_is_ended_with_a_word() -> None:
     assert words == ["starting Spark took longer than 0 s and was given up"]
 
 
+@pytest.mark.slow
 def test_a_connect_server_that_is_frozen_is_given_up() -> None:
     """A frozen process still accepts connections, as this socket does: nobody greets."""
     pytest.importorskip("grpc")

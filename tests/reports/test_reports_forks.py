@@ -109,6 +109,7 @@ def test_a_cluster_without_a_figure_leaves_the_numbers_of_the_others() -> None:
     assert (found.forks, found.numbers, len(found.offsets)) == (3, (1, 3, 4), 3)
 
 
+@pytest.mark.thorough
 def test_the_best_of_eight_equals_is_flattered_and_the_clusters_that_did_not_choose_it_say_so() -> None:
     """All are alike, so whatever looks best does by chance: by 0.14 in ln where a cell scatters by 0.2."""
     truth = Truth(levels=(0.0,) * 8, between=0.05, noise=0.2)

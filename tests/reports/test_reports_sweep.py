@@ -93,6 +93,7 @@ def test_main_effects_and_an_interaction_of_a_grid_are_found_and_others_are_not(
     assert not main["acks"].excludes_zero
 
 
+@pytest.mark.thorough
 def test_the_page_calls_an_interaction_clear_only_if_its_interval_excludes_none() -> None:
     grid = [dict(zip(("batch.size", "acks"), values, strict=True)) for values in itertools.product("12", ("1", "all"))]
     items = planted_sweep(grid, lambda f: 1e4 * (2 if dict(f) == grid[0] else 1), repetitions=4, noise=0.03, seed=11)
@@ -304,6 +305,7 @@ def test_what_ran_once_is_seen_and_not_recommended() -> None:
     assert {row[7] for row in sweep_figures(found).tables["effects.csv"][1]} == {"not clear"}
 
 
+@pytest.mark.thorough
 def test_one_of_equals_is_neither_a_clear_nor_a_likely_choice() -> None:
     """Found by `make prove-same`: the best of four equals was called likely, because it happened to be the best."""
     cells = [{**BASELINE, "linger.ms": value} for value in ("5", "6", "7", "8")]

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STRANGER = 54_321
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run something as another user")
 def test_runs_of_somebody_else_are_told_with_the_user_to_take(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir(mode=0o700)

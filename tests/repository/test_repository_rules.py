@@ -8,12 +8,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_import_contracts_hold() -> None:
     program = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)

@@ -50,6 +50,7 @@ def test_what_source_distributions_are_built_with_is_locked() -> None:
     assert {"setuptools", "hatchling", "editables"} <= pins("requirements.lock").keys()
 
 
+@pytest.mark.slow
 def test_wheels_that_set_up_builds_are_not_compressed(tmp_path: Path) -> None:
     """PySpark's holds half a gigabyte of jars. A small project is built with what `make setup` gives to pip."""
     assert (
@@ -73,6 +74,7 @@ def test_the_build_backend_has_the_version_of_the_lock() -> None:
     assert wanted == [f"hatchling=={pins('requirements.lock')['hatchling']}"]
 
 
+@pytest.mark.slow
 def test_the_bill_of_materials_names_each_package_once_with_its_hashes(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py", tmp_path / name], check=True, timeout=60)
