@@ -84,7 +84,7 @@ def test_what_a_member_holds_stands_in_its_journal(tmp_path: Path) -> None:
 
 
 def test_a_client_without_share_groups_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(CellError, match="aiokafka is no member of share groups; reference, java are"):
+    with pytest.raises(CellError, match="aiokafka is no member of share groups; reference, confluent, java are"):
         members(tmp_path, "share-consumer-killed", "aiokafka")
 
 

@@ -10,5 +10,5 @@ from __future__ import annotations
 from typing import Final
 
 COPIERS: Final = ("reference", "confluent", "java")
-SHARERS: Final = ("reference", "java")  # those of our clients that can be members of share groups
+SHARERS: Final = ("reference", "confluent", "java")  # those of our clients that can be members of share groups
 JAVA: Final = "java"  # its members are JVMs that the harness starts

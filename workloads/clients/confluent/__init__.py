@@ -1,9 +1,11 @@
-"""confluent-kafka (librdkafka): producer and consumer of the load, group member, transactional copier."""
+"""confluent-kafka (librdkafka): producer and consumer of the load, group member, transactional copier, member
+of a share group."""
 
 from __future__ import annotations
 
 from workloads.clients.confluent.load import check_consumer_properties, check_properties, make_consumer, make_producer
 from workloads.clients.confluent.member import make_copier, make_member
+from workloads.clients.confluent.share_member import make_share_member
 
 __all__ = [
     "check_consumer_properties",
@@ -12,4 +14,5 @@ __all__ = [
     "make_copier",
     "make_member",
     "make_producer",
+    "make_share_member",
 ]

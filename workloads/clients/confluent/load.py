@@ -83,13 +83,13 @@ def check_properties(properties: Mapping[str, str]) -> None:
     """Checks Kafka's own definitions first, because librdkafka reads 16KB as 16 and passes acks=2 on to the broker.
     Then librdkafka checks them, in a producer that is never connected."""
     check_values(NAME, "producer", {name: value for name, value in properties.items() if name != _LINGER})
-    _construct(confluent_kafka.Producer, {**producer_settings(properties), **SILENT})
+    construct(confluent_kafka.Producer, {**producer_settings(properties), **SILENT})
 
 
 def check_consumer_properties(properties: Mapping[str, str], *, is_member: bool) -> None:
     check_values(NAME, "consumer", properties)
     group = {} if is_member else {"enable.auto.commit": "false"}
-    _construct(
+    construct(
         confluent_kafka.Consumer, {**group, **consumer_settings(properties), "group.id": "none", **SILENT}
     ).close()
 
@@ -165,7 +165,7 @@ class ConfluentProducer:
             "stats_cb": self._take_statistics,
             **SILENT,
         }
-        self._producer = _construct(confluent_kafka.Producer, configuration)
+        self._producer = construct(confluent_kafka.Producer, configuration)
         self._produce = self._producer.produce
 
     def connect(self, timeout_s: float) -> None:
@@ -257,7 +257,7 @@ class ConfluentConsumer:
             "auto.offset.reset": setup.start,
             **SILENT,
         }
-        self._consumer = _construct(confluent_kafka.Consumer, configuration)
+        self._consumer = construct(confluent_kafka.Consumer, configuration)
 
     def connect(self, partitions: Sequence[tuple[str, int]], timeout_s: float) -> None:
         for topic in self._topics:
@@ -315,11 +315,11 @@ def polled_from(consumer: Any, timeout_s: float, records_max: int) -> Polled:
     )
 
 
-def _construct(make: Callable[[dict[str, Any]], Any], configuration: dict[str, Any]) -> Any:
+def construct(make: Callable[[dict[str, Any]], Any], configuration: dict[str, Any]) -> Any:
     try:
         return make(configuration)
-    except confluent_kafka.KafkaException as error:
-        text = error.args[0].str()
+    except (confluent_kafka.KafkaException, ValueError) as error:  # the share consumer raises the second one
+        text = str(error) if isinstance(error, ValueError) else error.args[0].str()
         for alias, kafka_name in _LIBRARY_ALIASES.items():
             text = text.replace(alias, kafka_name)
         name = next((name for name in configuration if name in text), "a property")
