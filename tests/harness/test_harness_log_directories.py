@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars
+from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import EnvironmentFault, ExitCode
 from runlog.records.lines import FAULTS
 from tests.json_lines import read_jsonl
@@ -32,6 +34,17 @@ def skip_without_jars(engine: str) -> None:
         pytest.skip(str(error))
 
 
+def wait_for_partitions(cluster: ProcessCluster, count: int) -> list[Path]:
+    """Brokers tell a topic before they have made its logs."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = [cluster.partition_directory(1, "t", partition) for partition in range(count)]
+        if None not in found:
+            return [path for path in found if path is not None]
+        time.sleep(0.05)
+    raise AssertionError(f"not all of {count} partitions have a log within 60 s")
+
+
 @pytest.mark.parametrize("engine", ["reference", pytest.param("kafka", marks=ON_APACHE_KAFKA)])
 def test_partitions_lie_in_both_log_directories_and_all_of_them_are_removed(tmp_path: Path, engine: Engine) -> None:
     skip_without_jars(engine)
@@ -41,9 +54,8 @@ def test_partitions_lie_in_both_log_directories_and_all_of_them_are_removed(tmp_
     try:
         cluster.start()
         Admin(cluster.direct_addresses).create_topic("t", partitions=4, replication_factor=1, config={})
-        assert cluster.wait_healthy("t", timeout_s=60, replication_factor=1)
-        found = [cluster.partition_directory(1, "t", partition) for partition in range(4)]
-        assert sorted(str(path.parent.relative_to(data)) for path in found if path is not None) == ["1", "1", "2", "2"]
+        found = wait_for_partitions(cluster, 4)
+        assert sorted(str(path.parent.relative_to(data)) for path in found) == ["1", "1", "2", "2"]
         assert (data / "metadata" / "__cluster_metadata-0").is_dir()
         with cluster.probe(1) as probe:
             assert probe.failed_log_directories() == frozenset()
