@@ -111,7 +111,7 @@ def _stopped(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> 
 
 
 def _directory_failed(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
-    """Of the topic, only partitions with a log on the broker count."""
+    """The first broker that tells of a failed directory counts, with those partitions of which it has a log."""
     for broker in sorted(observed.running):
         if not (failed := port.failed_log_directories(broker)):
             continue
