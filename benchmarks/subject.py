@@ -200,7 +200,10 @@ class Subject:
     def _has_files(self, topic: str) -> bool:
         # Apache Kafka renames a directory to TOPIC-PARTITION.ID-delete until it removes it.
         return any(
-            path.name.startswith(f"{topic}-") for node in self._cluster.layout.nodes for path in node.log_dir.iterdir()
+            path.name.startswith(f"{topic}-")
+            for node in self._cluster.layout.nodes
+            for directory in node.storage.log_directories
+            for path in directory.iterdir()
         )
 
 

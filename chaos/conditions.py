@@ -3,7 +3,8 @@
 `isr == 1` (any of == != < <= > >=) · `leader changed` (since the last step that waited for it, or the start) ·
 `no leader` · `leader gone` (none, or another one than before) · `has leader` · `controller changed` (likewise) ·
 `broker stopped` (one that ran when the wait began) · `high watermark lags by 100` · `acked >= 5000` ·
-`acked grew by 500` (since this step began to wait).
+`acked grew by 500` (since this step began to wait) · `log directory failed` (a broker goes on without one of its log
+directories: its replicas there are out of sync, and its others in sync).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _ACKED = re.compile(r"acked >= (\d+)")
 _GREW = re.compile(r"acked grew by (\d+)")
 _LAG = re.compile(r"high watermark lags by (\d+)")
 _LEADER, _CONTROLLER, _STOPPED = "leader changed", "controller changed", "broker stopped"
+_DIRECTORY_FAILED = "log directory failed"
 _NO_LEADER, _HAS_LEADER, _LEADER_GONE = "no leader", "has leader", "leader gone"
 
 
@@ -65,7 +67,7 @@ def parse(text: str) -> Condition:
         return _lags(words, int(found[1]))
     raise ValueError(
         f"{text!r} is no condition: isr == N, leader changed, no leader, leader gone, has leader, controller changed, "
-        "broker stopped, high watermark lags by N, acked >= N, acked grew by N"
+        "broker stopped, log directory failed, high watermark lags by N, acked >= N, acked grew by N"
     )
 
 
@@ -108,6 +110,26 @@ def _stopped(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> 
     return bool(gone), {"stopped": gone}
 
 
+def _directory_failed(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
+    """The first broker that tells of a failed directory counts, with those partitions of which it has a log."""
+    for broker in sorted(observed.running):
+        if not (failed := port.failed_log_directories(broker)):
+            continue
+        is_in_sync: dict[bool, dict[int, bool]] = {True: {}, False: {}}  # by whether the directory failed
+        for partition in range(port.topics().partition_count(of.topic)):
+            if (log := port.partition_directory(broker, of.topic, partition)) is not None:
+                is_in_sync[log.parent.resolve() in failed][partition] = broker in port.isr(of.topic, partition)
+        lost, kept = is_in_sync[True], is_in_sync[False]
+        seen: dict[str, object] = {
+            "broker": broker,
+            "failed": sorted(map(str, failed)),
+            "out_of_sync_there": [partition for partition, is_member in lost.items() if not is_member],
+            "in_sync_elsewhere": [partition for partition, is_member in kept.items() if is_member],
+        }
+        return bool(lost and kept) and not any(lost.values()) and all(kept.values()), seen
+    return False, {"failed": []}
+
+
 def _isr(text: str, compare: Callable[[int, int], bool], count: int) -> Condition:
     def holds(port: ClusterPort, of: PartitionOfInterest, observed: Observed) -> tuple[bool, dict[str, object]]:
         isr = list(port.isr(of.topic, of.partition))
@@ -147,15 +169,16 @@ _BY_TEXT: dict[str, Callable[[ClusterPort, PartitionOfInterest, Observed], tuple
     _HAS_LEADER: _has_leader,
     _CONTROLLER: _controller_changed,
     _STOPPED: _stopped,
+    _DIRECTORY_FAILED: _directory_failed,
 }
 
 
 def is_of_files(text: str) -> bool:
     """Whether the condition can be checked only with access to the brokers' files."""
-    return bool(_LAG.fullmatch(text))
+    return bool(_LAG.fullmatch(text)) or text == _DIRECTORY_FAILED
 
 
 def is_seen_by_clients(text: str) -> bool:
     """Whether Metadata and the load are enough to check the condition. Other conditions need processes and their files,
     or the quorum."""
-    return not (_LAG.fullmatch(text) or text in (_STOPPED, _CONTROLLER))
+    return not (is_of_files(text) or text in (_STOPPED, _CONTROLLER))

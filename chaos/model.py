@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from chaos import conditions
 from chaos.criterion import Criteria
 from chaos.faults.base import FaultSpec
+from chaos.faults.disk import ONE_DIRECTORY
 from chaos.faults.kafka_toxics import SPECS as KAFKA_TOXICS
 from chaos.fields import Settings, StrictModel
 from chaos.step import Step
@@ -109,6 +110,9 @@ class Scenario(StrictModel):
     engines: tuple[Engine, ...] = Field(default=("reference", "kafka"), description="clusters that it can run on")
     clients: tuple[str, ...] = Field(default=(), description="clients that can do what it asks for; empty: all")
     brokers: int = Field(default=3, ge=1, le=9)
+    log_directories: int = Field(
+        default=1, ge=1, le=9, description="of each broker; more if cluster.log_directories says so"
+    )
     security: Literal["", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
         default="", description="of the clients' listeners, as cluster.security of a suite; empty: what the suite says"
     )
@@ -155,6 +159,10 @@ class Scenario(StrictModel):
                 raise ValueError(
                     f"fault {step.fault} works on {' and '.join(step.spec.engines)} only, and this scenario is for "
                     f"{', '.join(self.engines)}: write `engines: [{', '.join(step.spec.engines)}]`"
+                )
+            if step.with_.get("directories") == ONE_DIRECTORY and self.log_directories == 1:
+                raise ValueError(
+                    f"step {step.id!r} strikes one log directory, and brokers have no other: write `log_directories: 2`"
                 )
         if (self.authorization or self.sasl_mechanism) and not self.security.startswith("sasl"):
             raise ValueError("`sasl_mechanism` and `authorization` need `security: sasl_ssl` or sasl_plaintext")
@@ -205,6 +213,7 @@ class Scenario(StrictModel):
             any(step.fault and not _is_on_client_links(step) for step in steps)
             or any(step.when and not conditions.is_seen_by_clients(step.when) for step in steps)
             or self.broker_settings
+            or self.log_directories > 1
             or any(case.broker_settings for case in self.cases.values())
             or self.security
             or not {"reference", "kafka"} & set(self.engines)
@@ -220,6 +229,7 @@ class Scenario(StrictModel):
         return not (
             any(step.fault and step.fault not in known and not _is_on_client_links(step) for step in steps)
             or any(step.when and conditions.is_of_files(step.when) for step in steps)
+            or self.log_directories > 1
             or self.security
             or not {"reference", "kafka"} & set(self.engines)
         )

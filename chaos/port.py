@@ -216,6 +216,10 @@ class ClusterPort(Roles, Protocol):
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
         """Where the broker keeps the partition's log; None if it has none."""
 
+    def failed_log_directories(self, broker_id: int) -> frozenset[Path]:
+        """The log directories, without symbolic links, of which the broker says that they failed. Empty while it does
+        not answer."""
+
     def disk_control(self, broker_id: int) -> Path | None:
         """The control file of the broker's storage. None if the broker has none."""
 

@@ -132,6 +132,7 @@ def _sweep_cell(
             config=suite.topic.config,
         ),
         broker_settings=suite.cluster.settings,
+        log_directories=suite.cluster.log_directories,
         proxied=sweep.proxied,
         seed=seed,
     )
@@ -196,6 +197,7 @@ def search_cell(
         properties={**suite.properties, **search.properties},
         topic=_topic(suite),
         broker_settings=suite.cluster.settings,
+        log_directories=suite.cluster.log_directories,
         proxied=False,
         seed=seed,
     )
@@ -240,6 +242,7 @@ def _chaos_cell(
             config={**topic.config, **scenario.topic_config_of(name)},
         ),
         broker_settings={**suite.cluster.settings, **scenario.broker_settings_of(name)},
+        log_directories=max(suite.cluster.log_directories, scenario.log_directories),
         proxied=True,
         seed=seed,
     )

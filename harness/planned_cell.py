@@ -101,6 +101,12 @@ class PlannedCell:
         return self.record.baseline
 
     @property
+    def log_directories(self) -> int:
+        """Of each broker."""
+        assert self.record.log_directories is not None
+        return self.record.log_directories
+
+    @property
     def topic_config(self) -> Mapping[str, str]:
         return self.record.topic.config
 
@@ -147,6 +153,7 @@ def new_record(
     properties: Mapping[str, str],
     topic: TopicRecord,
     broker_settings: Mapping[str, str],
+    log_directories: int,
     proxied: bool,
     seed: int,
 ) -> CellRecord:
@@ -184,6 +191,7 @@ def new_record(
         seed=seed,
         command="",
         broker_settings=broker_settings,
+        log_directories=log_directories,
         certificate=CertificateReference(),
         outcome=not_begun(),
     )

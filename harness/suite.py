@@ -72,6 +72,9 @@ class ClusterSpec(_Strict):
     """The cluster of all cells. `settings` are broker settings by Kafka's names, of any engine."""
 
     brokers: int = Field(default=3, ge=1, le=9, description="broker processes")
+    log_directories: int = Field(
+        default=1, ge=1, le=9, description="of each broker (log.dirs); with several, one may fail alone"
+    )
     host: Literal["127.0.0.1", "::1"] = Field(
         default="127.0.0.1", description="where brokers and proxies of --cluster reference listen"
     )

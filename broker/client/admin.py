@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from broker.client import admin_cluster
-from broker.client.admin_cluster import LogDirectory
 from broker.client.admin_groups import GroupAdmin
 from broker.client.admin_shares import ShareGroupAdmin
 from broker.client.admin_tokens import TokenAdmin
@@ -31,7 +30,14 @@ from broker.client.core.metadata import BrokerAddress, TopicState
 from broker.client.offsets import epoch_end_offset, list_offset
 from broker.client.question import Question, raise_error
 from broker.client.questions import GROUP, QuorumDescription, deleted_records, quorum
-from broker.client.replica_questions import Reassignment, changed_replicas, reassignments, unregistered_broker
+from broker.client.replica_questions import (
+    LogDirectory,
+    Reassignment,
+    changed_replicas,
+    log_directories,
+    reassignments,
+    unregistered_broker,
+)
 from broker.client.topic_questions import (
     NewTopic,
     changed_settings,
@@ -201,7 +207,7 @@ class Admin:
     def describe_log_dirs(self, broker_id: int) -> dict[str, LogDirectory]:
         deadline_ms = self._deadline_ms()
         self._client.fetch_metadata([], deadline_ms)
-        return admin_cluster.describe_log_dirs(self._client, broker_id, deadline_ms)
+        return self._client.ask(broker_id, log_directories(), deadline_ms)
 
     def alter_replica_log_dirs(
         self, broker_id: int, paths: Mapping[TopicPartition, str]

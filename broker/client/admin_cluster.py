@@ -8,7 +8,6 @@ Shown by tests/broker_client/test_client_admin.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.client.blocking import BlockingClient
@@ -17,36 +16,17 @@ from broker.client.core.errors import KafkaError, first_of
 from broker.client.question import raise_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import field_or, request
+from broker.wire.messages import request
 
 if TYPE_CHECKING:
     from broker.wire.shapes.alter_client_quotas import AlterClientQuotasRequest, AskedEntryDataFields
     from broker.wire.shapes.alter_replica_log_dirs import AlterReplicaLogDirsRequest
     from broker.wire.shapes.describe_client_quotas import ComponentDataFields, DescribeClientQuotasRequest
-    from broker.wire.shapes.describe_log_dirs import DescribeLogDirsRequest
     from broker.wire.shapes.elect_leaders import ElectLeadersRequest, TopicPartitionsFields
 
 _PREFERRED, _UNCLEAN = 0, 1
 _ELECTION_NOT_NEEDED = ErrorCode.election_not_needed
 _EXACT, _ANY = 0, 2  # match types of DescribeClientQuotas
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaLog:
-    size_bytes: int
-    lag: int  # records behind the leader's high watermark; of a future log: behind the log that it copies
-    is_future: bool = False  # True: the replica moves into this directory (KIP-113)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDirectory:
-    """A size is -1 where the broker does not tell it. `error`: the directory failed, and nothing else is known of
-    it."""
-
-    total_bytes: int
-    usable_bytes: int
-    replicas: Mapping[TopicPartition, ReplicaLog]
-    error: KafkaError | None = None
 
 
 def elect_leaders(
@@ -79,32 +59,6 @@ def elect_leaders(
             found[TopicPartition(topic.topic, each.partition_id)] = (
                 None if is_fine else KafkaError(each.error_code, text)
             )
-    return found
-
-
-def describe_log_dirs(client: BlockingClient, broker_id: int, deadline_ms: int) -> dict[str, LogDirectory]:
-    """The log directories of one broker, by path."""
-
-    def build(version: int) -> DescribeLogDirsRequest:
-        return request(ApiKey.DESCRIBE_LOG_DIRS, version, topics=None)
-
-    answer = client.call(broker_id, ApiKey.DESCRIBE_LOG_DIRS, build, deadline_ms)
-    raise_error(field_or(answer, "error_code", ErrorCode.none), None, f"log directories of broker {broker_id}")
-    found = {}
-    for each in answer.results:
-        text = f"log directory {each.log_dir} of broker {broker_id}: {each.error_code.name.upper()}"
-        found[each.log_dir] = LogDirectory(
-            total_bytes=field_or(each, "total_bytes", -1),
-            usable_bytes=field_or(each, "usable_bytes", -1),
-            replicas={
-                TopicPartition(topic.name, one.partition_index): ReplicaLog(
-                    size_bytes=one.partition_size, lag=one.offset_lag, is_future=one.is_future_key
-                )
-                for topic in each.topics
-                for one in topic.partitions
-            },
-            error=None if each.error_code is ErrorCode.none else KafkaError(each.error_code, text),
-        )
     return found
 
 

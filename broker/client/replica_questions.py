@@ -1,6 +1,7 @@
-"""Questions about replicas: which brokers have a partition (KIP-455), and the removal of a broker from the cluster.
+"""Questions about replicas: which brokers have a partition (KIP-455), in which log directories a broker keeps them
+(KIP-113), and the removal of a broker from the cluster.
 
-Any broker forwards them to the controller.
+Any broker forwards them to the controller. About log directories a broker only answers for itself.
 Shown by tests/broker_client/test_client_admin.py and tests/broker_node/test_node_reassignment.py.
 """
 
@@ -15,11 +16,12 @@ from broker.client.core.errors import KafkaError
 from broker.client.question import Question, raise_error
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from broker.wire.messages import request
+from broker.wire.messages import field_or, request
 
 if TYPE_CHECKING:
     from broker.wire.shapes import alter_partition_reassignments as alter_shapes
     from broker.wire.shapes import list_partition_reassignments as list_shapes
+    from broker.wire.shapes.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
     from broker.wire.shapes.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
@@ -30,6 +32,24 @@ class Reassignment:
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLog:
+    size_bytes: int
+    lag: int  # records behind the leader's high watermark; of a future log: behind the log that it copies
+    is_future: bool = False  # True: the replica moves into this directory (KIP-113)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirectory:
+    """A size is -1 where the broker does not tell it. `error`: the directory failed, and nothing else is known of
+    it."""
+
+    total_bytes: int
+    usable_bytes: int
+    replicas: Mapping[TopicPartition, ReplicaLog]
+    error: KafkaError | None = None
 
 
 def changed_replicas(
@@ -92,6 +112,37 @@ def reassignments(
         }
 
     return Question(ApiKey.LIST_PARTITION_REASSIGNMENTS, build, parse)
+
+
+def log_directories() -> Question[dict[str, LogDirectory]]:
+    """The log directories of the broker that is asked, by path."""
+
+    def build(version: int) -> DescribeLogDirsRequest:
+        return request(ApiKey.DESCRIBE_LOG_DIRS, version, topics=None)
+
+    def parse(answer: DescribeLogDirsResponse) -> dict[str, LogDirectory]:
+        raise_error(field_or(answer, "error_code", ErrorCode.none), None, "log directories")
+        return {
+            each.log_dir: LogDirectory(
+                total_bytes=field_or(each, "total_bytes", -1),
+                usable_bytes=field_or(each, "usable_bytes", -1),
+                replicas={
+                    TopicPartition(topic.name, one.partition_index): ReplicaLog(
+                        size_bytes=one.partition_size, lag=one.offset_lag, is_future=one.is_future_key
+                    )
+                    for topic in each.topics
+                    for one in topic.partitions
+                },
+                error=_failure(each.log_dir, each.error_code),
+            )
+            for each in answer.results
+        }
+
+    return Question(ApiKey.DESCRIBE_LOG_DIRS, build, parse)
+
+
+def _failure(path: str, code: ErrorCode) -> KafkaError | None:
+    return None if code is ErrorCode.none else KafkaError(code, f"log directory {path}: {code.name.upper()}")
 
 
 def unregistered_broker(broker_id: int) -> Question[None]:

@@ -5,9 +5,10 @@ an Apache Kafka process they act through a library between the process and its C
 privilege is needed, and the n-th call can be chosen exactly. Proved by the number of calls that were refused, delayed
 or lost.
 
-An Apache Kafka broker that cannot write stops itself, because it has only one log directory. The reference broker takes
-the partition offline and continues. In both cases the log is available again only after the next start, so healing
-starts the broker again.
+An Apache Kafka broker that cannot write stops itself if it has only one log directory. The reference broker takes the
+partition offline and continues. With `directories: partition` the fault strikes only the log directory that holds the
+partition. The broker then goes on with its other directories, on both clusters. In all cases the log is available again
+only after the next start, so healing starts the broker again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from chaos.interposer import build, fault_page
 from chaos.port import ClusterPort
 
 STOP_WITHIN_S = 5.0
+ALL_DIRECTORIES, ONE_DIRECTORY = "all", "partition"  # values of `directories`
 Rules = Callable[[Mapping[str, Parameter]], list[dict[str, object]]]
 
 
@@ -74,13 +76,18 @@ class ControlPage:
         self._path = path
 
     def set(self, rules: Sequence[Mapping[str, object]]) -> None:
-        fault_page.set_rules(self._path, rules)
+        fault_page.set_rules(self._path, [_with_real_path(rule) for rule in rules])
 
     def clear(self) -> None:
         fault_page.set_rules(self._path, [])
 
     def seen(self) -> Mapping[str, object]:
         return fault_page.done(self._path)
+
+
+def _with_real_path(rule: Mapping[str, object]) -> Mapping[str, object]:
+    """The interposer sees a file under the path that the kernel gives it."""
+    return {**rule, "path": f"{Path(str(rule['path'])).resolve()}/"} if "path" in rule else rule
 
 
 def control_of(port: ClusterPort, broker: int) -> Control:
@@ -99,17 +106,29 @@ class DiskFault:
     def __init__(self, rules: Rules, context: FaultContext, parameters: Mapping[str, Parameter]) -> None:
         self._context = context
         self._rules = rules(parameters)
+        self._is_limited = parameters["directories"] == ONE_DIRECTORY
+        self._struck: dict[int, Path] = {}  # the log directories, if the fault is limited to them
         self._controls: dict[int, Control] = {}
 
     def inject(self) -> None:
         for broker in self._context.brokers:
             self._controls[broker] = control_of(self._context.port, broker)
-            self._controls[broker].set(self._rules)
+            self._controls[broker].set(self._rules_for(broker))
+
+    def _rules_for(self, broker: int) -> list[dict[str, object]]:
+        if not self._is_limited:
+            return self._rules
+        of = self._context.of
+        log = self._context.port.partition_directory(broker, of.topic, of.partition)
+        if log is None:
+            raise NoDiskControl(f"broker {broker} has no log of {of.topic}-{of.partition}, which tells the directory")
+        self._struck[broker] = log.parent
+        return [{**rule, "path": f"{log.parent}/"} for rule in self._rules]
 
     def heal(self) -> None:
         for broker, control in self._controls.items():
             has_failed = bool(control.seen()) and any("error" in rule for rule in self._rules)
-            if has_failed and isinstance(control, ControlPage):
+            if has_failed and isinstance(control, ControlPage) and not self._is_limited:
                 self._await_end(broker)
             control.clear()
             if has_failed and self._context.port.is_running(broker):
@@ -125,7 +144,11 @@ class DiskFault:
 
     def prove(self) -> Proof:
         calls = {f"broker {broker}": control.seen() for broker, control in self._controls.items()}
-        return Proof(is_effective=bool(calls) and all(calls.values()), detail={"rules": self._rules, "calls": calls})
+        struck = {f"broker {broker}": str(directory) for broker, directory in self._struck.items()}
+        return Proof(
+            is_effective=bool(calls) and all(calls.values()),
+            detail={"rules": self._rules, "calls": calls, **({"directories": struck} if struck else {})},
+        )
 
 
 def _full(parameters: Mapping[str, Parameter]) -> list[dict[str, object]]:
@@ -149,6 +172,8 @@ def _lost_sync(parameters: Mapping[str, Parameter]) -> list[dict[str, object]]:
 
 
 def _problem(parameters: Mapping[str, Parameter]) -> str | None:
+    if parameters["directories"] not in (ALL_DIRECTORIES, ONE_DIRECTORY):
+        return f"directories is {parameters['directories']!r}, expected {ALL_DIRECTORIES} or {ONE_DIRECTORY}"
     if parameters.get("call", "write") not in ("write", "sync", "truncate", "read", "any"):
         return f"call is {parameters['call']!r}, expected write, sync, truncate, read or any"
     return None
@@ -166,7 +191,7 @@ def _spec(name: str, label: str, colour: str, rules: Rules, parameters: Mapping[
         target_kind="broker",
         default_target="leader",
         make=_make(rules),
-        parameters=parameters,
+        parameters={**parameters, "directories": ALL_DIRECTORIES},
         problem=_problem,
         is_interposed=True,
         host_problem=build.problem_of_engine,

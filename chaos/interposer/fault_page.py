@@ -19,8 +19,9 @@ CALLS: Final = ("write", "sync", "truncate", "read")  # in the order of their bi
 ENVIRONMENT: Final = "KAFKA_HARNESS_FAULT_PAGE"
 RULES_MAX: Final = 8
 DIRECTORY_BYTES: Final = 3072
+PATH_BYTES: Final = 3072
 _CLOCK_AT, _COUNT_AT, _DONE_AT, _RULES_AT = 0, 8, 16, 48
-_RULE: Final = struct.Struct("=6q")  # calls, error, delay_ns, is_lost, skip, matched
+_RULE: Final = struct.Struct(f"=6q{PATH_BYTES}s")  # calls, error, delay_ns, is_lost, skip, matched, path
 _DIRECTORY_AT: Final = _RULES_AT + RULES_MAX * _RULE.size
 SIZE_BYTES: Final = _DIRECTORY_AT + DIRECTORY_BYTES
 
@@ -45,15 +46,16 @@ def set_clock_offset(path: Path, offset_ns: int) -> None:
 
 def set_rules(path: Path, rules: Sequence[Mapping[str, object]]) -> None:
     """Write rules. They have the form of the reference broker's control file (broker/log/disk_faults.py). Without rules
-    the disk works normally."""
+    the disk works normally. `path` is a part of the path that the kernel gives a file. So it has no symbolic links."""
     if len(rules) > RULES_MAX:
         raise ValueError(f"{len(rules)} rules, {RULES_MAX} are the most")
+    packed = [_packed(rule) for rule in rules]
     with path.open("r+b") as file, mmap.mmap(file.fileno(), SIZE_BYTES) as page:
         view = memoryview(page)
         count = view[_COUNT_AT : _COUNT_AT + 8].cast("q")
         count[0] = 0
-        for number, rule in enumerate(rules):
-            _RULE.pack_into(page, _RULES_AT + number * _RULE.size, *_fields(rule))
+        for number, fields in enumerate(packed):
+            page[_RULES_AT + number * _RULE.size : _RULES_AT + (number + 1) * _RULE.size] = fields
         if rules:
             page[_DONE_AT:_RULES_AT] = bytes(_RULES_AT - _DONE_AT)
             count[0] = len(rules)
@@ -61,12 +63,15 @@ def set_rules(path: Path, rules: Sequence[Mapping[str, object]]) -> None:
         view.release()
 
 
-def _fields(rule: Mapping[str, object]) -> tuple[int, ...]:
+def _packed(rule: Mapping[str, object]) -> bytes:
     call = str(rule["call"])
     calls = (1 << len(CALLS)) - 1 if call == "any" else 1 << CALLS.index(call)
     number = int(getattr(errno, str(rule["error"]))) if rule.get("error") else 0
     delay_ns = int(str(rule.get("delay_ms", 0))) * 1_000_000
-    return calls, number, delay_ns, int(bool(rule.get("lost"))), int(str(rule.get("skip", 0))), 0
+    path = str(rule.get("path", "")).encode()
+    if len(path) >= PATH_BYTES:
+        raise ValueError(f"path is {len(path)} bytes long, {PATH_BYTES - 1} are the most")
+    return _RULE.pack(calls, number, delay_ns, int(bool(rule.get("lost"))), int(str(rule.get("skip", 0))), 0, path)
 
 
 def done(path: Path) -> dict[str, int]:

@@ -1,5 +1,5 @@
 /* Stands between a program and its C library (LD_PRELOAD): shifts the wall clock, and slows, refuses or swallows calls on
- * segment files, as the mapped page says whose layout is in page.py. Without an entry in the page every call goes
+ * segment files, as the mapped page says whose layout is in fault_page.py. Without an entry in the page every call goes
  * straight on. Only partitions' segment files are meant: *.log below the directory in the page, but not
  * __cluster_metadata, as in broker/log/disk_faults.py. What a program writes through a mapping (Kafka's indexes) goes
  * past it. */
@@ -23,6 +23,8 @@
 enum { WRITE = 1, SYNC = 2, TRUNCATE = 4, READ = 8 };
 #define RULES_MAX 8
 #define DIRECTORY_BYTES 3072
+#define PATH_BYTES 3072
+#define FILE_PATH_BYTES 4096
 
 struct rule {
     int64_t calls; /* any of the above */
@@ -31,6 +33,7 @@ struct rule {
     int64_t is_lost; /* a sync that is not done */
     int64_t skip;
     int64_t matched;
+    char path[PATH_BYTES]; /* a part of the file's path; empty: any */
 };
 
 struct page {
@@ -57,10 +60,11 @@ __attribute__((constructor)) static void map_page(void) {
     static result (*next)(__VA_ARGS__); \
     if (next == NULL) next = (result(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 
-static int is_segment(int fd) {
-    char link[64], path[4096];
+/* `path` gets the path of the file. */
+static int is_segment(int fd, char path[FILE_PATH_BYTES]) {
+    char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t size = readlink(link, path, sizeof path - 1);
+    ssize_t size = readlink(link, path, FILE_PATH_BYTES - 1);
     if (size < 4) return 0;
     path[size] = 0;
     size_t prefix = strnlen(page->directory, DIRECTORY_BYTES);
@@ -73,13 +77,14 @@ static int apply(int call, int fd) {
     int64_t rules = page == NULL ? 0 : __atomic_load_n(&page->rules, __ATOMIC_ACQUIRE);
     if (rules == 0) return 0;
     int before = errno, is_lost = 0;
-    if (!is_segment(fd)) {
+    char path[FILE_PATH_BYTES];
+    if (!is_segment(fd, path)) {
         errno = before;
         return 0;
     }
     for (int64_t i = 0; i < rules && i < RULES_MAX; i++) {
         struct rule *rule = &page->rule[i];
-        if (!(rule->calls & call)) continue;
+        if (!(rule->calls & call) || strstr(path, rule->path) == NULL) continue;
         if (__atomic_add_fetch(&rule->matched, 1, __ATOMIC_RELAXED) <= rule->skip) continue;
         __atomic_add_fetch(&page->done[__builtin_ctz((unsigned)call)], 1, __ATOMIC_RELAXED);
         if (rule->delay_ns > 0) {

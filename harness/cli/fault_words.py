@@ -59,6 +59,7 @@ _PARAMETERS: Final = {
     "kafka.skip": "number of matching exchanges that pass first",
     "skip": "number of matching calls that pass first",
     "call": "the system call that is met, e.g. write or fsync",
+    "directories": "all, or partition: only the broker's log directory that holds the partition, of several",
     "error": "the error that the call returns, e.g. EIO or ENOSPC",
     "percent": "of one core",
     "per_s": "attempts a second at each broker, at most, one after the other",

@@ -15,6 +15,7 @@ from broker.wire.addresses import format_address
 from harness.cluster_security import PLAINTEXT, ClusterSecurity
 from harness.clusters.ports import PortAllocator
 from harness.clusters.security import Security
+from harness.clusters.storage import BrokerStorage
 
 BrokerId = NewType("BrokerId", int)
 IPV4_LOOPBACK: Final = "127.0.0.1"
@@ -70,7 +71,7 @@ class NodeLayout:
     prepare_commands: tuple[tuple[str, ...], ...] = ()  # run once before the first start (StorageTool format)
     properties: Mapping[str, str]
     files: Mapping[Path, str]
-    log_dir: Path
+    storage: BrokerStorage
     stderr_path: Path
     direct: Address  # never behind a proxy
     advertised: Address  # what clients of the cell use; the proxy when the cluster is proxied
@@ -112,6 +113,7 @@ class ClusterKey:
     brokers: int
     settings: tuple[tuple[str, str], ...]
     host: str = IPV4_LOOPBACK  # where brokers and proxies listen; only the reference cluster can use another one
+    log_directories: int = 1  # of each broker
     journal_appends: bool = False
     security: ClusterSecurity = PLAINTEXT
     interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk

@@ -74,6 +74,7 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
         return reference_layout(
             directory,
             brokers=key.brokers,
+            log_directories=key.log_directories,
             settings=settings,
             proxied=key.proxied,
             journal_appends=key.journal_appends,
@@ -86,6 +87,7 @@ def build_layout(key: ClusterKey, directory: Path, ports: PortAllocator) -> Clus
         return kafka_layout(
             directory,
             brokers=key.brokers,
+            log_directories=key.log_directories,
             settings=settings,
             proxied=key.proxied,
             java=java_command(),

@@ -13,11 +13,13 @@ from typing import Final
 from harness import VERSION
 from harness.clusters.base import IPV4_LOOPBACK, Address, BrokerId, ClusterLayout, Engine, Link, LinkKind, NodeLayout
 from harness.clusters.ports import PortAllocator
+from harness.clusters.storage import BrokerStorage
 
 HOST: Final = IPV4_LOOPBACK
 START_TIMEOUT_S: Final = 60.0  # under 3 s on an idle machine; if a broker ends, this is noticed at once
 DISK_CONTROL_FILE: Final = "disk-faults.json"
 FAULT_PAGE_FILE: Final = "fault-page"
+DATA_DIRECTORY: Final = "data"
 
 # With these timeouts a failover takes some 2-3 s. With lower ones, a busy host with two cores has failovers without any
 # fault.
@@ -39,6 +41,7 @@ def reference_layout(
     directory: Path,
     *,
     brokers: int,
+    log_directories: int = 1,
     settings: Mapping[str, str],
     proxied: bool,
     journal_appends: bool,
@@ -59,7 +62,17 @@ def reference_layout(
     links = _links(ids, listeners, ports, link_host_of) if proxied else ()
     settings = {"harness.cluster.id": cluster_id, **settings}
     nodes = tuple(
-        _node(directory / f"broker-{broker}", broker, ids, settings, listeners, links, journal_appends, python)
+        _node(
+            directory / f"broker-{broker}",
+            broker,
+            ids,
+            BrokerStorage(data=directory / f"broker-{broker}" / DATA_DIRECTORY, count=log_directories),
+            settings,
+            listeners,
+            links,
+            journal_appends,
+            python,
+        )
         for broker in ids
     )
     return ClusterLayout(
@@ -103,6 +116,7 @@ def _node(
     directory: Path,
     broker: BrokerId,
     ids: list[BrokerId],
+    storage: BrokerStorage,
     settings: Mapping[str, str],
     listeners: _Listeners,
     links: tuple[Link, ...],
@@ -125,7 +139,7 @@ def _node(
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(directory / "data"),
+        **storage.settings,
         "harness.journal.path": str(journal_path),
         "harness.journal.appends": "true" if journal_appends else "false",
     }
@@ -144,7 +158,7 @@ def _node(
         command=(python, "-m", module, str(properties_path)),
         properties=properties,
         files={properties_path: render_properties(properties)},
-        log_dir=directory / "data",
+        storage=storage,
         stderr_path=directory / "stderr.log",
         direct=listeners["DIRECT", broker],
         advertised=advertised,

@@ -21,7 +21,7 @@ def write_node_files(nodes: Iterable[NodeLayout]) -> None:
         for path, text in node.files.items():
             path.write_text(text)
         if node.fault_page is not None:
-            fault_page.create(node.fault_page, node.log_dir)
+            fault_page.create(node.fault_page, node.storage.data)
 
 
 def run_preparations(nodes: Iterable[NodeLayout]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypeVar
 
 from broker.client.core.batch import TopicPartition
@@ -20,6 +21,7 @@ from broker.client.core.metadata import PartitionState as ToldPartition
 from broker.client.direct import AuthenticationError, DirectConnection
 from broker.client.question import Question, Result
 from broker.client.questions import GROUP, TRANSACTION, coordinator_of, end_of_epoch, metadata_of, offset_at, quorum
+from broker.client.replica_questions import log_directories
 from broker.wire.errors import ErrorCode
 from harness.clusters.base import Address, ClusterState, PartitionState
 from harness.errors import EnvironmentFault
@@ -102,6 +104,11 @@ class BrokerProbe:
         """
         found = self._answer(quorum())
         return None if found is None else (found.leader_epoch, found.leader_id)
+
+    def failed_log_directories(self) -> frozenset[Path]:
+        """Without symbolic links. Empty if there are none, or no answer."""
+        told = self._answer(log_directories()) or {}
+        return frozenset(Path(path).resolve() for path, directory in told.items() if directory.error is not None)
 
     def group_coordinator(self, group: str) -> int | None:
         """The broker that coordinates a consumer group; None while there is none."""

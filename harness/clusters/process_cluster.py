@@ -142,8 +142,7 @@ class ProcessCluster:
         return self._nodes[broker_id].fault_page
 
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
-        path = self._nodes[broker_id].log_dir / f"{topic}-{partition}"
-        return path if path.is_dir() else None
+        return self._nodes[broker_id].storage.find_partition(topic, partition)
 
     # --- as a whole -------------------------------------------------------------------------------------------------
 
@@ -195,7 +194,7 @@ class ProcessCluster:
     def remove_data(self) -> None:
         """Delete the logs of a stopped cluster; properties, journals and stderr stay for the report."""
         for node in self._nodes.values():
-            shutil.rmtree(node.log_dir, ignore_errors=True)
+            shutil.rmtree(node.storage.data, ignore_errors=True)
 
     def ensure_all_running(self) -> None:
         """Resume what is paused and start what is dead: a cell begins and ends with all brokers up."""

@@ -233,6 +233,10 @@ class CellPort:
     def partition_directory(self, broker_id: int, topic: str, partition: int) -> Path | None:
         return self._cluster.partition_directory(broker_id, topic, partition)
 
+    def failed_log_directories(self, broker_id: int) -> frozenset[Path]:
+        with self._cluster.probe(broker_id) as probe:
+            return probe.failed_log_directories()
+
     def disk_control(self, broker_id: int) -> Path | None:
         return self._cluster.disk_control(broker_id) if isinstance(self._cluster, FaultFiles) else None
 

@@ -79,6 +79,14 @@ def test_writes_of_segments_fail_and_those_of_other_files_do_not(library: Path, 
     assert run(library, data)["pwrite"] == "done"
 
 
+@pytest.mark.parametrize(("directory", "outcome"), [("t-0", "No space left on device"), ("t-1", "done")])
+def test_a_rule_with_a_path_is_for_files_below_it(library: Path, data: Path, directory: str, outcome: str) -> None:
+    control = data.parent / "page"
+    fault_page.set_rules(control, [{"call": "write", "error": "ENOSPC", "path": f"{data / directory}/"}])
+    assert run(library, data)["write"] == outcome
+    assert fault_page.done(control) == ({} if outcome == "done" else {"write": 3})
+
+
 def test_calls_are_slowed_and_syncs_swallowed(library: Path, data: Path) -> None:
     control = data.parent / "page"
     fault_page.set_rules(control, [{"call": "any", "delay_ms": 50}, {"call": "sync", "lost": True}])
@@ -101,3 +109,5 @@ def test_what_does_not_fit_the_page_is_refused(tmp_path: Path) -> None:
     fault_page.create(tmp_path / "page", tmp_path)
     with pytest.raises(ValueError, match="9 rules, 8 are the most"):
         fault_page.set_rules(tmp_path / "page", [{"call": "sync", "lost": True}] * 9)
+    with pytest.raises(ValueError, match="path is 4000 bytes long, 3071 are the most"):
+        fault_page.set_rules(tmp_path / "page", [{"call": "sync", "lost": True, "path": "d" * 4000}])

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from broker.log.disk_faults import parse_control
 from chaos import cgroup, memory_group
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun, Parameter
-from chaos.faults.disk import ControlFile, ControlPage, NoDiskControl, control_of
+from chaos.faults.disk import STOP_WITHIN_S, ControlFile, ControlPage, NoDiskControl, control_of
 from chaos.faults.limits import limit_for, open_descriptors
 from chaos.interposer import build, fault_page
 from chaos.lease import Lease
@@ -266,6 +267,83 @@ def test_a_disk_is_told_by_its_control_file_else_by_its_page(tmp_path: Path) -> 
     assert isinstance(control_of(port(None, control), 1), ControlPage)
     with pytest.raises(NoDiskControl, match="broker 1's disk cannot be told to fail"):
         control_of(port(None, None), 1)
+
+
+class DiskPort:
+    """Two brokers: 1 has the partition in directory b, 2 has none of it."""
+
+    def __init__(self, directory: Path, *, control: Path | None = None, page: Path | None = None) -> None:
+        self.broker_ids, self.directory, self.control, self.page = (1, 2), directory, control, page
+        self.current_leader = 1
+        self.done: list[str] = []
+
+    def leader(self, topic: str, partition: int) -> int:
+        return self.current_leader
+
+    def disk_control(self, broker: int) -> Path | None:
+        return self.control
+
+    def fault_page(self, broker: int) -> Path | None:
+        return self.page
+
+    def partition_directory(self, broker: int, topic: str, partition: int) -> Path | None:
+        return self.directory / "b" / f"{topic}-{partition}" if broker == 1 else None
+
+    def is_running(self, broker: int) -> bool:
+        return self.done[-1:] != ["terminate"]
+
+    def terminate(self, broker: int) -> None:
+        self.done.append("terminate")
+
+    def restart(self, broker: int) -> None:
+        self.done.append("restart")
+
+
+def test_a_disk_fault_can_strike_only_the_log_directory_of_the_partition(tmp_path: Path) -> None:
+    control = tmp_path / "disk.json"
+    port = DiskPort(tmp_path, control=control)
+    fault = make("disk_error", port, error="EIO", directories="partition")
+    fault.inject()
+    (rule,) = parse_control(control.read_text())
+    assert rule.is_for("write", f"{tmp_path}/b/t-0/0.log")
+    assert not rule.is_for("write", f"{tmp_path}/a/t-1/0.log")
+    assert not fault.prove().is_effective
+    control.with_name("disk.json.seen").write_text('{"write": 1}')
+    proof = fault.prove()
+    assert proof.is_effective
+    assert proof.detail["directories"] == {"broker 1": str(tmp_path / "b")}
+    fault.heal()
+    assert port.done == ["terminate", "restart"]
+    assert not control.exists()
+
+
+def test_a_broker_that_goes_on_with_another_directory_is_not_waited_for(tmp_path: Path) -> None:
+    page, link = tmp_path / "page", tmp_path / "link"
+    fault_page.create(page, tmp_path)
+    link.symlink_to(tmp_path)
+    port = DiskPort(link, page=page)
+    fault = make("disk_full", port, directories="partition")
+    fault.inject()
+    assert f"{tmp_path.resolve()}/b/".encode() in page.read_bytes(), "as the kernel names the files"
+    fault_page_done(page)
+    began = time.monotonic()
+    fault.heal()
+    assert time.monotonic() - began < STOP_WITHIN_S
+    assert port.done == ["terminate", "restart"]
+
+
+def fault_page_done(page: Path) -> None:
+    """One write was refused."""
+    with page.open("r+b") as file:
+        file.seek(16)
+        file.write((1).to_bytes(8, sys.byteorder))
+
+
+def test_a_broker_without_the_partition_has_no_directory_to_strike(tmp_path: Path) -> None:
+    port = DiskPort(tmp_path, control=tmp_path / "disk.json")
+    port.current_leader = 2
+    with pytest.raises(NoDiskControl, match="broker 2 has no log of t-0"):
+        make("disk_full", port, directories="partition").inject()
 
 
 def test_where_there_is_no_compiler_faults_on_apache_kafka_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

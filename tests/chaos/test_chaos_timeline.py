@@ -328,6 +328,62 @@ def test_conditions(text, change, holds):
     assert conditions.parse(text).holds(port, OF, observed)[0] is holds
 
 
+class DirectoriesPort(FakePort):
+    """Broker 2 has partitions 0 and 1 in directory a, and 2 in b. The other brokers have no log here."""
+
+    def __init__(self, failed, in_sync):
+        super().__init__()
+        self.failed, self.in_sync = failed, in_sync
+
+    def failed_log_directories(self, broker):
+        return frozenset(map(Path, self.failed)) if broker == 2 else frozenset()
+
+    def topics(self):
+        return self
+
+    def partition_count(self, topic):
+        return 3
+
+    def partition_directory(self, broker, topic, partition):
+        return Path("/b" if partition == 2 else "/a") / f"{topic}-{partition}" if broker == 2 else None
+
+    def isr(self, topic, partition):
+        return [1, 2, 3] if partition in self.in_sync else [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("failed", "in_sync", "holds"),
+    [
+        (["/a"], [2], True),
+        ([], [2], False),  # it says of no directory that it failed
+        (["/a"], [0, 2], False),  # a replica there is still in sync
+        (["/a"], [], False),  # the broker does not go on with the other directory
+        (["/a", "/b"], [], False),
+        (["/c"], [0, 1, 2], False),  # it has nothing of the topic
+    ],
+)
+def test_a_log_directory_has_failed_if_its_replicas_are_out_of_sync_and_the_others_in_sync(failed, in_sync, holds):
+    port, condition = DirectoriesPort(failed, in_sync), conditions.parse("log directory failed")
+    observed = conditions.Observed(leader=2, running=frozenset({1, 2, 3}))
+    is_met, seen = condition.holds(port, OF, observed)
+    assert is_met is holds
+    assert seen["failed"] == failed
+    if holds:
+        assert (seen["broker"], seen["out_of_sync_there"], seen["in_sync_elsewhere"]) == (2, [0, 1], [2])
+    assert conditions.is_of_files("log directory failed")
+    assert not conditions.is_seen_by_clients("log directory failed")
+
+
+STRIKES_ONE = {"id": "a", "fault": "disk_full", "with": {"directories": "partition"}}
+
+
+def test_a_fault_of_one_log_directory_needs_brokers_with_several():
+    with pytest.raises(ValueError, match="'a' strikes one log directory, and brokers have no other: write `log_dir"):
+        scenario(STRIKES_ONE)
+    with pytest.raises(ValueError, match="directories is 'two', expected all or partition"):
+        scenario(STRIKES_ONE | {"with": {"directories": "two"}})
+
+
 @pytest.mark.parametrize(
     ("target", "brokers"),
     [

@@ -188,7 +188,8 @@ class Strangers:
         return self.proxies(broker, allow_links, requests=requests) + (
             f"lost_after: {lost_after}\nbrokers:\n  {broker}:\n"
             f"    process: {{pid_file: {self.pid_file(broker)}, command_has: {self.word}}}\n"
-            f"    allow: [{allow}]\n    start: [{self.script(broker)}]\n    log_dirs: [{node.log_dir}]\n"
+            f"    allow: [{allow}]\n    start: [{self.script(broker)}]\n"
+            f"    log_dirs: [{node.storage.settings['log.dirs']}]\n"
         )
 
 

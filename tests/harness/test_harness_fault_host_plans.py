@@ -47,7 +47,7 @@ def test_a_broker_that_is_named_is_needed_alone() -> None:
 
 @pytest.mark.parametrize(
     "scenario",
-    ["slow-connect-brokers", "disk-full", "clock-jump", "acl-revoked", "starved-leader"],
+    ["slow-connect-brokers", "disk-full", "clock-jump", "acl-revoked", "starved-leader", "log-directory-failure"],
 )
 def test_what_acts_on_more_than_processes_and_links_is_not_for_fault_hosts(scenario: str) -> None:
     assert not load_builtin(scenario).is_for_fault_hosts

@@ -12,12 +12,14 @@ from harness.clusters.cluster_id import new_cluster_id
 from harness.clusters.kafka.layout import kafka_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator
+from harness.clusters.storage import BrokerStorage
 
 
-def reference(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
+def reference(tmp_path: Path, *, proxied: bool, log_directories: int = 1) -> ClusterLayout:
     return reference_layout(
         tmp_path,
         brokers=3,
+        log_directories=log_directories,
         settings={"num.partitions": "4"},
         proxied=proxied,
         journal_appends=True,
@@ -26,10 +28,11 @@ def reference(tmp_path: Path, *, proxied: bool) -> ClusterLayout:
     )
 
 
-def kafka(tmp_path: Path, *, proxied: bool, interposer: Path | None = None) -> ClusterLayout:
+def kafka(tmp_path: Path, *, proxied: bool, log_directories: int = 1, interposer: Path | None = None) -> ClusterLayout:
     return kafka_layout(
         tmp_path,
         brokers=3,
+        log_directories=log_directories,
         settings={"num.partitions": "4"},
         proxied=proxied,
         java="java",
@@ -108,6 +111,26 @@ def test_only_an_interposed_kafka_node_has_the_library_before_it(tmp_path: Path)
     node = kafka(tmp_path, proxied=True, interposer=library).nodes[1]
     assert node.fault_page == node.directory / "fault-page"
     assert node.environment == {"LD_PRELOAD": str(library), fault_page.ENVIRONMENT: str(node.fault_page)}
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+def test_with_several_log_directories_the_metadata_log_is_in_none_of_them(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    for node in make(tmp_path, proxied=False, log_directories=2).nodes:
+        data = node.directory / "data"
+        assert node.storage.log_directories == (data / "1", data / "2")
+        assert node.properties["log.dirs"] == f"{data / '1'},{data / '2'}"
+        assert node.properties["metadata.log.dir"] == str(data / "metadata")
+    for node in make(tmp_path, proxied=False).nodes:
+        assert node.properties["log.dirs"] == str(node.directory / "data")
+        assert "metadata.log.dir" not in node.properties
+
+
+@pytest.mark.parametrize(("count", "place"), [(1, "t-0"), (2, "1/t-0"), (2, "2/t-0")])
+def test_a_partition_is_found_in_every_log_directory(tmp_path: Path, count: int, place: str) -> None:
+    storage = BrokerStorage(data=tmp_path, count=count)
+    (tmp_path / place).mkdir(parents=True)
+    assert storage.find_partition("t", 0) == tmp_path / place
+    assert storage.find_partition("t", 1) is None
 
 
 def test_the_nodes_of_a_cluster_share_its_id(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ SOUND = PlannedCell(
             topic=TopicRecord(
                 name=None, partitions=3, replication_factor=3, config={"min.insync.replicas": "2"}
             ),
-            broker_settings={}, proxied=False, seed=1,
+            log_directories=1, broker_settings={}, proxied=False, seed=1,
         ),
         baseline=True,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from chaos.model import Scenario
 from harness.plan import ScenarioCase, build_plan, ceiling_id
+from harness.run.time_left import key_of
 from harness.suite import ChaosEntry, Suite, load_suite
 from runlog.records.cell import Expectation, Expectations, Shown
 from workloads.model import Closed
@@ -31,6 +33,28 @@ def two_cases(entry: ChaosEntry) -> Sequence[ScenarioCase]:
         }
     )  # fmt: skip
     return [ScenarioCase(reference=entry.scenario, scenario=scenario, name=name) for name in scenario.cases]
+
+
+@pytest.mark.parametrize(("of_suite", "of_scenario", "planned"), [(1, 1, 1), (1, 2, 2), (3, 2, 3)])
+def test_a_chaos_cell_has_the_log_directories_that_its_scenario_needs(
+    demo: Suite, of_suite: int, of_scenario: int, planned: int
+) -> None:
+    def cases(entry: ChaosEntry) -> Sequence[ScenarioCase]:
+        return [
+            replace(case, scenario=case.scenario.model_copy(update={"log_directories": of_scenario}))
+            for case in two_cases(entry)
+        ]
+
+    suite = demo.model_copy(
+        update={
+            "cluster": demo.cluster.model_copy(update={"log_directories": of_suite}),
+            "chaos": [ChaosEntry(scenario="leader-kill")],
+        }
+    )
+    cells = build_plan(suite, cases, seed=1, client="x")
+    assert {cell.record.log_directories for cell in cells if cell.kind == "chaos"} == {planned}
+    assert {cell.record.log_directories for cell in cells if cell.is_of_sweep} == {of_suite}
+    assert {key_of(cell, engine="reference", brokers=3).log_directories for cell in cells} == {of_suite, planned}
 
 
 @pytest.fixture(scope="module")

@@ -157,6 +157,7 @@ def build_docker_cluster(
     layout = reference_layout(
         directory,
         brokers=key.brokers,
+        log_directories=key.log_directories,
         # A network of the run's own. Only this host and the containers in it can reach its addresses.
         settings={"harness.allow.remote": "true", **dict(key.settings)},
         proxied=key.proxied,

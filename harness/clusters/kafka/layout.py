@@ -14,8 +14,9 @@ from typing import Final
 from chaos.interposer import fault_page
 from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
 from harness.clusters.kafka.jars import VERSION
-from harness.clusters.layout_reference import FAULT_PAGE_FILE, render_properties
+from harness.clusters.layout_reference import DATA_DIRECTORY, FAULT_PAGE_FILE, render_properties
 from harness.clusters.ports import PortAllocator
+from harness.clusters.storage import BrokerStorage
 
 START_TIMEOUT_S: Final = 90.0
 HEAP: Final = "512m"
@@ -51,6 +52,7 @@ def kafka_layout(
     directory: Path,
     *,
     brokers: int,
+    log_directories: int = 1,
     settings: Mapping[str, str],
     proxied: bool,
     java: str,
@@ -67,6 +69,7 @@ def kafka_layout(
             directory / f"broker-{broker}",
             broker,
             ids,
+            BrokerStorage(data=directory / f"broker-{broker}" / DATA_DIRECTORY, count=log_directories),
             settings,
             proxied,
             java,
@@ -114,6 +117,7 @@ def _node(
     directory: Path,
     broker: BrokerId,
     ids: list[BrokerId],
+    storage: BrokerStorage,
     settings: Mapping[str, str],
     proxied: bool,
     java: str,
@@ -124,7 +128,7 @@ def _node(
 ) -> NodeLayout:
     own = f"127.0.0.{broker}"
     advertised = _address(f"127.0.100.{broker}" if proxied else own, base_port, "EXTERNAL")
-    properties = _properties(directory, broker, ids, settings, advertised, base_port)
+    properties = _properties(broker, ids, storage, settings, advertised, base_port)
     hosts_path, properties_path = directory / "hosts", directory / "server.properties"
     hosts = _hosts(broker, ids, proxied=proxied)
     classpath = ["-cp", f"{jars}/*"]
@@ -150,7 +154,7 @@ def _node(
         prepare_commands=((*tool, "format", "-t", cluster_id, "-c", str(properties_path)),),
         properties=properties,
         files={properties_path: render_properties(properties), hosts_path: "\n".join(hosts) + "\n"},
-        log_dir=directory / "data",
+        storage=storage,
         stderr_path=directory / "stderr.log",
         direct=_address(own, base_port, "DIRECT"),
         advertised=advertised,
@@ -160,9 +164,9 @@ def _node(
 
 
 def _properties(
-    directory: Path,
     broker: BrokerId,
     ids: list[BrokerId],
+    storage: BrokerStorage,
     settings: Mapping[str, str],
     advertised: Address,
     base_port: int,
@@ -186,7 +190,7 @@ def _properties(
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in _LISTENERS),
         "inter.broker.listener.name": "INTERNAL",
         "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(directory / "data"),
+        **storage.settings,
     }
 
 

@@ -1,0 +1,91 @@
+"""Brokers with two log directories: partitions lie in both, and one directory fails while its broker goes on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.clusters.admin import Admin
+from harness.clusters.base import ClusterKey, Engine
+from harness.clusters.factory import build_cluster
+from harness.clusters.kafka.jars import ensure_jars
+from harness.clusters.process_cluster import ProcessCluster
+from harness.errors import EnvironmentFault, ExitCode
+from runlog.records.lines import FAULTS
+from tests.json_lines import read_jsonl
+
+RUN_TIMEOUT_S: Final = 700
+ON_APACHE_KAFKA: Final = [pytest.mark.kafka, pytest.mark.long]
+
+pytestmark = pytest.mark.slow
+
+
+def skip_without_jars(engine: str) -> None:
+    try:
+        if engine == "kafka":
+            ensure_jars()
+    except EnvironmentFault as error:
+        pytest.skip(str(error))
+
+
+def wait_for_partitions(cluster: ProcessCluster, count: int) -> list[Path]:
+    """Brokers tell a topic before they have made its logs."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = [cluster.partition_directory(1, "t", partition) for partition in range(count)]
+        if None not in found:
+            return [path for path in found if path is not None]
+        time.sleep(0.05)
+    raise AssertionError(f"not all of {count} partitions have a log within 60 s")
+
+
+@pytest.mark.parametrize("engine", ["reference", pytest.param("kafka", marks=ON_APACHE_KAFKA)])
+def test_partitions_lie_in_both_log_directories_and_all_of_them_are_removed(tmp_path: Path, engine: Engine) -> None:
+    skip_without_jars(engine)
+    key = ClusterKey(engine=engine, proxied=False, brokers=1, log_directories=2, settings=())
+    cluster = build_cluster(key, tmp_path, proxy_choice="embedded", lease=None, seed=0)
+    data = tmp_path / "broker-1" / "data"
+    try:
+        cluster.start()
+        Admin(cluster.direct_addresses).create_topic("t", partitions=4, replication_factor=1, config={})
+        found = wait_for_partitions(cluster, 4)
+        assert sorted(str(path.parent.relative_to(data)) for path in found) == ["1", "1", "2", "2"]
+        assert (data / "metadata" / "__cluster_metadata-0").is_dir()
+        with cluster.probe(1) as probe:
+            assert probe.failed_log_directories() == frozenset()
+    finally:
+        cluster.stop()
+    cluster.remove_data()
+    assert not data.exists()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("engine", "client"), [("reference", "reference"), pytest.param("kafka", "confluent", marks=ON_APACHE_KAFKA)]
+)
+def test_a_broker_goes_on_without_one_of_its_log_directories(tmp_path: Path, engine: str, client: str) -> None:
+    skip_without_jars(engine)
+    command = [sys.executable, "-m", "harness", "chaos", "log-directory-failure", "--cluster", engine]
+    done = subprocess.run(
+        [*command, "--client", client, "--run-dir", str(tmp_path / "run")],
+        capture_output=True, text=True, timeout=RUN_TIMEOUT_S,
+    )  # fmt: skip
+    assert done.returncode == ExitCode.PASS, f"stdout:\n{done.stdout[-3000:]}\nstderr:\n{done.stderr[-3000:]}"
+    (cell,) = json.loads((tmp_path / "run" / "results" / "verdicts.json").read_text(encoding="utf-8"))["cells"]
+    assert (cell["verdict"], cell["lost"]) == ("pass", 0)
+    (faults,) = (tmp_path / "run" / "cells").glob("*/faults.jsonl")
+    lines = [FAULTS.record(line) for line in read_jsonl(faults)]
+    struck = {line.id: line.detail for line in lines if line.phase == "proved" and "directories" in line.detail}
+    gone_on = {line.id: line.detail for line in lines if line.id.startswith("goes-on")}
+    for fault, condition in (("failing", "goes-on-1"), ("full", "goes-on-2")):
+        seen = gone_on[condition]
+        broker, (failed,) = seen["broker"], seen["failed"]
+        assert struck[fault]["directories"] == {f"broker {broker}": failed}
+        assert struck[fault]["calls"][f"broker {broker}"]["write"] >= 1
+        assert len(seen["out_of_sync_there"]) == len(seen["in_sync_elsewhere"]) == 2
