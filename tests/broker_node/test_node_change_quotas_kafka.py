@@ -98,8 +98,8 @@ def test_a_client_over_its_rate_is_refused_or_told_to_wait_by_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By every broker of three, so that requests are passed on to the controller; as another client at each."""
-    # A request that is sent twice is charged twice, and a topic that is deleted twice is unknown. So nobody is in a hurry,
-    # and a host that is busy for seconds elects no other controller.
+    # A request that is sent twice is charged twice, and a topic that is deleted twice is unknown. So nobody is in a
+    # hurry, and a host that is busy for seconds elects no other controller.
     patient = {"controller.quorum.request.timeout.ms": 30_000, "controller.quorum.fetch.timeout.ms": 30_000}
     with Cluster(tmp_path, brokers=3, settings=patient) as cluster:
         for broker in cluster.ids:
