@@ -77,7 +77,7 @@ class HeartbeatMember(ABC):
     request: str  # the name of the heartbeat, for messages
 
     def __init__(self, config: MemberConfig, rng: random.Random) -> None:
-        self._member_config = config
+        self._config = config
         self._topics: frozenset[str] = frozenset()
         self._told_topics: frozenset[str] | None = None
         self._target: Target | None = None  # None: nothing was assigned yet
@@ -167,11 +167,11 @@ class HeartbeatMember(ABC):
     def next_deadline_ms(self) -> int:
         deadlines = [NEVER_MS]
         if self.state is State.MEMBER:
-            deadlines.append(self._polled_ms + self._member_config.max_poll_interval_ms)
+            deadlines.append(self._polled_ms + self._config.max_poll_interval_ms)
         if self._is_beatable():
             deadlines.append(self._next_heartbeat_ms())
         if self._asked_ms is not None and self._is_reconciling() and self._has_unknown_topic():
-            deadlines.append(self._asked_ms + self._member_config.retry_backoff_max_ms)
+            deadlines.append(self._asked_ms + self._config.retry_backoff_max_ms)
         return min(deadlines)
 
     # -- events of the application --------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class HeartbeatMember(ABC):
         if not self._is_reconciling() or self._target is None:
             return []
         if self._has_unknown_topic():
-            if self._asked_ms is not None and now_ms < self._asked_ms + self._member_config.retry_backoff_max_ms:
+            if self._asked_ms is not None and now_ms < self._asked_ms + self._config.retry_backoff_max_ms:
                 return []
             self._asked_ms = now_ms
             return [AskTopics(topics=self._topics)]
@@ -291,7 +291,7 @@ class HeartbeatMember(ABC):
             self._back_off(now_ms)
             return []
         text = f": {event.message}" if event.message else ""
-        self.error = KafkaError(error, f"{self.request} of group {self._member_config.group_id!r}{text}")
+        self.error = KafkaError(error, f"{self.request} of group {self._config.group_id!r}{text}")
         self.state = State.FAILED
         self.generation = NO_GENERATION
         self._offer_lost(now_ms)
@@ -314,7 +314,7 @@ class HeartbeatMember(ABC):
         return max(due_ms, self._backoff.not_before_ms)
 
     def _due(self, now_ms: int) -> list[Action]:
-        if self.state is State.MEMBER and now_ms >= self._polled_ms + self._member_config.max_poll_interval_ms:
+        if self.state is State.MEMBER and now_ms >= self._polled_ms + self._config.max_poll_interval_ms:
             return self._leave_for_not_polling(now_ms)
         if not self._is_beatable() or now_ms < self._next_heartbeat_ms():
             return []
