@@ -28,12 +28,11 @@ from chaos.process_identity import (
     find_by_token,
     is_alive,
     is_ours,
-    read_identity,
     read_state,
 )
 from chaos.toxiproxy.calls import NotFound, ToxiproxyError, Unreachable
 from chaos.toxiproxy.client import ToxiproxyClient
-from runlog.files.documents import write_json
+from runlog.files.documents import remove_halves, write_json
 from runlog.files.place import Where, here
 
 TERM_GRACE_MS: Final = 2_000
@@ -59,7 +58,7 @@ def reap(root: Path) -> list[str]:
                 return [*done, f"not all that crashed runs have left was undone within {REAP_MAX_MS // 1000} s"]
             done += _undo(entry, where, dead_servers)
         _keep(path, [entry for entry in lease.entries if entry.kind == TOPIC], lease)
-    _remove_halves(root)
+    remove_halves(root)
     return done
 
 
@@ -152,16 +151,6 @@ def _leases(root: Path, problems: list[str]) -> Iterator[tuple[Path, LeaseFile]]
                 path.rename(path.with_suffix(".broken"))
             continue
         yield path, lease
-
-
-def _remove_halves(root: Path) -> None:
-    """Remove temporary files of writers that died."""
-    with contextlib.suppress(OSError):
-        for temporary in root.glob("*.tmp"):
-            pid, _, rest = temporary.name.lstrip(".").partition("-")
-            is_old = time.time() - temporary.lstat().st_mtime > 3_600  # its writer may run in another namespace
-            if is_old and pid.isascii() and pid.isdigit() and rest and read_identity(int(pid)) is None:
-                temporary.unlink(missing_ok=True)
 
 
 def _undo(entry: Entry, where: Where, dead_servers: set[str]) -> list[str]:

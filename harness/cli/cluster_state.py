@@ -22,7 +22,7 @@ from chaos.lease import ProcessIdentity, is_alive, read_identity, state_root
 from chaos.lease_file import LeaseProblem, own_directory, read_own_file
 from chaos.process_identity import is_ours, read_token
 from harness.clusters.kafka.jars import cache_directory
-from runlog.files.documents import write_json
+from runlog.files.documents import remove_halves, write_json
 from runlog.files.place import Place, here
 
 MARK_FILE: Final = ".kafka-harness-cluster"
@@ -153,6 +153,7 @@ def _positive(value: object) -> int:
 def remove_abandoned_data() -> list[str]:
     """Removes data of an `up` that was killed before its state file existed. One line for each directory."""
     removed = []
+    remove_halves(state_directory())
     for directory in sorted((cache_directory() / "clusters").glob("*-*")):
         mark = _read_mark(directory)
         if not mark or os.path.lexists(mark["state"]) or mark["place"].seen_from(here()) == "elsewhere":

@@ -17,6 +17,7 @@ from typing import Final
 
 from chaos.lease import ProcessIdentity, is_alive
 from harness.errors import UsageError
+from runlog.files.documents import remove_halves
 from runlog.files.paths import events_path, manifest_path
 from runlog.files.place import here
 from runlog.records.cell import CellStatus
@@ -50,6 +51,8 @@ def recover_run(run_dir: Path) -> list[str]:
         else []
     )
     write_run(run_dir, replace(run, status=RunStatus.KILLED))
+    for directory in {half.parent for half in run_dir.rglob(".*.tmp")}:
+        remove_halves(directory)
     return [line for line in done if line]
 
 

@@ -6,6 +6,7 @@ restart. Shown by tests/chaos/test_chaos_lease.py.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from collections.abc import Mapping
@@ -26,6 +27,11 @@ class Place:
 
     def as_json(self) -> dict[str, str]:
         return asdict(self)
+
+    @property
+    def key(self) -> str:
+        """Eight hexadecimal digits for names of files. Two places rarely have the same."""
+        return hashlib.sha256("\0".join(self.as_json().values()).encode()).hexdigest()[:8]
 
     @classmethod
     def from_json(cls, document: object) -> Place:

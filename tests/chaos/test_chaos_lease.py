@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -101,7 +102,7 @@ def test_process_that_was_never_recorded_is_found_by_its_token(tmp_path):
 GONE = {"pid": 4_000_000, "start_ticks": 1}
 OTHER_NAMESPACE = {**here().as_json(), "pid_namespace": "pid:[1]"}
 OTHER_HOST = {**here().as_json(), "host": "another", "boot_id": "b", "machine": "m"}
-TOKEN = "0123456789abcdef" * 2
+TOKEN = secrets.token_hex(16)  # another run of these tests on this machine finds none of our processes by it
 
 
 def plant(root: Path, *entries: dict[str, object], place: object = None, owner: object = None, **more: object) -> Path:
@@ -376,6 +377,21 @@ def test_entries_are_on_disk_before_the_call_returns_and_vanish_when_undone(tmp_
     assert json.loads(path.read_text())["entries"] == []
     assert reap(tmp_path) == []  # the owner, this process, is alive
     lease.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_owner_that_is_killed_while_it_writes_its_lease_leaves_no_file(tmp_path):
+    code = """
+import os, signal, sys
+from pathlib import Path
+from chaos.lease import Lease
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+Lease(Path(sys.argv[1])).reserve_process("sleeper")
+"""
+    owner = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=60)
+    assert owner.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    assert reap(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 

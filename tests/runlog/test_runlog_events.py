@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from runlog.files.clock import RunClock
-from runlog.files.documents import read_json, write_json
+from runlog.files.documents import HALF_UNSEEN_S, read_json, remove_halves, write_json
 from runlog.files.json_lines import JsonlWriter
 from runlog.files.paths import manifest_path
+from runlog.files.place import here
 from runlog.records.cell import CellRecord, CellStatus
 from runlog.records.codec import from_document
 from runlog.records.documents import read_cell, read_run_record, read_search_record, write_cell, write_run, write_search
@@ -43,6 +49,31 @@ def test_documents_come_back_and_leave_no_temporary_file(tmp_path: Path) -> None
     assert clock.to_us(1_005_000) == 1_000
     assert clock.to_mono_ns(1_000) == 1_005_000
     assert [path for path in tmp_path.rglob("*.tmp")] == []
+
+
+KILLED_WRITER = """
+import os, signal, sys
+from pathlib import Path
+from runlog.files.documents import write_json
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+write_json(Path(sys.argv[1]), {"half": True})
+"""
+
+
+def test_what_a_killed_writer_has_left_is_removed_and_what_may_still_be_written_stays(tmp_path: Path) -> None:
+    writer = subprocess.run([sys.executable, "-c", KILLED_WRITER, str(tmp_path / "lease.json")], timeout=60)
+    assert writer.returncode == -signal.SIGKILL
+    (half,) = tmp_path.iterdir()
+    alive = tmp_path / f".lease.json.{here().key}-{os.getpid()}-00000000.tmp"
+    unseen = tmp_path / ".lease.json.00000000-1-00000000.tmp"
+    of_others = tmp_path / ".somebody.tmp"
+    for path in (alive, unseen, of_others):
+        path.touch()
+    remove_halves(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([alive, unseen, of_others]), half
+    os.utime(unseen, (0, time.time() - HALF_UNSEEN_S - 60))
+    remove_halves(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([alive, of_others])
 
 
 def test_fields_of_another_version_stay_when_a_document_is_written_again(tmp_path: Path) -> None:
