@@ -1,7 +1,8 @@
 """One proxied connection: two sockets, two directions, each with its chain of toxics; back-pressure and half-close.
 
-Without toxics bytes go directly from one transport to the other. With toxics they wait in a bounded queue of their
-direction. One task takes them from there and pushes them through the slots. `chaos.toxiproxy.proxy` makes and ends
+Without toxics bytes go directly from one transport to the other. With hundreds of busy connections this path is most of
+what the server does outside of the kernel, so it looks at few objects. With toxics, bytes wait in a bounded queue of
+their direction. One task takes them from there and pushes them through the slots. `chaos.toxiproxy.proxy` makes and ends
 connections.
 """
 
@@ -36,6 +37,7 @@ class Endpoint(asyncio.Protocol):
         self.reads_into: Direction | None = None
         self.connection: Connection | None = None
         self.is_lost = False
+        self.is_writable = True  # whether more may be written now; `wait_writable` waits for it
         self._on_made = on_made
         self._is_tls = is_tls  # TLS has no half-close, so the end of one direction ends both
         # uvloop starts to read after connection_made, even if reading was paused before. So at most one read comes
@@ -43,7 +45,6 @@ class Endpoint(asyncio.Protocol):
         self._early: list[bytes | None] = []
         self._is_eof_written = False
         self._writable = asyncio.Event()
-        self._writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -63,10 +64,10 @@ class Endpoint(asyncio.Protocol):
         self.set_reading(True)
 
     def data_received(self, data: bytes) -> None:
-        if self.reads_into:
-            self.reads_into.feed(bytes(data))
+        if self.reads_into is not None:
+            self.reads_into.feed(data)
         else:
-            self._early.append(bytes(data))
+            self._early.append(data)
             self.set_reading(False)
 
     def eof_received(self) -> bool:
@@ -78,24 +79,26 @@ class Endpoint(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
-        self._writable.set()
+        self._set_writable()
         if self.connection:
             self.connection.endpoint_lost(self)
 
     def pause_writing(self) -> None:
+        self.is_writable = False
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        self._writable.set()
+        self._set_writable()
         if self.connection:
             self.connection.endpoint_writable(self)
 
-    @property
-    def is_writable(self) -> bool:
-        return self._writable.is_set()
+    def _set_writable(self) -> None:
+        self.is_writable = True
+        self._writable.set()
 
     async def wait_writable(self) -> None:
-        await self._writable.wait()
+        if not self.is_writable:
+            await self._writable.wait()
 
     def write(self, data: bytes) -> None:
         if data and self.transport and not self._is_eof_written and not self.transport.is_closing():
@@ -142,6 +145,8 @@ class Direction:
         self.slots: list[Slot] = []
         self.is_finished = False
         self._connection = connection
+        self._tap = connection.tap
+        self._is_upstream = stream == UPSTREAM
         self._source = source
         self._destination = destination
         self._pending: deque[bytes | None] = deque()  # None is the end
@@ -153,21 +158,22 @@ class Direction:
 
     def feed(self, data: bytes) -> None:
         self.traffic.received_bytes += len(data)
-        if self.stream == DOWNSTREAM:
-            data = self._connection.tap.backward(data)
+        if not self._is_upstream:
+            data = self._tap.backward(data)
         self.enqueue(data)
 
     def feed_end(self) -> None:
         self.enqueue(None)
 
     def enqueue(self, data: bytes | None) -> None:
-        if data == b"":
-            return
-        self._drop_removed()
-        if data is not None and not self.slots and not self._pending and not self._is_pushing:
+        if self.slots:
+            self._drop_removed()
+        if data and not self.slots and not self._pending and not self._is_pushing:
             self._deliver(data)
             if not self._destination.is_writable:
                 self._pause_source()
+            return
+        if data == b"":
             return
         self._pending.append(data)
         self._pending_bytes += len(data) if data else 0
@@ -210,14 +216,14 @@ class Direction:
         await self._destination.wait_writable()
 
     def finish_out(self) -> None:
-        if not (self.stream == UPSTREAM and self._connection.tap.is_cut):
+        if not (self._is_upstream and self._tap.is_cut):
             self._destination.write_eof()  # after an end the broker would not send the responses that the tap waits for
         self.is_finished = True
         self._connection.direction_finished()
 
     def _deliver(self, data: bytes) -> None:
-        if self.stream == UPSTREAM:
-            data = self._connection.tap.forward(data)
+        if self._is_upstream:
+            data = self._tap.forward(data)
         self.traffic.sent_bytes += len(data)
         self._destination.write(data)
 

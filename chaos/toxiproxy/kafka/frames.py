@@ -10,28 +10,30 @@ from __future__ import annotations
 FRAME_BYTES_MAX = 128 << 20  # above socket.request.max.bytes (100 MiB) and fetch.max.bytes (50 MiB)
 
 
+def _is_one_frame(data: bytes) -> bool:
+    return len(data) > 4 and int.from_bytes(data[:4], "big") == len(data) - 4 <= FRAME_BYTES_MAX
+
+
 class FrameSplitter:
     """Takes the chunks of a stream. `is_reading`: whole frames are wanted."""
 
     def __init__(self) -> None:
         self.is_opaque = False
-        self._is_reading = False
+        self.is_reading = False
         self._left_in_frame = 0  # bytes of the current frame that must still pass unread
         # The first bytes of a length field, if a chunk ended within it. They have been passed on already.
         self._length_bytes = b""
         self._buffer = bytearray()
 
-    @property
-    def is_reading(self) -> bool:
-        return self._is_reading
-
     def start_reading(self) -> None:
         """Return whole frames from the next frame boundary on."""
-        self._is_reading = True
+        self.is_reading = True
 
     def skim(self, data: bytes) -> None:
         """Follow the boundaries in bytes that are passed on unread."""
-        assert not self._is_reading
+        assert not self.is_reading
+        if self.is_opaque or (self._is_at_boundary() and _is_one_frame(data)):
+            return
         self._follow(data, 0)
 
     def feed(self, data: bytes) -> tuple[bytes, list[bytes]]:
@@ -59,6 +61,9 @@ class FrameSplitter:
             start += 4 + size
         del self._buffer[:start]
         return data[:position], frames
+
+    def _is_at_boundary(self) -> bool:
+        return not (self._left_in_frame or self._length_bytes)
 
     def _follow(self, data: bytes, position: int, *, one_frame: bool = False) -> int:
         """Move over frames that pass unread. `one_frame`: stop at the first boundary. Returns the position."""

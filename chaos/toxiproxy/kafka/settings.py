@@ -21,7 +21,7 @@ class KafkaSettings:
     def wants_frames(self) -> bool:
         """Whether frames are read from the start. A wire log needs this, because it needs the topic names in Metadata
         and earlier attempts."""
-        return self.wire_log.is_open or bool(self.rewrites) or self.is_armed()
+        return bool(self.toxics or self.rewrites or self.is_logging_asked or self.wire_log.is_open)
 
     def is_armed(self) -> bool:
         return self.is_logging_asked or bool(self.toxics)

@@ -57,11 +57,8 @@ class WireLog:
 
     def __init__(self, path: Path | None) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if path else None
+        self.is_open = path is not None
         self._attempts: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
-
-    @property
-    def is_open(self) -> bool:
-        return self._file is not None
 
     def count_attempts(self, request: ProduceRequest) -> tuple[int, ...]:
         """How often each batch of the request has been seen, including this time. Call it once when a request
@@ -127,4 +124,4 @@ class WireLog:
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)
-            self._file = None
+            self._file, self.is_open = None, False
