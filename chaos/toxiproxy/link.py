@@ -2,8 +2,8 @@
 
 Without toxics bytes go directly from one transport to the other. With hundreds of busy connections this path is most of
 what the server does outside of the kernel, so it looks at few objects. With toxics, bytes wait in a bounded queue of
-their direction. One task takes them from there and pushes them through the slots. `chaos.toxiproxy.proxy` makes and ends
-connections.
+their direction. One task takes them from there and pushes them through the slots. `chaos.toxiproxy.proxy` makes and
+ends connections.
 """
 
 from __future__ import annotations
