@@ -17,18 +17,16 @@ from broker.controller.image import MetadataImage
 from broker.controller.token_types import RemoveExpiredTokens
 from broker.log.filesystem import LOCAL, FileSystem
 from broker.node.cluster.access_lists import authorizer_of, follow
-from broker.node.cluster.controller_client import ControllerClient
 from broker.node.cluster.denials import DenialLog
 from broker.node.cluster.image_moves import ImageMoves
 from broker.node.cluster.lifecycle import Lifecycle
-from broker.node.cluster.links import Links, internal_address
 from broker.node.cluster.metadata import MetadataHost
+from broker.node.cluster.outgoing import Outgoing
 from broker.node.coordination_parts import open_coordination
 from broker.node.handlers.dispatch import Dispatcher
 from broker.node.handlers.services import Services
 from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
 from broker.node.net.change_quotas import ChangeQuotas
-from broker.node.net.dialling import internal_dialler
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
 from broker.node.process.clock import monotonic_ms, wall_ms
@@ -89,7 +87,7 @@ class Broker:
             config=config,
             replicas=self._replicas,
             control=self._control,
-            peers=self._peers,
+            outgoing=self._outgoing,
             image=self._image,
             broker_epoch=self.broker_epoch,
             journal=self.journal,
@@ -113,24 +111,16 @@ class Broker:
             filesystem=filesystem,
         )
         self._image_moves = ImageMoves()
-        self._control = ControllerClient(
+        self._outgoing = Outgoing(
             config=config,
             metadata=self.metadata,
             logger=logger,
             handle_locally=lambda request: self._dispatcher.handle_locally(request),
         )
-        self._peers = Links(
-            name="internal",
-            node_id=config.node_id,
-            listener_name=config.internal_listener,
-            address=lambda broker_id: internal_address(config, self._image(), broker_id),
-            handle_locally=lambda request: self._dispatcher.handle_locally(request),
-            logger=logger,
-            dialler=internal_dialler(config, logger),
-        )
+        self._control = self._outgoing.controller("forwarding")
         self.lifecycle = Lifecycle(
             config=config,
-            control=self._control,
+            control=self._outgoing.controller("heartbeat"),
             metadata=self.metadata,
             logger=logger,
             rng=rng,
@@ -145,11 +135,11 @@ class Broker:
         self._replication_quotas = ReplicationQuotas(config)
         self._assignments = Assignments(
             config=config,
-            control=self._control,
+            control=self._outgoing.controller("directory-assignments"),
             directory_id=lambda topic, index: self._replicas.moves.directory_id(topic, index),
             logger=logger,
         )
-        self._isr_sender = IsrSender(config=config, control=self._control, logger=logger)
+        self._isr_sender = IsrSender(config=config, control=self._outgoing.controller("alter-partition"), logger=logger)
         self._replicas = open_replicas(
             config=config,
             logger=logger,
@@ -226,7 +216,7 @@ class Broker:
             coordinators=coordination.hosts,
             share_states=coordination.share_states,
             shares=coordination.shares,
-            peers=self._peers,
+            peers=self._outgoing.brokers("share-state"),
             producer_ids=coordination.producer_ids,
             verifier=coordination.verifier,
             telemetry=self._telemetry,
@@ -330,8 +320,7 @@ class Broker:
         self.metadata.stop()
         await asyncio.sleep(0.05)  # lets the last message to the voters be sent
         await self._server.close()
-        self._control.close()
-        self._peers.close()
+        self._outgoing.close()
         self.metadata.close()
         self._image_feed.close()
         self.journal.write("stopped", controlled=is_agreed)

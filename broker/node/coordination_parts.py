@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.controller.image import MetadataImage
 from broker.node.cluster.controller_client import ControllerClient
-from broker.node.cluster.links import Links
+from broker.node.cluster.outgoing import Outgoing
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.groups import KEY_TYPE as GROUPS
 from broker.node.coordination.groups import Groups
@@ -67,7 +67,7 @@ def open_coordination(
     config: NodeConfig,
     replicas: Replicas,
     control: ControllerClient,
-    peers: Links,
+    outgoing: Outgoing,
     image: Callable[[], MetadataImage],
     broker_epoch: Callable[[], int],
     journal: Journal,
@@ -82,15 +82,19 @@ def open_coordination(
         replicas=replicas,
         control=control,
         producer_ids=producer_ids,
-        peers=peers,
+        peers=outgoing.brokers("transaction-markers"),
         image=image,
         journal=journal,
         logger=logger,
         spawn=spawn,
     )
-    share_states, shares = share_parts(config, replicas, control, peers, image, logger, spawn)
+    share_states, shares = share_parts(config, replicas, control, outgoing.brokers("share-state"), image, logger, spawn)
     verifier = TransactionVerifier(
-        config=config, coordinator_of=transactions.coordinator_of, peers=peers, logger=logger, spawn=spawn
+        config=config,
+        coordinator_of=transactions.coordinator_of,
+        peers=outgoing.brokers("transaction-verification"),
+        logger=logger,
+        spawn=spawn,
     )
     return Coordination(
         producer_ids=producer_ids,

@@ -61,14 +61,52 @@ class Link:
             server.settimeout(None)
             client.settimeout(None)
             self._sockets += [client, server]
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+            threading.Thread(target=self._from_client, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._pump, args=(server, client), daemon=True).start()
+
+    def _from_client(self, source: socket.socket, sink: socket.socket) -> None:
+        self._pump(source, sink)
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         try:
             while data := source.recv(CHUNK_BYTES):
                 if not self._is_cut.is_set():
                     sink.sendall(data)
+            sink.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other direction ended the connection
+        finally:
+            source.close()
+
+
+class HoldingLink(Link):
+    """Knows requests. It can hold those of one API, and whatever follows them on their connections."""
+
+    def __init__(self, target_port: int, *, holds: int) -> None:
+        self._holds, self._is_released = holds, threading.Event()
+        self._seen: list[tuple[int, str]] = []  # (API key, client id)
+        super().__init__(target_port)
+
+    def seen(self, api_key: int, client_id: str | None = None) -> int:
+        """The number of requests so far, those that are held included."""
+        return sum(key == api_key and client_id in (None, told) for key, told in tuple(self._seen))
+
+    def release(self) -> None:
+        self._is_released.set()
+
+    def close(self) -> None:
+        self.release()
+        super().close()
+
+    def _from_client(self, source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while (size := source.recv(4, socket.MSG_WAITALL)) and len(size) == 4:
+                frame = source.recv(int.from_bytes(size), socket.MSG_WAITALL)
+                api_key, _, _, length = struct.unpack_from(">hhih", frame)
+                self._seen.append((api_key, frame[10 : 10 + max(0, length)].decode()))
+                if api_key == self._holds:
+                    self._is_released.wait()
+                sink.sendall(size + frame)
             sink.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # the other direction ended the connection

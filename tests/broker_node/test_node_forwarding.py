@@ -31,8 +31,7 @@ class ScriptedController(ControllerClient):
         super().__init__(
             config=node_config(Path("unused")),
             metadata=cast(Any, self),
-            logger=cast(Any, None),
-            handle_locally=cast(Any, None),
+            links=cast(Any, None),
         )
         self._codes, self._leader_ids = iter(codes), iter(leader_ids)
 

@@ -11,12 +11,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from broker.node.cluster.links import HandleLocally, Links
+from broker.node.cluster.links import Links
 from broker.node.cluster.metadata import MetadataHost
 from broker.node.net.channel import ChannelError
-from broker.node.net.dialling import controller_dialler
 from broker.node.process.clock import monotonic_ms
-from broker.node.process.logs import Logger
 from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
@@ -50,19 +48,9 @@ class ControllerClient:
         *,
         config: NodeConfig,
         metadata: MetadataHost,
-        logger: Logger,
-        handle_locally: HandleLocally,
+        links: Links,
     ) -> None:
-        self._config, self._metadata = config, metadata
-        self._links = Links(
-            name="controller",
-            node_id=config.node_id,
-            listener_name=config.controller_listener,
-            address=lambda node_id: metadata.controller_address(node_id),
-            handle_locally=handle_locally,
-            logger=logger,
-            dialler=controller_dialler(config, logger),
-        )
+        self._config, self._metadata, self._links = config, metadata, links
 
     async def call_once(self, api_key: ApiKey, version: int, message: Asks[Reply], *, timeout_ms: int) -> Reply:
         """Asks the node that is the controller as far as this node knows. Raises ChannelError if there is no
@@ -104,6 +92,3 @@ class ControllerClient:
             await asyncio.sleep(RETRY_MS / 1000)
             if is_asked:
                 on_repeat()
-
-    def close(self) -> None:
-        self._links.close()
