@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from harness.clusters.admin import Admin
-from harness.clusters.capabilities import Processes
+from harness.clusters.capabilities import OutlivesRun, Processes
 from harness.clusters.cluster import Cluster
 from harness.errors import CellError
 from harness.planned_cell import PlannedCell
@@ -64,7 +64,9 @@ class CellRun:
         # The credentials go only to the load and the members, and into no file of the run, because they contain
         # passwords.
         access = dict(cluster.client_properties)
-        self._members = MemberProcesses(planned, context, cluster.bootstrap_servers, access)
+        self._members = MemberProcesses(
+            planned, context, cluster.bootstrap_servers, access, outlives_run=isinstance(cluster, OutlivesRun)
+        )
         self._load = LoadRun(
             context, planned, cluster, load, access=access, chaos=chaos, outcome=self._outcome, stats=self._stats
         )

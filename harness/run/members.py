@@ -69,9 +69,12 @@ class MemberProcesses:
         context: RunContext,
         bootstrap_servers: str,
         access: Mapping[str, str] | None = None,
+        *,
+        outlives_run: bool = False,
     ) -> None:
-        """`access`: the security settings that the load has too (`--client-config`)."""
-        self._planned, self._context = planned, context
+        """`access`: the security settings that the load has too (`--client-config`). `outlives_run`: the cluster is not
+        ours, so what was set there for groups is taken back."""
+        self._planned, self._context, self._outlives_run = planned, context, outlives_run
         self._directory = members_directory(context.run_dir, planned.cell_id)
         self._lock = threading.RLock()
         specs = _specs(planned, bootstrap_servers, access or {})
@@ -203,6 +206,9 @@ class MemberProcesses:
         for process in running:
             process.wait(max(0.1, deadline - time.monotonic()))
             process.stop(0.1)
+        if self._outlives_run:
+            for line in self._share_groups.undo():
+                self._context.progress.say(line)
         planned = self._planned
         return transcribe_cell(
             self._context.run_dir,

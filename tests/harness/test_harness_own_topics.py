@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from broker.client import Admin as Client
 from broker.client import NewTopic, Producer
+from broker.wire.apis import ApiKey
 from chaos.lease import Lease
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
@@ -26,8 +27,10 @@ from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.errors import CellError, ExitCode
 from harness.planned_cell import own_name
+from tests.broker_node.wire_helper import ask
 from tests.harness.harness_process import HarnessProcess, leases
 from tests.harness.test_harness_lint import SOUND
+from workloads.members import SHARERS
 from workloads.model import copy_topic, topic_names
 
 pytestmark = pytest.mark.slow
@@ -137,6 +140,52 @@ def test_clean_deletes_the_topics_of_a_run_that_was_killed_and_no_others(
     assert again.stdout.count("deleted topic harness-") == 2, again.stdout
     assert topics_of(strangers) == before
     assert leases(tmp_path / "state") == []
+
+
+SHARED = """
+name: shared
+cluster: {brokers: 1}
+topic: {partitions: 2, replication_factor: 1, config: {min.insync.replicas: 1}}
+workload:
+  rate_per_s: 200
+  record_size_bytes: 100
+  warmup_ms: 300
+  measure_ms: 2000
+  drain_ms: 60000
+  readers:
+    - {name: app, consumers: 2, mode: share, own_processes: true, group_settings: {share.delivery.count.limit: 10}}
+sweep:
+  proxied: false
+  baseline: {linger.ms: 5}
+  vary: {}
+"""
+GROUP_RESOURCE = 32
+
+
+@pytest.mark.parametrize("client", SHARERS)
+def test_a_share_group_gets_all_and_its_settings_do_not_stay(
+    strangers: ProcessCluster, tmp_path: Path, client: str
+) -> None:
+    (tmp_path / "shared.yaml").write_text(SHARED)
+    run = HarnessProcess(
+        tmp_path, "run", "shared.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        "--no-report", "--no-certify", "--run-dir", "run", "--client", client,
+    )  # fmt: skip
+    try:
+        run.await_that(lambda: bool(groups_with_settings(strangers)), "settings of a group")
+        assert run.wait(300) == ExitCode.PASS, run.screen
+    finally:
+        run.close()
+    outcome = json.loads((tmp_path / "run" / "cells" / "sweep-baseline" / "cell.json").read_text())["outcome"]
+    assert (outcome["status"], outcome["members"]["caught_up"], outcome["members"]["died"]) == ("done", True, [])
+    assert outcome["members"]["deliveries"] > 100
+    assert groups_with_settings(strangers) == []
+
+
+def groups_with_settings(cluster: ProcessCluster) -> list[str]:
+    port = cluster.direct_addresses()[0].port
+    answer = ask(port, ApiKey.LIST_CONFIG_RESOURCES, 1, resource_types=[GROUP_RESOURCE])
+    return [each.resource_name for each in answer.config_resources]
 
 
 @pytest.fixture

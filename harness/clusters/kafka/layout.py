@@ -34,6 +34,8 @@ DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
     "group.initial.rebalance.delay.ms": "0",
     "num.network.threads": "2",
     "num.io.threads": "3",
@@ -177,7 +179,7 @@ def _properties(
     return {
         **DEFAULT_SETTINGS,
         **{name: replicas for name in DEFAULT_SETTINGS if name.endswith("replication.factor")},
-        "transaction.state.log.min.isr": "1" if len(ids) < 3 else "2",
+        **dict.fromkeys((name for name in DEFAULT_SETTINGS if name.endswith(".min.isr")), "1" if len(ids) < 3 else "2"),
         **settings,
         "node.id": str(broker),
         "process.roles": "broker,controller",
