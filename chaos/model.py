@@ -83,9 +83,12 @@ class Case(StrictModel):
     criteria: Criteria = Field(default=(), description="limits on recovery and silence, beside the scenario's")
 
 
-def _is_on_client_links(step: Step) -> bool:
+def _is_on_clients(step: Step) -> bool:
+    """Whether the fault is on processes of the load, or on links that begin at clients."""
     spec = step.spec
-    if spec.target_kind not in ("link", "client_link", "client"):
+    if spec.target_kind == "client":
+        return True
+    if spec.target_kind not in ("link", "client_link"):
         return False
     try:
         check_link_target(step.target or spec.default_target, only_clients=True)
@@ -205,16 +208,14 @@ class Scenario(StrictModel):
 
     @property
     def is_client_side(self) -> bool:
-        """Whether the scenario needs only proxies between the clients and somebody else's brokers. Then it touches no
-        process, no link between brokers and no broker setting, and has no condition that only the owner of a cluster
-        can observe."""
+        """Whether the scenario needs only the clients, and proxies between them and somebody else's brokers. Then it
+        touches no process of a broker and no link between brokers, and has no condition that only the owner of a
+        cluster can observe. The operator sets the settings of the brokers. They are compared before a run."""
         steps = self._all_steps()
         return not (
-            any(step.fault and not _is_on_client_links(step) for step in steps)
+            any(step.fault and not _is_on_clients(step) for step in steps)
             or any(step.when and not conditions.is_seen_by_clients(step.when) for step in steps)
-            or self.broker_settings
             or self.log_directories > 1
-            or any(case.broker_settings for case in self.cases.values())
             or self.security
             or not {"reference", "kafka"} & set(self.engines)
         )
@@ -227,7 +228,7 @@ class Scenario(StrictModel):
         steps = self._all_steps()
         known = HOST_ACTIONS.keys() | HOST_LINK_FAULTS.keys()
         return not (
-            any(step.fault and step.fault not in known and not _is_on_client_links(step) for step in steps)
+            any(step.fault and step.fault not in known and not _is_on_clients(step) for step in steps)
             or any(step.when and conditions.is_of_files(step.when) for step in steps)
             or self.log_directories > 1
             or self.security

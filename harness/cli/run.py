@@ -11,6 +11,7 @@ from typing import Final, cast
 from chaos.lease import default_root
 from chaos.reap import reap, topics_left
 from harness.cli.descriptors import require_descriptors
+from harness.cli.foreign_settings import fitting_brokers
 from harness.cli.options import RunOptions
 from harness.cli.plan_text import counted_cells, extra_cells, print_plan, spoilt_cells
 from harness.cli.planning import plan_of
@@ -65,6 +66,7 @@ def _run_suites(suites: Sequence[Suite], options: RunOptions) -> ExitCode:
         bootstrap=options.bootstrap_server,
         client_config=options.client_config,
     )
+    requests = fitting_brokers(requests, options)
     leases = _lease_root()
     check = start_check(options.spark_master) if options.make_report else None
     _undo_crashed_runs(leases, options.engine)

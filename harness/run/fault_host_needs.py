@@ -12,12 +12,12 @@ from typing import Final
 
 from chaos.model import HOST_LINK_FAULTS
 from chaos.targets import PartitionOfInterest, TargetError, check_joint, other_way, wanted_links
-from harness.clusters.admin import Admin
 from harness.clusters.broker_hosts import HostFaultCluster
 from harness.clusters.cluster import Cluster
 from harness.clusters.host_links import CLIENT
 from harness.errors import UsageError
 from harness.planned_cell import PlannedCell
+from harness.run.broker_settings import differing_settings, settings_wanted
 from harness.run.fault_hosts import FaultHosts
 from harness.scenarios import load_scenario
 from runlog.records.cell import Expectation
@@ -39,32 +39,10 @@ def check_fault_hosts(cells: Sequence[PlannedCell], cluster: Cluster, hosts: Fau
     problems = [
         not_allowed({action: sorted(brokers) for action, brokers in wanted.items()}, hosts.allowed(), hosts.host_of),
         links_not_allowed(cells, cluster) if isinstance(cluster, HostFaultCluster) else "",
-        _other_settings(settings_wanted(cells), cluster),
+        "; ".join(differing_settings(settings_wanted(cells), cluster)),
     ]
     if any(problems):
         raise UsageError("; ".join(filter(None, problems)))
-
-
-def settings_wanted(cells: Sequence[PlannedCell]) -> dict[str, dict[str, str]]:
-    """Of the brokers, by scenario and case: the cases of a scenario may want different ones."""
-    found = {}
-    for cell in cells:
-        scenario, case = load_scenario(cell.scenario_reference), cell.record.case or ""
-        found[f"{scenario.name}, case {case},"] = scenario.broker_settings_of(case)
-    return found
-
-
-def _other_settings(wanted: Mapping[str, Mapping[str, str]], cluster: Cluster) -> str:
-    """Settings of the brokers are the operator's: a scenario that asks for others would be another scenario."""
-    admin, wrong = Admin(cluster.direct_addresses), []
-    for broker, address in cluster.broker_addresses().items() if any(wanted.values()) else ():
-        told = admin.broker_config(broker, address)
-        for scenario, settings in wanted.items():
-            for name, value in settings.items():
-                if told.get(name) != value:
-                    found = told.get(name, "not told")
-                    wrong.append(f"scenario {scenario} needs {name}={value} at broker {broker}, which has {found}")
-    return "; ".join(dict.fromkeys(wrong))
 
 
 def not_allowed(

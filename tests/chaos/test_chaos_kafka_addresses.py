@@ -22,7 +22,7 @@ import kafka_frames as kf
 MAPPED = {("real-1", 9092): ("127.0.0.1", 40001), ("real-2", 9093): ("127.0.0.1", 40002)}
 REAL = [("real-1", 9092), ("real-2", 9093), ("elsewhere", 1)]
 SHOWN = [("127.0.0.1", 40001), ("127.0.0.1", 40002), ("elsewhere", 1)]
-METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, PRODUCE, FETCH = 3, 10, 60, 0, 1
+METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, PRODUCE, FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE = 3, 10, 60, 0, 1, 78, 79
 
 
 def brokers(key="node_id"):
@@ -65,6 +65,21 @@ def response(api_key, version):
             {"topic_id": kf.TOPIC_ID} if version >= 13 else {"name": kf.TOPIC}
         )
         values = {"responses": [topic], "node_endpoints": endpoints()}
+    elif api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
+        partition = {
+            "partition_index": 3, "error_code": 6, "error_message": "moved",
+            "current_leader": {"leader_id": 2, "leader_epoch": 9},
+        }  # fmt: skip
+        if api_key == SHARE_FETCH:
+            partition |= {
+                "acknowledge_error_code": 0,
+                "records": b"x" * 100,
+                "acquired_records": [{"first_offset": 1, "last_offset": 4, "delivery_count": 2}],
+            }
+        values = {"error_code": 0, "responses": [{"topic_id": kf.TOPIC_ID, "partitions": [partition]}]}
+        values["node_endpoints"] = endpoints()
+        if api_key == SHARE_FETCH or version >= 2:
+            values["acquisition_lock_timeout"] = 5
     else:
         partition = {"partition_index": 3, "error_code": 6, "high_watermark": 7, "records": b"x" * 100}
         values = {
@@ -88,7 +103,7 @@ CASES = [
     (api_key, version)
     for api_key, versions in {
         METADATA: range(14), FIND_COORDINATOR: range(7), DESCRIBE_CLUSTER: range(3), PRODUCE: range(10, 14),
-        FETCH: range(16, 19),
+        FETCH: range(16, 19), SHARE_FETCH: range(1, 3), SHARE_ACKNOWLEDGE: range(1, 3),
     }.items()
     for version in versions
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from harness.cli.main import execute
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
 from harness.clusters.external import ExternalCluster
@@ -25,6 +26,7 @@ from harness.clusters.proxies import LinkProxies
 from harness.clusters.security import read_security
 from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.run.timeline_driver import CellPort
+from harness.scenarios import load_scenario
 from runlog.streams.parquet import read_stream
 from tests.harness.harness_process import HarnessProcess
 from tests.harness.no_load import NoLoad
@@ -83,6 +85,54 @@ def test_a_client_that_begins_at_the_proxies_hears_of_no_other_address(
     finally:
         cluster.stop()
     assert strangers.is_running(1), "what is not ours stays up"
+
+
+MEMBER_SCENARIOS = ("share-consumer-killed", "consumer-kill")
+WANTED = {name: value for each in MEMBER_SCENARIOS for name, value in load_scenario(each).broker_settings.items()}
+
+
+@pytest.fixture(scope="module")
+def as_wanted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    key = ClusterKey(engine="reference", proxied=False, brokers=3, settings=tuple(sorted(WANTED.items())))
+    running = build_cluster(key, tmp_path_factory.mktemp("as-wanted"), proxy_choice="none", lease=None, seed=1)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("scenario", "case", "client"),
+    [("share-consumer-killed", "explicit", "reference"), ("consumer-kill", "commit-after", "confluent")],
+)
+def test_members_of_groups_are_killed_on_somebody_elses_cluster(
+    as_wanted: ProcessCluster, tmp_path: Path, scenario: str, case: str, client: str
+) -> None:
+    process = HarnessProcess(
+        tmp_path, "chaos", scenario, "--case", case, "--cluster", "external", "--client", client,
+        "--bootstrap-server", as_wanted.bootstrap_servers, "--run-dir", "run",
+    )  # fmt: skip
+    try:
+        assert process.wait(500) == ExitCode.PASS, process.screen + process.stdout
+    finally:
+        process.close()
+    assert as_wanted.is_running(1)
+
+
+def test_a_scenario_that_needs_other_settings_of_the_brokers_is_left_out(
+    strangers: ProcessCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    at = ["--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers, "--toxiproxy", "embedded"]
+    assert execute(["chaos", *MEMBER_SCENARIOS, *at]) == ExitCode.USAGE
+    told = " ".join(capsys.readouterr().err.split())
+    assert "nothing is left to run" in told
+    wanted = "scenario consumer-kill, case commit-after, needs group.initial.rebalance.delay.ms=500 at broker 2, which"
+    assert wanted in told
+    assert list(tmp_path.iterdir()) == [], "nothing was started"
 
 
 def test_a_cluster_that_does_not_answer_says_what_to_look_at() -> None:

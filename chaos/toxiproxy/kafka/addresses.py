@@ -1,10 +1,11 @@
 """Replaces the brokers' addresses in responses, so that clients stay on the proxies.
 
 Metadata, FindCoordinator and DescribeCluster contain addresses. So do Produce from version 10 on and Fetch from version
-16 on, in a tagged field that comes with NOT_LEADER_OR_FOLLOWER (KIP-951). The rest of a response is copied. A version
+16 on, in a tagged field that comes with NOT_LEADER_OR_FOLLOWER (KIP-951), and ShareFetch and ShareAcknowledge, in an
+array (KIP-932). The rest of a response is copied. A version
 that this file does not know raises MalformedFrame. The caller must not pass on such a response. Otherwise a client
-could learn a real address and bypass the proxies, and nobody would notice. Left out: ShareFetch and ShareAcknowledge
-(share groups, KIP-932). Shown by tests/chaos/test_chaos_kafka_addresses.py.
+could learn a real address and bypass the proxies, and nobody would notice. Shown by
+tests/chaos/test_chaos_kafka_addresses.py.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from chaos.toxiproxy.kafka.fields import MalformedFrame, Reader, Writer
 HostPort = tuple[str, int]
 Mapped = Mapping[HostPort, HostPort]
 
-PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER = 0, 1, 3, 10, 60
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 0, 1, 3, 10, 60, 78, 79
 # For each API: the newest version whose layout is known here, and the first version with addresses.
-_NEWEST: Final = {PRODUCE: 13, FETCH: 18, METADATA: 13, FIND_COORDINATOR: 6, DESCRIBE_CLUSTER: 2}
-_FIRST: Final = {PRODUCE: 10, FETCH: 16, METADATA: 0, FIND_COORDINATOR: 0, DESCRIBE_CLUSTER: 0}
+_NEWEST: Final = {
+    PRODUCE: 13, FETCH: 18, METADATA: 13, FIND_COORDINATOR: 6, DESCRIBE_CLUSTER: 2, SHARE_FETCH: 2, SHARE_ACKNOWLEDGE: 2
+}  # fmt: skip
+_FIRST: Final = dict.fromkeys(_NEWEST, 0) | {PRODUCE: 10, FETCH: 16}
 _NODE_ENDPOINTS_TAG: Final = 0
 
 
@@ -180,6 +183,64 @@ def _fetch(copy: _Copy, version: int) -> bytes:
     return _with_endpoints(copy)
 
 
+def _share_fetch(copy: _Copy, version: int) -> bytes:
+    reader = copy.begin(is_flexible=True)
+    reader.skip(4 + 2)  # throttle_time_ms, error_code
+    reader.text()  # error_message
+    reader.int32()  # acquisition_lock_timeout_ms
+    for _ in range(reader.count()):
+        reader.skip(16)  # topic_id
+        for _ in range(reader.count()):
+            _share_partition(reader)
+            reader.int16()  # acknowledge_error_code
+            reader.text()  # acknowledge_error_message
+            _current_leader(reader)
+            reader.blob()  # records
+            for _ in range(reader.count()):
+                reader.skip(8 + 8 + 2)  # first_offset, last_offset, delivery_count
+                reader.skip_tags()
+            reader.skip_tags()
+        reader.skip_tags()
+    return _with_plain_endpoints(copy)
+
+
+def _share_acknowledge(copy: _Copy, version: int) -> bytes:
+    reader = copy.begin(is_flexible=True)
+    reader.skip(4 + 2)  # throttle_time_ms, error_code
+    reader.text()  # error_message
+    if version >= 2:
+        reader.int32()  # acquisition_lock_timeout_ms
+    for _ in range(reader.count()):
+        reader.skip(16)  # topic_id
+        for _ in range(reader.count()):
+            _share_partition(reader)
+            _current_leader(reader)
+            reader.skip_tags()
+        reader.skip_tags()
+    return _with_plain_endpoints(copy)
+
+
+def _share_partition(reader: Reader) -> None:
+    reader.skip(4 + 2)  # partition_index, error_code
+    reader.text()  # error_message
+
+
+def _current_leader(reader: Reader) -> None:
+    reader.skip(4 + 4)  # leader_id, leader_epoch
+    reader.skip_tags()
+
+
+def _with_plain_endpoints(copy: _Copy) -> bytes:
+    """Rewrite the array of node endpoints at the end of a body."""
+    reader = copy.reader
+    for _ in range(reader.count()):
+        reader.int32()  # node_id
+        copy.address()
+        reader.text()  # rack
+        reader.skip_tags()
+    return copy.done()
+
+
 def _with_endpoints(copy: _Copy) -> bytes:
     """Rewrite the node endpoints in the tags at the end of a body. Other tags are copied."""
     reader = copy.reader
@@ -203,4 +264,6 @@ _REWRITERS: Final[Mapping[int, Callable[[_Copy, int], bytes]]] = {
     METADATA: _metadata,
     FIND_COORDINATOR: _find_coordinator,
     DESCRIBE_CLUSTER: _describe_cluster,
+    SHARE_FETCH: _share_fetch,
+    SHARE_ACKNOWLEDGE: _share_acknowledge,
 }
