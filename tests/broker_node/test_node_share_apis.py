@@ -71,7 +71,7 @@ def _has_coordinator(node: Node, key_type: int, key: str) -> bool:
 
 def _has_loaded(node: Node) -> bool:
     """All partitions of the internal topic, as far as these groups are concerned."""
-    groups = ["g", "life", "none", "kinds", "simple", "fetch", "zero", "offsets"]
+    groups = ["g", "life", "none", "kinds", "simple", "fetch", "zero", "offsets", "often"]
     answer = node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=groups, include_authorized_operations=False)
     return all(group.error_code is ErrorCode.group_id_not_found for group in answer.groups)
 
@@ -276,6 +276,35 @@ def test_a_fetch_of_no_bytes_is_answered_at_once_alike(nodes: tuple[Node, Node])
     same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(-1, group_id="zero", topics=False))
     for node in nodes:
         node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("zero", epoch=-1))
+
+
+def test_a_record_that_was_delivered_often_is_held_back_alike(nodes: tuple[Node, Node]) -> None:
+    """Each time all records are released. They come all together three times, in halves, and then one by one."""
+    found: list[list[list[tuple[int, int, int]]]] = []
+    for node in nodes:
+        prepare(f"127.0.0.1:{node.port}", TOPIC, "often")
+        _joined(node, "often")
+        found.append([])
+        epoch = 0
+        while len(found[-1]) < 15:
+            values = fetch(epoch, group_id="often", topics=epoch == 0, max_wait=20_000)
+            answer = node.ask(ApiKey.SHARE_FETCH, 2, **_with_ids(values, node))
+            ranges = [part.acquired_records for topic in answer.responses for part in topic.partitions]
+            found[-1] += [[(each.first_offset, each.last_offset, each.delivery_count) for each in ranges[0]]]
+            acks = [acked(first, last, 2) for first, last, _ in found[-1][-1]]
+            topics = [
+                {"topic_id": "TOPIC_ID", "partitions": [{"partition_index": 0, "acknowledgement_batches": acks}]}
+            ]
+            values = {"group_id": "often", "member_id": MEMBER, "share_session_epoch": epoch + 1}
+            values |= {"topics": topics, "is_renew_ack": False}
+            released = node.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, **_with_ids(values, node))
+            assert released.responses[0].partitions[0].error_code is ErrorCode.none
+            epoch += 2
+        node.ask(ApiKey.SHARE_FETCH, 2, **_with_ids(fetch(-1, group_id="often", topics=False), node))
+        node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("often", epoch=-1))
+    assert found[0] == found[1]
+    halves = [[[(first, first + 4, 4)], *([(at, at, 5)] for at in range(first, first + 5))] for first in (0, 5)]
+    assert found[0] == [[(0, 9, 1)], [(0, 9, 2)], [(0, 9, 3)], *halves[0], *halves[1]]
 
 
 def test_acknowledgements_of_a_topic_without_an_id_are_refused_alike(nodes: tuple[Node, Node]) -> None:
