@@ -292,9 +292,7 @@ def test_a_record_that_was_delivered_often_is_held_back_alike(nodes: tuple[Node,
             ranges = [part.acquired_records for topic in answer.responses for part in topic.partitions]
             found[-1] += [[(each.first_offset, each.last_offset, each.delivery_count) for each in ranges[0]]]
             acks = [acked(first, last, 2) for first, last, _ in found[-1][-1]]
-            topics = [
-                {"topic_id": "TOPIC_ID", "partitions": [{"partition_index": 0, "acknowledgement_batches": acks}]}
-            ]
+            topics = [{"topic_id": "TOPIC_ID", "partitions": [{"partition_index": 0, "acknowledgement_batches": acks}]}]
             values = {"group_id": "often", "member_id": MEMBER, "share_session_epoch": epoch + 1}
             values |= {"topics": topics, "is_renew_ack": False}
             released = node.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, **_with_ids(values, node))
