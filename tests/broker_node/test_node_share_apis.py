@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark
 KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 # Texts differ; what a node makes up differs; a member's first epochs depend on when its states were made.
 MASKED = frozenset({"throttle_time", "error_message", "acknowledge_error_message", "host", "port", "topic_id"})
-TOPIC, MEMBER = "apis", "AAAAAAAAAAAAAAAAAAAAAQ"
+TOPIC, MEMBER, OTHER = "apis", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 class Node:
@@ -71,7 +72,7 @@ def _has_coordinator(node: Node, key_type: int, key: str) -> bool:
 
 def _has_loaded(node: Node) -> bool:
     """All partitions of the internal topic, as far as these groups are concerned."""
-    groups = ["g", "life", "none", "kinds", "simple", "fetch", "zero", "offsets", "often"]
+    groups = ["g", "life", "none", "kinds", "simple", "fetch", "zero", "offsets", "often", "interval"]
     answer = node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=groups, include_authorized_operations=False)
     return all(group.error_code is ErrorCode.group_id_not_found for group in answer.groups)
 
@@ -162,6 +163,27 @@ def test_a_member_lives_and_the_group_is_described_alike(nodes: tuple[Node, Node
     for leaver in (beat("life", epoch=-1), beat("life", epoch=-1)):
         same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **leaver)
     same(nodes, ApiKey.LIST_GROUPS, 5, states_filter=["empty"], types_filter=["share"])
+
+
+def test_the_next_assignment_waits_for_the_interval_alike(nodes: tuple[Node, Node]) -> None:
+    found = []
+    for node in nodes:
+        prepare(f"127.0.0.1:{node.port}", TOPIC, "interval", **{"share.assignment.interval.ms": "10000"})
+        began_s = time.monotonic()
+        epoch = _joined(node, "interval")
+        # The first assignment had no partitions, because their states were not made. The next one came later.
+        assert time.monotonic() - began_s >= 10
+        joined = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", member=OTHER, names=[TOPIC]))
+        again = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", epoch=epoch))
+        assert (joined.member_epoch, joined.assignment.topic_partitions, again.member_epoch) == (epoch, (), epoch)
+        (group,) = node.ask(
+            ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=["interval"], include_authorized_operations=False
+        ).groups
+        found.append((epoch, group.group_epoch, group.assignment_epoch))
+        for member in (MEMBER, OTHER):
+            node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", member=member, epoch=-1))
+    assert found[0] == found[1]
+    assert found[0][1] == found[0][2] + 1
 
 
 def test_members_of_other_kinds_are_refused_alike(nodes: tuple[Node, Node]) -> None:
