@@ -176,9 +176,8 @@ def test_the_next_assignment_waits_for_the_interval_alike(nodes: tuple[Node, Nod
         joined = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", member=OTHER, names=[TOPIC]))
         again = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", epoch=epoch))
         assert (joined.member_epoch, joined.assignment.topic_partitions, again.member_epoch) == (epoch, (), epoch)
-        (group,) = node.ask(
-            ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=["interval"], include_authorized_operations=False
-        ).groups
+        asked = {"group_ids": ["interval"], "include_authorized_operations": False}
+        (group,) = node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, **asked).groups
         found.append((epoch, group.group_epoch, group.assignment_epoch))
         for member in (MEMBER, OTHER):
             node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", member=member, epoch=-1))
