@@ -21,7 +21,7 @@ SHARE_OFFSET_RESET, SHARE_ISOLATION = "share.auto.offset.reset", "share.isolatio
 SHARE_DELIVERIES, SHARE_LOCKS = "share.delivery.count.limit", "share.partition.max.record.locks"
 SHARE_LOCK_DURATION, SHARE_RENEW = "share.record.lock.duration.ms", "share.renew.acknowledge.enable"
 NO_STREAMS = "there are no streams groups"
-AT_ONCE = "assignments are made at once"
+ASSIGNMENT_INTERVAL, SHARE_ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms", "share.assignment.interval.ms"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ def _time(name: str, default: int, least: int = 1, note: str = "") -> GroupSetti
 
 
 GROUP_SETTINGS: Mapping[str, GroupSetting] = {
-    "consumer.assignment.interval.ms": _time("consumer.assignment.interval.ms", 1_000, 0, AT_ONCE),
+    ASSIGNMENT_INTERVAL: _time(ASSIGNMENT_INTERVAL, 1_000, 0),
     HEARTBEAT_INTERVAL: _time(HEARTBEAT_INTERVAL, 5_000),
     SESSION_TIMEOUT: _time(SESSION_TIMEOUT, 45_000),
-    "share.assignment.interval.ms": _time("share.assignment.interval.ms", 1_000, 0, AT_ONCE),
+    SHARE_ASSIGNMENT_INTERVAL: _time(SHARE_ASSIGNMENT_INTERVAL, 1_000, 0),
     SHARE_OFFSET_RESET: GroupSetting(check=OffsetReset(), default="latest", kind=ConfigType.STRING),
     SHARE_DELIVERIES: _time(SHARE_DELIVERIES, 5, 2),
     SHARE_HEARTBEAT_INTERVAL: _time(SHARE_HEARTBEAT_INTERVAL, 5_000),

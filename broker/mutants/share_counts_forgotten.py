@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from broker.mutants import Patch
-from broker.sharing.partition import Limits, SharePartition
+from broker.sharing.deliveries import Limits
+from broker.sharing.partition import SharePartition
 from broker.sharing.state_batches import DeliveryState, StateBatch
 
 if TYPE_CHECKING:

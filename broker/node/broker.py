@@ -377,5 +377,5 @@ class Broker:
             for broker_id in delta.unfenced:
                 self.journal.write("broker_unfenced", broker=broker_id, by=self.config.node_id)
         self.lifecycle.image_changed()
-        self._coordination.image_changed(new)
+        self._coordination.image_changed(new, is_current=self._is_current(new))
         self._image_moves.moved()

@@ -44,10 +44,11 @@ class Coordination:
             SHARES: self.share_states.host,
         }
 
-    def image_changed(self, image: MetadataImage) -> None:
+    def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
+        """`is_current` says that this image contains every decision from before this process started."""
         self.groups.image_changed(image)
         self.transactions.image_changed(image)
-        self.share_states.image_changed(image)
+        self.share_states.image_changed(image, is_current=is_current)
         self.leaders_changed()
 
     def leaders_changed(self) -> None:

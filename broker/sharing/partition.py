@@ -18,37 +18,12 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from broker.sharing.deliveries import Acquired, Delivery, Fetched, Limits
 from broker.sharing.runs import NOBODY, Run, Runs
 from broker.sharing.state_batches import DeliveryState, StateBatch, joined
 from broker.wire.errors import ErrorCode
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4  # the types of an acknowledgement
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Settings of the group, which may change at any time."""
-
-    delivery_count_limit: int = 5
-    record_locks_max: int = 2_000
-    lock_duration_ms: int = 30_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """What was read from the log at `fetch_offset`: (first, last offset) of each record batch, ascending. `hidden`:
-    ranges of aborted transactions, which no member gets."""
-
-    fetch_offset: int
-    batches: Sequence[tuple[int, int]]
-    hidden: Sequence[tuple[int, int]] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acquired:
-    first_offset: int
-    last_offset: int
-    delivery_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +66,9 @@ class SharePartition:
                 continue
             if batch.first_offset > self._runs.end:
                 self._runs.append(batch.first_offset - 1, DeliveryState.AVAILABLE, 0)
-            self._runs.append(batch.last_offset, DeliveryState(batch.state), batch.delivery_count)
+            together = (self._runs.end, batch.last_offset)
+            state = DeliveryState(batch.state)
+            self._runs.append(batch.last_offset, state, batch.delivery_count, in_flight_batch=together)
         self._runs.drop_final()
 
     @property
@@ -122,65 +99,32 @@ class SharePartition:
     def acquire(
         self, member: str, fetched: Fetched, *, records_max: int, batch_size: int, is_strict: bool, now_ms: int
     ) -> tuple[Acquired, ...]:
-        """Give records of `fetched` to this member. Unless `is_strict`, the last record batch is given as a whole,
-        because its bytes are sent anyway. So the member may get more than `records_max`. New records come in pieces of
-        about `batch_size`."""
+        """Give records of `fetched` to this member, by the rules of deliveries.py."""
         assert member, "somebody acquires"
         if not fetched.batches or records_max <= 0:
             return ()
-        first, last = fetched.batches[0][0], fetched.batches[-1][1]
+        first = fetched.first
         self._archive(fetched.fetch_offset, first - 1)  # compaction has removed them from the log
         if self._runs.end < first:
             self._runs.append(first - 1, DeliveryState.ARCHIVED, 0)
         for low, high in fetched.hidden:
             self._hide(low, high)
-        deadline_ms = now_ms + self.limits.lock_duration_ms
-        found: list[Acquired] = []
-        left = records_max
-        for run in self._runs.overlapping(first, last):
-            if left <= 0:
-                break
-            if not run.is_offered:
-                continue
-            low, high = max(run.first, first), min(run.last, last)
-            high = _limited(fetched.batches, low, high, left, is_strict=is_strict)
-            (taken,) = self._runs.between(low, high)
-            _lock(taken, member, deadline_ms)
-            found.append(Acquired(first_offset=low, last_offset=high, delivery_count=taken.delivery_count))
-            left -= taken.count
-        found += self._acquire_new(member, fetched, last, left, batch_size, deadline_ms, is_strict=is_strict)
+        delivery = Delivery(
+            runs=self._runs,
+            limits=self.limits,
+            member=member,
+            deadline_ms=now_ms + self.limits.lock_duration_ms,
+            fetched=fetched,
+            batch_size=batch_size,
+            is_strict=is_strict,
+            left=records_max,
+        )
+        found = delivery.again()
+        found += delivery.new(self._free())
         if found:
-            heapq.heappush(self._deadlines, deadline_ms)
+            heapq.heappush(self._deadlines, delivery.deadline_ms)
         self._runs.drop_final()
         return tuple(found)
-
-    def _acquire_new(
-        self,
-        member: str,
-        fetched: Fetched,
-        last: int,
-        left: int,
-        batch_size: int,
-        deadline_ms: int,
-        *,
-        is_strict: bool,
-    ) -> list[Acquired]:
-        found: list[Acquired] = []
-        left = min(left, self._free())
-        hidden = sorted(fetched.hidden)
-        while left > 0 and self._runs.end <= last:
-            low = self._runs.end
-            past = next(((one, other) for one, other in hidden if other >= low), None)
-            if past is not None and past[0] <= low:
-                self._runs.append(min(past[1], last), DeliveryState.ARCHIVED, 0)
-                continue
-            high = last if past is None else min(last, past[0] - 1)
-            high = min(high, _limited(fetched.batches, low, high, left, is_strict=is_strict))
-            high = _limited(fetched.batches, low, high, max(batch_size, 1), is_strict=False)
-            self._runs.append(high, DeliveryState.ACQUIRED, 1, member=member, lock_deadline_ms=deadline_ms)
-            found.append(Acquired(first_offset=low, last_offset=high, delivery_count=1))
-            left -= high - low + 1
-        return found
 
     def _archive(self, first: int, last: int) -> None:
         """Archive the available records in this range, because the log does not hold them or no member gets them."""
@@ -305,20 +249,6 @@ class SharePartition:
         for run in self._runs:
             is_locked = run.state is DeliveryState.ACQUIRED
             assert not is_locked or any(each <= run.lock_deadline_ms for each in self._deadlines), "a lock without end"
-
-
-def _lock(run: Run, member: str, deadline_ms: int) -> None:
-    run.state, run.member, run.lock_deadline_ms = DeliveryState.ACQUIRED, member, deadline_ms
-    run.delivery_count += 1
-
-
-def _limited(batches: Sequence[tuple[int, int]], first: int, last: int, count: int, *, is_strict: bool) -> int:
-    """The last offset of about `count` offsets from `first` on, at most `last`. Unless `is_strict`, it is the end of a
-    record batch."""
-    high = min(last, first + count - 1)
-    if is_strict:
-        return high
-    return min(last, next((end for begin, end in batches if begin <= high <= end), high))
 
 
 def _segments(ack: Acknowledgement, start_offset: int) -> list[tuple[int, int, int]]:

@@ -18,7 +18,9 @@ NOBODY = ""
 @dataclass(slots=True, kw_only=True)
 class Run:
     """Invariant: only an ACQUIRED run has a `member` and a `lock_deadline_ms`. `token` is that of the change that is
-    being written (0: none). `before` is the run before this change, in case the write fails."""
+    being written (0: none). `before` is the run before this change, in case the write fails. `in_flight_batch` is
+    (first, last offset) of all records that were given together the first time. None: no member is known to have had
+    the run."""
 
     first: int
     last: int
@@ -28,6 +30,7 @@ class Run:
     lock_deadline_ms: int = 0
     token: int = 0
     before: Run | None = None
+    in_flight_batch: tuple[int, int] | None = None
 
     @property
     def count(self) -> int:
@@ -49,6 +52,7 @@ class Run:
             and self.delivery_count == other.delivery_count
             and self.member == other.member
             and self.lock_deadline_ms == other.lock_deadline_ms
+            and (self.in_flight_batch == other.in_flight_batch or self.state.is_final)
         )
 
 

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from broker.sharing.partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement, Acquired, Limits
+from broker.sharing.deliveries import Acquired, Limits
+from broker.sharing.partition import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
 from broker.sharing.state_batches import DeliveryState
 from broker.sim.coverage import Coverage
 from broker.sim.invariants import (

@@ -23,7 +23,8 @@ from broker.client.core.shares.values import (
     ShareRecord,
     ShareRequest,
 )
-from broker.sharing.partition import Acknowledgement, Fetched, Limits, Refusal, SharePartition
+from broker.sharing.deliveries import Fetched, Limits
+from broker.sharing.partition import Acknowledgement, Refusal, SharePartition
 from broker.sharing.sessions import ShareSessions
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch

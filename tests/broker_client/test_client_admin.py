@@ -19,6 +19,7 @@ SETTINGS = {
     "transaction.state.log.min.isr": 1,
     "group.initial.rebalance.delay.ms": 100,
     "group.min.session.timeout.ms": 500,
+    "group.consumer.min.heartbeat.interval.ms": 300,
     "group.consumer.heartbeat.interval.ms": 300,
 }
 ZERO = TopicPartition("t", 0)

@@ -31,6 +31,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": 4,
     "group.initial.rebalance.delay.ms": 100,
     "group.min.session.timeout.ms": 500,
+    "group.consumer.min.heartbeat.interval.ms": 300,
     "group.consumer.heartbeat.interval.ms": 300,
 }
 PARTITIONS = 4

@@ -36,7 +36,7 @@ TOPICS = {
 
 class GroupWorld:
     def __init__(self, *, config: GroupConfig | None = None, topics: Mapping[str, Topic] | None = None) -> None:
-        self.config = config or GroupConfig(group_initial_rebalance_delay_ms=0)
+        self.config = config or GroupConfig(group_initial_rebalance_delay_ms=0, group_consumer_assignment_interval_ms=0)
         self.topics = dict(TOPICS if topics is None else topics)
         self.now_ms = 0
         self.log: list[LoadedRecord | LoadedMarker] = []

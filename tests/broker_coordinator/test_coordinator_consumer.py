@@ -15,9 +15,9 @@ from broker.coordinator.groups.events import (
     DeleteGroup,
     DescribeConsumerGroup,
     DescribedConsumerGroup,
+    GroupSettingsChanged,
     JoinResult,
     OffsetToCommit,
-    SessionTimeoutsChanged,
     Topic,
     TopicsChanged,
 )
@@ -223,7 +223,12 @@ def test_a_new_coordinator_goes_on_with_every_epoch_and_assignment(world: GroupW
 
 
 def test_without_migration_a_group_changes_its_protocol_only_while_it_is_empty() -> None:
-    config = GroupConfig(group_initial_rebalance_delay_ms=0, is_upgrade_on=False, is_downgrade_on=False)
+    config = GroupConfig(
+        group_consumer_assignment_interval_ms=0,
+        group_initial_rebalance_delay_ms=0,
+        is_upgrade_on=False,
+        is_downgrade_on=False,
+    )
     world = GroupWorld(config=config)
     world.beat("m", 0)
     world.commit(member_id="m", generation=2)
@@ -252,7 +257,7 @@ def test_a_group_with_members_is_not_deleted_and_an_empty_one_leaves_nothing(wor
 
 
 def test_a_full_group_takes_nobody() -> None:
-    world = GroupWorld(config=GroupConfig(group_consumer_max_size=1))
+    world = GroupWorld(config=GroupConfig(group_consumer_max_size=1, group_consumer_assignment_interval_ms=0))
     world.beat("a", 0)
     assert world.beat("b", 0).error_code is ErrorCode.group_max_size_reached
     assert world.beat("a", 0).error_code is ErrorCode.none
@@ -260,12 +265,12 @@ def test_a_full_group_takes_nobody() -> None:
 
 def test_a_group_may_have_a_session_timeout_of_its_own(world: GroupWorld) -> None:
     world.beat("m", 0)
-    world.handle(SessionTimeoutsChanged(timeouts_ms={"g": SESSION_MS + 5_000, "other": 1}))
+    world.handle(GroupSettingsChanged(session_timeouts_ms={"g": SESSION_MS + 5_000, "other": 1}))
     world.pass_ms(SESSION_MS - 1)
     assert world.beat("m", 2).error_code is ErrorCode.none, "from this heartbeat on the new one counts"
     world.pass_ms(SESSION_MS + 4_999)
     assert "m" in group_of(world).members
-    world.handle(SessionTimeoutsChanged(timeouts_ms={}))
+    world.handle(GroupSettingsChanged(session_timeouts_ms={}))
     world.pass_ms(1)
     assert "m" not in group_of(world).members, "the heartbeat was the last one"
 
@@ -314,7 +319,11 @@ def pattern(world: GroupWorld, member: str, epoch: int, *allowed: str, **changes
 
 
 def guarded() -> GroupWorld:
-    return GroupWorld(config=GroupConfig(is_guarded=True, group_consumer_regex_refresh_interval_ms=60_000))
+    return GroupWorld(
+        config=GroupConfig(
+            group_consumer_assignment_interval_ms=0, is_guarded=True, group_consumer_regex_refresh_interval_ms=60_000
+        )
+    )
 
 
 def topics_of(assignment: dict[UUID, frozenset[int]]) -> set[UUID]:

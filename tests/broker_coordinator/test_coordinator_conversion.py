@@ -21,7 +21,11 @@ from broker.coordinator.runtime import LoadedRecord
 from broker.wire.errors import ErrorCode
 from tests.amount import examples
 
-CONFIG = GroupConfig(group_initial_rebalance_delay_ms=0, group_consumer_session_timeout_ms=10_000)
+CONFIG = GroupConfig(
+    group_initial_rebalance_delay_ms=0,
+    group_consumer_session_timeout_ms=10_000,
+    group_consumer_assignment_interval_ms=0,
+)
 Client = ClassicClient | NewClient
 
 
@@ -398,14 +402,14 @@ def is_settled(world: GroupWorld, living: list[Any]) -> bool:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(ACTION, max_size=40), st.sampled_from([EAGER, COOPERATIVE]))
-@example([("step", 3), ("step", 6)], EAGER)
-@example([("step", 3), ("step", 6)], COOPERATIVE)
+@given(st.lists(ACTION, max_size=40), st.sampled_from([EAGER, COOPERATIVE]), st.sampled_from([0, 500]))
+@example([("step", 3), ("step", 6)], EAGER, 0)
+@example([("step", 3), ("step", 6)], COOPERATIVE, 0)
 @pytest.mark.thorough
 def test_no_partition_has_two_readers_and_in_the_end_each_has_one(
-    actions: list[tuple[Any, ...]], protocol: str
+    actions: list[tuple[Any, ...]], protocol: str, interval_ms: int
 ) -> None:
-    world = GroupWorld(config=CONFIG)
+    world = GroupWorld(config=replace(CONFIG, group_consumer_assignment_interval_ms=interval_ms))
     clients = clients_of(world, protocol)
     living: list[Any] = []
     for kind, which in actions:

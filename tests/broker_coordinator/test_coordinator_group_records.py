@@ -98,7 +98,10 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
             classic=st.none() | CLASSIC,
         ),
     ),
-    st.tuples(st.builds(TargetEpochKey, group_id=TEXT), st.builds(TargetEpochValue, assignment_epoch=INT32)),
+    st.tuples(
+        st.builds(TargetEpochKey, group_id=TEXT),
+        st.builds(TargetEpochValue, assignment_epoch=INT32, timestamp_ms=st.integers(0, 2**62)),
+    ),
     st.tuples(
         st.builds(TargetMemberKey, group_id=TEXT, member_id=TEXT), st.builds(TargetMemberValue, partitions=ASSIGNMENT)
     ),
@@ -220,7 +223,7 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
                 classic=ClassicMetadata(session_timeout_ms=6_000, protocols=(("range", b"\0\1"),)),
             ),
         ),
-        (TargetEpochKey(group_id="n"), TargetEpochValue(assignment_epoch=5)),
+        (TargetEpochKey(group_id="n"), TargetEpochValue(assignment_epoch=5, timestamp_ms=1_234)),
         (
             TargetMemberKey(group_id="n", member_id="m-2"),
             TargetMemberValue(partitions={TOPIC_ID: frozenset([0, 2])}),
@@ -247,7 +250,7 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
     assert found[4]["data"]["subscribedTopicNames"] == ["t", "u"]
     assert found[4]["data"]["serverAssignor"] == "uniform"
     assert found[4]["data"]["classicMemberMetadata"]["sessionTimeoutMs"] == 6_000
-    assert found[5]["data"] == {"assignmentEpoch": 5}
+    assert found[5]["data"] == {"assignmentEpoch": 5, "assignmentTimestamp": 1_234}
     assert found[6]["data"]["topicPartitions"][0]["partitions"] == [0, 2]
     assert found[7]["data"]["memberEpoch"] == 4
     assert found[7]["data"]["partitionsPendingRevocation"][0]["partitions"] == [1]

@@ -31,7 +31,12 @@ from broker.coordinator.groups.reconcile import subtract
 from broker.wire.errors import ErrorCode
 from tests.amount import examples
 
-CONFIG = GroupConfig(group_initial_rebalance_delay_ms=100, group_max_size=4, group_consumer_session_timeout_ms=10_000)
+CONFIG = GroupConfig(
+    group_initial_rebalance_delay_ms=100,
+    group_max_size=4,
+    group_consumer_session_timeout_ms=10_000,
+    group_consumer_assignment_interval_ms=300,
+)
 
 
 class ClassicActor:

@@ -32,9 +32,9 @@ from broker.coordinator.groups.share_events import (
     ShareHeartbeat,
     ShareHeartbeatResult,
     SharesDeleted,
+    ShareSettingsChanged,
     SharesInitialized,
     SharesOf,
-    ShareTimeoutsChanged,
     StatesToDelete,
 )
 from broker.coordinator.groups.share_records import decode, encode
@@ -49,7 +49,7 @@ BOTH = {T: frozenset({0, 1})}
 
 class World:
     def __init__(self, **config: Any) -> None:
-        self.config, self.now_ms, self.token = GroupConfig(**config), 0, 0
+        self.config, self.now_ms, self.token = GroupConfig(**{"group_share_assignment_interval_ms": 0, **config}), 0, 0
         self.log: list[LoadedRecord] = []
         self.topics = TOPICS
         self.shard = self.new_shard()
@@ -172,7 +172,7 @@ def test_a_member_that_falls_silent_is_removed() -> None:
 
 def test_a_group_may_have_a_session_timeout_of_its_own() -> None:
     world = World(group_share_session_timeout_ms=1_000)
-    world.submit(ShareTimeoutsChanged(timeouts_ms={"g": 5_000}))
+    world.submit(ShareSettingsChanged(session_timeouts_ms={"g": 5_000}))
     world.join("a")
     world.pass_time(4_999)
     assert world.ask(DescribeShareGroup).state == "Stable"

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.coordinator.runtime import Append, LoadedRecord, Reply
+from broker.coordinator.runtime import Append, LoadedRecord, Reply, Tick
 from broker.coordinator.share_states.records import Snapshot, StateKey, Update, decode, encode, is_key
 from broker.coordinator.share_states.shard import (
     DeleteState,
@@ -18,7 +18,7 @@ from broker.coordinator.share_states.shard import (
     ShareStateShard,
     SnapshotStale,
     StateResult,
-    TopicsDeleted,
+    TopicsKnown,
     WriteState,
 )
 from broker.sharing.state_batches import StateBatch
@@ -188,7 +188,12 @@ def test_deleted_topics_and_states_leave_nothing() -> None:
     assert world.ask(DeleteState).error_code is ErrorCode.none, "it is deleted already"
     assert world.read(leader_epoch=-1).start_offset == -1
     world.initialize()
-    world.submit(TopicsDeleted(topic_ids=frozenset({KEY.topic_id})))
+    world.submit(TopicsKnown(topic_ids=frozenset({KEY.topic_id})))
+    assert world.shard.next_deadline_ms() is None
+    world.submit(TopicsKnown(topic_ids=frozenset()))
+    assert world.shard.next_deadline_ms() == 0
+    world.submit(Tick())
+    assert world.shard.next_deadline_ms() is None
     assert world.shard.durable() == {} == world.replayed().durable()
     assert world.shard.redundant_offset(len(world.log)) == len(world.log)
 

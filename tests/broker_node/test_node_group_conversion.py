@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 PARTITIONS = 4
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
+    "group.consumer.min.heartbeat.interval.ms": 200,
     "group.consumer.heartbeat.interval.ms": 200,
     "offsets.topic.num.partitions": 1,
 }

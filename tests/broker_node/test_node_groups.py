@@ -34,6 +34,7 @@ pytestmark = pytest.mark.slow
 OFFSETS_PARTITIONS = 4
 SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
+    "group.consumer.min.heartbeat.interval.ms": 200,
     "group.consumer.heartbeat.interval.ms": 200,
     "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
     "controller.quorum.fetch.timeout.ms": 2_000,  # Kafka's own: a busy machine must not change leaders under the test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark
 KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 # Texts differ; what a node makes up differs; a member's first epochs depend on when its states were made.
 MASKED = frozenset({"throttle_time", "error_message", "acknowledge_error_message", "host", "port", "topic_id"})
-TOPIC, MEMBER = "apis", "AAAAAAAAAAAAAAAAAAAAAQ"
+TOPIC, MEMBER, OTHER = "apis", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 class Node:
@@ -71,7 +72,7 @@ def _has_coordinator(node: Node, key_type: int, key: str) -> bool:
 
 def _has_loaded(node: Node) -> bool:
     """All partitions of the internal topic, as far as these groups are concerned."""
-    groups = ["g", "life", "none", "kinds", "simple", "fetch", "zero", "offsets"]
+    groups = ["g", "life", "none", "kinds", "simple", "fetch", "zero", "offsets", "often", "interval"]
     answer = node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=groups, include_authorized_operations=False)
     return all(group.error_code is ErrorCode.group_id_not_found for group in answer.groups)
 
@@ -162,6 +163,26 @@ def test_a_member_lives_and_the_group_is_described_alike(nodes: tuple[Node, Node
     for leaver in (beat("life", epoch=-1), beat("life", epoch=-1)):
         same(nodes, ApiKey.SHARE_GROUP_HEARTBEAT, 1, **leaver)
     same(nodes, ApiKey.LIST_GROUPS, 5, states_filter=["empty"], types_filter=["share"])
+
+
+def test_the_next_assignment_waits_for_the_interval_alike(nodes: tuple[Node, Node]) -> None:
+    found = []
+    for node in nodes:
+        prepare(f"127.0.0.1:{node.port}", TOPIC, "interval", **{"share.assignment.interval.ms": "10000"})
+        began_s = time.monotonic()
+        epoch = _joined(node, "interval")
+        # The first assignment had no partitions, because their states were not made. The next one came later.
+        assert time.monotonic() - began_s >= 10
+        joined = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", member=OTHER, names=[TOPIC]))
+        again = node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", epoch=epoch))
+        assert (joined.member_epoch, joined.assignment.topic_partitions, again.member_epoch) == (epoch, (), epoch)
+        asked = {"group_ids": ["interval"], "include_authorized_operations": False}
+        (group,) = node.ask(ApiKey.SHARE_GROUP_DESCRIBE, 1, **asked).groups
+        found.append((epoch, group.group_epoch, group.assignment_epoch))
+        for member in (MEMBER, OTHER):
+            node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("interval", member=member, epoch=-1))
+    assert found[0] == found[1]
+    assert found[0][1] == found[0][2] + 1
 
 
 def test_members_of_other_kinds_are_refused_alike(nodes: tuple[Node, Node]) -> None:
@@ -276,6 +297,33 @@ def test_a_fetch_of_no_bytes_is_answered_at_once_alike(nodes: tuple[Node, Node])
     same(nodes, ApiKey.SHARE_FETCH, 2, **fetch(-1, group_id="zero", topics=False))
     for node in nodes:
         node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("zero", epoch=-1))
+
+
+def test_a_record_that_was_delivered_often_is_held_back_alike(nodes: tuple[Node, Node]) -> None:
+    """Each time all records are released. They come all together three times, in halves, and then one by one."""
+    found: list[list[list[tuple[int, int, int]]]] = []
+    for node in nodes:
+        prepare(f"127.0.0.1:{node.port}", TOPIC, "often")
+        _joined(node, "often")
+        found.append([])
+        epoch = 0
+        while len(found[-1]) < 15:
+            values = fetch(epoch, group_id="often", topics=epoch == 0, max_wait=20_000)
+            answer = node.ask(ApiKey.SHARE_FETCH, 2, **_with_ids(values, node))
+            ranges = [part.acquired_records for topic in answer.responses for part in topic.partitions]
+            found[-1] += [[(each.first_offset, each.last_offset, each.delivery_count) for each in ranges[0]]]
+            acks = [acked(first, last, 2) for first, last, _ in found[-1][-1]]
+            topics = [{"topic_id": "TOPIC_ID", "partitions": [{"partition_index": 0, "acknowledgement_batches": acks}]}]
+            values = {"group_id": "often", "member_id": MEMBER, "share_session_epoch": epoch + 1}
+            values |= {"topics": topics, "is_renew_ack": False}
+            released = node.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, **_with_ids(values, node))
+            assert released.responses[0].partitions[0].error_code is ErrorCode.none
+            epoch += 2
+        node.ask(ApiKey.SHARE_FETCH, 2, **_with_ids(fetch(-1, group_id="often", topics=False), node))
+        node.ask(ApiKey.SHARE_GROUP_HEARTBEAT, 1, **beat("often", epoch=-1))
+    assert found[0] == found[1]
+    halves = [[[(first, first + 4, 4)], *([(at, at, 5)] for at in range(first, first + 5))] for first in (0, 5)]
+    assert found[0] == [[(0, 9, 1)], [(0, 9, 2)], [(0, 9, 3)], *halves[0], *halves[1]]
 
 
 def test_acknowledgements_of_a_topic_without_an_id_are_refused_alike(nodes: tuple[Node, Node]) -> None:

@@ -54,7 +54,7 @@ class World:
             propose_isr=lambda *_: None,
             on_roles_changed=lambda: None,
         )
-        self.image = MetadataImage()
+        self.image, self.is_current = MetadataImage(), True
         self.tasks: set[asyncio.Task[None]] = set()
         self.states = self.new_states()
 
@@ -76,14 +76,15 @@ class World:
     def apply(self, new: MetadataImage) -> None:
         old, self.image = self.image, new
         self.replicas.roles.apply_image(old, new)
-        self.states.image_changed(new)
+        self.states.image_changed(new, is_current=self.is_current)
         self.states.host.image_changed()
 
-    async def fail_over(self) -> None:
+    async def fail_over(self, image: MetadataImage | None = None) -> None:
         """Another coordinator loads what the log has."""
         self.states.host.close()
+        self.image = image or self.image
         self.states = self.new_states()
-        self.states.image_changed(self.image)
+        self.states.image_changed(self.image, is_current=self.is_current)
         self.states.host.image_changed()
         while self.states.host.is_loading():
             await asyncio.sleep(0.001)
@@ -92,6 +93,11 @@ class World:
         answer: asyncio.Future[StateResult] = asyncio.get_running_loop().create_future()
         self.states.ask(KEY, lambda token: kind(token=token, key=KEY, exists=True, **values), answer.set_result)
         return await asyncio.wait_for(answer, 5)
+
+    async def wait_until_nothing_is_kept(self) -> None:
+        async with asyncio.timeout(5):
+            while (await self.ask(ReadSummary)).start_offset != -1:
+                await asyncio.sleep(0.001)
 
     async def write(self, offset: int) -> None:
         batch = StateBatch(first_offset=offset, last_offset=offset, state=2, delivery_count=1)
@@ -144,8 +150,38 @@ def test_states_of_a_deleted_topic_are_removed(tmp_path: Path) -> None:
         async with world(tmp_path / "data") as made:
             await made.ask(InitializeState, state_epoch=1, start_offset=5)
             made.apply(image(2, with_topic=False))
-            assert (await made.ask(ReadSummary)).start_offset == -1
+            await made.wait_until_nothing_is_kept()
             await made.fail_over()
             assert (await made.ask(ReadSummary)).start_offset == -1
+
+    asyncio.run(scenario())
+
+
+def test_states_of_a_topic_that_was_deleted_while_nobody_had_them_are_removed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with world(tmp_path / "data") as made:
+            await made.ask(InitializeState, state_epoch=1, start_offset=5)
+            await made.fail_over(image(2, with_topic=False))
+            await made.wait_until_nothing_is_kept()
+            await made.fail_over(image(3))
+            assert (await made.ask(ReadSummary)).start_offset == -1
+
+    asyncio.run(scenario())
+
+
+def test_an_image_from_before_the_topic_was_made_removes_nothing(tmp_path: Path) -> None:
+    """A process that starts goes through old images. What they lack may exist."""
+
+    async def scenario() -> None:
+        async with world(tmp_path / "data") as made:
+            await made.ask(InitializeState, state_epoch=1, start_offset=5)
+            made.is_current = False
+            await made.fail_over(image(2, with_topic=False))
+            assert (await made.ask(ReadSummary)).start_offset == 5
+            made.is_current = True
+            made.apply(image(3))
+            assert (await made.ask(ReadSummary)).start_offset == 5
+            made.apply(image(4, with_topic=False))
+            await made.wait_until_nothing_is_kept()
 
     asyncio.run(scenario())

@@ -11,7 +11,8 @@ import pytest
 
 from broker.coordinator.share_states.shard import StateResult
 from broker.node.sharing.persister import StateToWrite
-from broker.sharing.partition import ACCEPT, RELEASE, RENEW, Acknowledgement, Acquired, Limits
+from broker.sharing.deliveries import Acquired, Limits
+from broker.sharing.partition import ACCEPT, RELEASE, RENEW, Acknowledgement
 from broker.sharing.state_batches import StateBatch
 from broker.sim.coverage import Coverage
 from broker.sim.partition_checker import PartitionChecker

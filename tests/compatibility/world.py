@@ -25,6 +25,7 @@ SETTINGS: Mapping[str, object] = {
     "transaction.state.log.num.partitions": 3,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1_000,
+    "group.consumer.min.heartbeat.interval.ms": 1_000,
     "group.consumer.heartbeat.interval.ms": 1_000,
     # A busy machine must not change leaders under a test.
     "controller.quorum.fetch.timeout.ms": 10_000,

@@ -330,6 +330,13 @@ NAMED: tuple[Named, ...] = (
         ),
     ),
     Named(
+        name="DescribeShareGroupOffsets of what does not exist",
+        why="Of a partition that does not exist in a topic that does, of none of its partitions, and for a group "
+        "without a name, Apache Kafka does not answer or fails inside (UNKNOWN_SERVER_ERROR for the whole group); here "
+        "such a partition has no offset.",
+        applies=at("DESCRIBE_SHARE_GROUP_OFFSETS", ".*", r"does not answer|unknown_server_error|\[\]"),
+    ),
+    Named(
         name="Loggers",
         why="Resource type 8, the log levels of a running broker, is a matter of Apache Kafka's own logging library.",
         applies=both(

@@ -27,12 +27,12 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
     "group.consumer.session.timeout.ms": 60_000,
+    "group.consumer.assignment.interval.ms": 0,
+    "group.share.assignment.interval.ms": 0,
     "broker.session.timeout.ms": 120_000,  # nothing is fenced on a slow machine
     "log.retention.check.interval.ms": 86_400_000,  # the records' timestamps are older than log.retention.hours
 }
 KAFKA_SETTINGS = {
-    "group.consumer.min.assignment.interval.ms": 0,
-    "group.consumer.assignment.interval.ms": 0,
     "log.initial.task.delay.ms": 86_400_000,  # its first look for old records does not wait for the interval
     "share.coordinator.state.topic.replication.factor": 1,  # there is one node: no share group has a state otherwise
     "share.coordinator.state.topic.min.isr": 1,

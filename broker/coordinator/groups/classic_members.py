@@ -62,7 +62,7 @@ class ClassicMembers:
         has_changed = self._consumer.subscribe(draft, member_id, value)
         if not (is_last_replaced and has_changed):
             self._consumer.raise_epoch(draft, is_needed=has_changed)
-            self._consumer.assign(draft)
+            self._consumer.assign(draft, now_ms)
             self._consumer.reconcile(draft, member_id, self._ids(subscription.owned))
         member = group.members[member_id]
         member.session_deadline_ms = now_ms + event.session_timeout_ms
@@ -102,7 +102,7 @@ class ClassicMembers:
         # A member that gives up partitions has already joined. This answer tells it which partitions it keeps. It joins
         # again without the rest.
         is_revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
-        if member.current.member_epoch < group.epoch and not is_revoking:
+        if member.current.member_epoch < group.target_epoch and not is_revoking:
             _expect_join(member, now_ms)
             raise Refused(ErrorCode.rebalance_in_progress, "the group has moved on: join again")
         classic = _classic_of(member)
@@ -120,7 +120,8 @@ class ClassicMembers:
         """Raises Refused."""
         member = _checked(group, event.member_id, event.instance_id, event.generation)
         member.session_deadline_ms = now_ms + _classic_of(member).session_timeout_ms
-        if not _must_join(group, member):
+        # A join computes an assignment that is due. Members of the new protocol do it too, but there may be none.
+        if not _must_join(group, member) and not self._consumer.is_assignment_due(group, now_ms):
             return ErrorCode.none
         _expect_join(member, now_ms)
         return ErrorCode.rebalance_in_progress
@@ -128,7 +129,7 @@ class ClassicMembers:
 
 def _must_join(group: ConsumerGroup, member: ConsumerMember) -> bool:
     current = member.current
-    if current.member_epoch < group.epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
+    if current.member_epoch < group.target_epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     if current.state is not MemberState.UNRELEASED_PARTITIONS:
         return False

@@ -14,12 +14,15 @@ class GroupConfig:
     group_max_size: int = 2**31 - 1
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
+    # more: fewer assignments while many members start; less: a member has partitions sooner
+    group_consumer_assignment_interval_ms: int = 1_000
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_regex_refresh_interval_ms: int = 600_000  # less: a new permission for a topic takes effect sooner
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
     is_consumer_protocol_on: bool = True
     group_share_session_timeout_ms: int = 45_000
     group_share_heartbeat_interval_ms: int = 5_000
+    group_share_assignment_interval_ms: int = 1_000
     group_share_max_size: int = 200
     group_share_initialize_retry_ms: int = 30_000  # after this time the state of a new partition is initialized again
     is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from broker.coordinator.groups.assignment_interval import is_assignment_due
 from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer_group import (
@@ -55,10 +56,12 @@ _NOBODY = MemberValue(
 class ConsumerProtocol:
     """It changes groups through drafts. Its own state is what it was told about topics and session timeouts."""
 
-    def __init__(self, *, config: GroupConfig, new_id: Callable[[], str]) -> None:
-        self._config, self._new_id = config, new_id
+    def __init__(self, *, config: GroupConfig, new_id: Callable[[], str], wall_ms: Callable[[int], int]) -> None:
+        self._config, self._new_id, self._wall_ms = config, new_id, wall_ms
         self.subscriptions = Subscriptions(config)
-        self.session_timeouts_ms: Mapping[str, int] = {}  # by group id, for groups that have their own
+        # by group id, for groups that have their own
+        self.session_timeouts_ms: Mapping[str, int] = {}
+        self.assignment_intervals_ms: Mapping[str, int] = {}
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
@@ -74,7 +77,7 @@ class ConsumerProtocol:
         before = group.members[member_id].current
         has_new_subscription = self.subscribe(draft, member_id, value)
         self.raise_epoch(draft, is_needed=has_new_subscription or found_others)
-        self.assign(draft)
+        self.assign(draft, now_ms)
         self.reconcile(draft, member_id, {} if is_join else event.owned)
         member = group.members[member_id]
         self._limit_revocation(member, now_ms)
@@ -248,10 +251,19 @@ class ConsumerProtocol:
             draft.add((GroupEpochKey(group_id=group.group_id), value))
         group.is_metadata_stale = False
 
-    def assign(self, draft: Draft) -> None:
-        """Computes the target assignment of the group's epoch, unless it exists."""
+    def is_assignment_due(self, group: ConsumerGroup, now_ms: int) -> bool:
+        """Whether the group's epoch has no target assignment, and one may be computed already."""
+        default_ms = self._config.group_consumer_assignment_interval_ms
+        return group.target_epoch < group.epoch and is_assignment_due(
+            last_ms=group.assigned_ms,
+            interval_ms=self.assignment_intervals_ms.get(group.group_id, default_ms),
+            wall_ms=self._wall_ms(now_ms),
+        )
+
+    def assign(self, draft: Draft, now_ms: int) -> None:
+        """Computes the target assignment of the group's epoch, if it is due. Until then the one before stays."""
         group = draft.group
-        if group.target_epoch >= group.epoch:
+        if not self.is_assignment_due(group, now_ms):
             return
         by_member = self.subscriptions.of_members(group)
         members = tuple(
@@ -272,7 +284,8 @@ class ConsumerProtocol:
             if member_id not in group.targets or dict(group.targets[member_id]) != result[member_id]:
                 key = TargetMemberKey(group_id=group.group_id, member_id=member_id)
                 draft.add((key, TargetMemberValue(partitions=result[member_id])))
-        draft.add((TargetEpochKey(group_id=group.group_id), TargetEpochValue(assignment_epoch=group.epoch)))
+        value = TargetEpochValue(assignment_epoch=group.epoch, timestamp_ms=self._wall_ms(now_ms))
+        draft.add((TargetEpochKey(group_id=group.group_id), value))
 
     def reconcile(self, draft: Draft, member_id: str, owned: Assignment | None) -> None:
         """`owned` are the partitions that the member says it owns; None if it did not tell."""

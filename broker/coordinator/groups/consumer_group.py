@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from broker.coordinator.groups.assignment_interval import NEVER_MS
 from broker.coordinator.groups.events import DescribedConsumer, DescribedConsumerGroup, Topic
 from broker.coordinator.groups.reconcile import Current, MemberState, places, unite
 from broker.coordinator.groups.records import (
@@ -71,6 +72,7 @@ class ConsumerGroup:
         self.target_epoch = FIRST_EPOCH  # the group epoch that `targets` was computed for; never above `epoch`
         self.members: dict[str, ConsumerMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
+        self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.found: dict[str, Found] = {}  # by member id; only with an authorizer, for members with a pattern
         # the holder of each partition: the partition is assigned to this member, or not yet revoked from it
@@ -89,7 +91,7 @@ class ConsumerGroup:
             case MemberKey(), None:
                 self._remove_member(key.member_id)
             case TargetEpochKey(), TargetEpochValue():
-                self.target_epoch = value.assignment_epoch
+                self.target_epoch, self.assigned_ms = value.assignment_epoch, value.timestamp_ms
             case TargetMemberKey(), TargetMemberValue():
                 self.targets[key.member_id] = value.partitions
             case TargetMemberKey(), None:
@@ -213,7 +215,7 @@ class ConsumerGroup:
             for member_id, member in self.members.items()
         }
         targets = {member_id: dict(target) for member_id, target in self.targets.items()}
-        return self.epoch, self.metadata_hash, self.target_epoch, members, targets
+        return self.epoch, self.metadata_hash, self.target_epoch, self.assigned_ms, members, targets
 
     def check_invariants(self) -> None:
         assert self.target_epoch <= self.epoch

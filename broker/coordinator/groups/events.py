@@ -7,7 +7,7 @@ Durations and `now_ms` are monotonic. Times in records (commit timestamps) are w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
@@ -296,11 +296,11 @@ class TopicsChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTimeoutsChanged:
-    """The session timeouts of groups that have their own, by group id. They take effect with the next heartbeat of a
-    member."""
+class GroupSettingsChanged:
+    """The settings of groups that have their own, by group id. They take effect with the next heartbeat of a member."""
 
-    timeouts_ms: Mapping[str, int]
+    session_timeouts_ms: Mapping[str, int]
+    assignment_intervals_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

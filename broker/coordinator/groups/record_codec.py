@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from broker.coordinator.groups.assignment_interval import timestamp_of, timestamp_tag
 from broker.coordinator.groups.records import (
     NO_LEADER_EPOCH,
     ZERO_ID,
@@ -75,7 +76,7 @@ def _encode_value(value: Value) -> bytes:
         case MemberValue():
             return _encode_member(value)
         case TargetEpochValue():
-            return bytes(Writer(0).int32(value.assignment_epoch).tags())
+            return bytes(Writer(0).int32(value.assignment_epoch).tags(timestamp_tag(value.timestamp_ms)))
         case TargetMemberValue():
             writer = Writer(0)
             _write_assignment(writer, value.partitions)
@@ -175,7 +176,7 @@ def _decode_value(key: Key, reader: Reader) -> Value:
     if reader.version != 0:
         raise SchemaError(f"version {reader.version} of a {type(key).__name__} value; 0 is known")
     value = _decode_flexible(key, reader)
-    if not isinstance(key, GroupEpochKey | MemberKey):
+    if not isinstance(key, GroupEpochKey | MemberKey | TargetEpochKey):
         reader.tags()  # no tagged field is kept; a value that ends before the tagged fields is truncated
     return value
 
@@ -190,7 +191,8 @@ def _decode_flexible(
         case MemberKey():
             return _decode_member(reader)
         case TargetEpochKey():
-            return TargetEpochValue(assignment_epoch=reader.int32())
+            epoch, tags = reader.int32(), reader.tags()
+            return TargetEpochValue(assignment_epoch=epoch, timestamp_ms=timestamp_of(tags))
         case TargetMemberKey():
             return TargetMemberValue(partitions=_read_assignment(reader))
         case CurrentMemberKey():

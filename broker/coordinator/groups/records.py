@@ -104,6 +104,7 @@ class TargetEpochKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEpochValue:
     assignment_epoch: int
+    timestamp_ms: int = 0  # when the assignment was computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

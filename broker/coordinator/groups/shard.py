@@ -31,12 +31,12 @@ from broker.coordinator.groups.events import (
     DescribedGroup,
     ExpireOffsets,
     FetchOffsets,
+    GroupSettingsChanged,
     Heartbeat,
     JoinGroup,
     LeaveGroup,
     ListedGroup,
     ListGroups,
-    SessionTimeoutsChanged,
     SyncGroup,
     TopicsChanged,
 )
@@ -69,7 +69,7 @@ class GroupShard:
         config: GroupConfig,
         rng: random.Random,
         wall_offset_ms: int,
-        # as in SessionTimeoutsChanged; needed while the shard loads
+        # as in GroupSettingsChanged; needed while the shard loads
         session_timeouts_ms: Mapping[str, int] | None = None,
     ) -> None:
         self._config, self._rng, self._wall_offset_ms = config, rng, wall_offset_ms
@@ -77,7 +77,7 @@ class GroupShard:
         self.groups: dict[str, AnyGroup] = {}
         self.offsets = Offsets()
         self._classic = ClassicProtocol(config=config, outbox=self._outbox, new_id=self._new_id, wall_ms=self._wall_ms)
-        self._consumer = ConsumerProtocol(config=config, new_id=self._new_id)
+        self._consumer = ConsumerProtocol(config=config, new_id=self._new_id, wall_ms=self._wall_ms)
         self._consumer.session_timeouts_ms = session_timeouts_ms or {}
         self._member_requests = MemberRequests(
             self,
@@ -89,7 +89,7 @@ class GroupShard:
             wall_ms=self._wall_ms,
         )
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
-        self.shares = ShareGroups(config=config, outbox=self._outbox, is_other=self._is_used)
+        self.shares = ShareGroups(config=config, outbox=self._outbox, is_other=self._is_used, wall_ms=self._wall_ms)
         self._deleted_topics: set[str] = set()
         # heap of (deadline, group id); an entry may be earlier than the real deadline, but never later
         self._timers: list[tuple[int, str]] = []
@@ -184,8 +184,9 @@ class GroupShard:
                 self._delete_group(event)
             case TopicsChanged():
                 self._topics_changed(event)
-            case SessionTimeoutsChanged():
-                self._consumer.session_timeouts_ms = event.timeouts_ms
+            case GroupSettingsChanged():
+                self._consumer.session_timeouts_ms = event.session_timeouts_ms
+                self._consumer.assignment_intervals_ms = event.assignment_intervals_ms
             case ExpireOffsets():
                 self._offset_requests.expire(event.wall_ms)
             case Loaded():

@@ -149,11 +149,12 @@ class StatesToDelete:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareTimeoutsChanged:
-    """The session timeouts of share groups that have their own, by group id. They take effect with the next heartbeat
-    of a member."""
+class ShareSettingsChanged:
+    """The settings of share groups that have their own, by group id. They take effect with the next heartbeat of a
+    member."""
 
-    timeouts_ms: Mapping[str, int]
+    session_timeouts_ms: Mapping[str, int]
+    assignment_intervals_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 Request: TypeAlias = (

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from broker.coordinator.groups.assignment_interval import NEVER_MS
 from broker.coordinator.groups.consumer_group import FIRST_EPOCH
 from broker.coordinator.groups.records import Assignment
 from broker.coordinator.groups.share_events import DescribedShareGroup, DescribedShareMember
@@ -45,6 +46,7 @@ class ShareGroup:
         self.target_epoch = FIRST_EPOCH  # the group epoch that `targets` was computed for; never above `epoch`
         self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
+        self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock
         self.states = States()
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
         # When the initialization of the states of these topics last began. It is not durable: after a fail-over the
@@ -65,7 +67,7 @@ class ShareGroup:
             case Kind.MEMBER, None:
                 self.members.pop(key.member_id, None)
             case Kind.TARGET_EPOCH, TargetEpoch():
-                self.target_epoch = value.epoch
+                self.target_epoch, self.assigned_ms = value.epoch, value.timestamp_ms
             case Kind.TARGET_MEMBER, TargetMember():
                 self.targets[key.member_id] = value.partitions
             case Kind.TARGET_MEMBER, None:
@@ -116,7 +118,7 @@ class ShareGroup:
             for member_id, member in self.members.items()
         }
         targets = {member_id: dict(target) for member_id, target in self.targets.items()}
-        return self.epoch, self.metadata_hash, self.target_epoch, members, targets, self.states
+        return self.epoch, self.metadata_hash, self.target_epoch, self.assigned_ms, members, targets, self.states
 
     def check_invariants(self) -> None:
         assert self.target_epoch <= self.epoch

@@ -9,10 +9,11 @@ Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
+from broker.coordinator.groups.assignment_interval import is_assignment_due
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.consumer_group import JOIN_EPOCH, metadata_hash
 from broker.coordinator.groups.draft import Refused
@@ -54,10 +55,12 @@ class ShareDraft:
 class ShareProtocol:
     """It changes groups through drafts. Its own state is what it was told about topics and session timeouts."""
 
-    def __init__(self, config: GroupConfig) -> None:
-        self._config = config
+    def __init__(self, config: GroupConfig, *, wall_ms: Callable[[int], int]) -> None:
+        self._config, self._wall_ms = config, wall_ms
         self.topics: Mapping[str, Topic] = {}
-        self.timeouts_ms: Mapping[str, int] = {}  # by group id, for groups that have their own
+        # by group id, for groups that have their own
+        self.session_timeouts_ms: Mapping[str, int] = {}
+        self.assignment_intervals_ms: Mapping[str, int] = {}
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
@@ -73,7 +76,7 @@ class ShareProtocol:
         had = member.assigned
         self.raise_epoch(draft, is_needed=is_new)
         to_initialize = self._to_initialize(draft, now_ms)
-        self._assign(draft)
+        self._assign(draft, now_ms)
         self._enter(draft, member)
         member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
         tells_all = event.member_epoch == JOIN_EPOCH or dict(had) != dict(member.assigned)
@@ -87,7 +90,7 @@ class ShareProtocol:
         )
 
     def _session_timeout_ms(self, group: ShareGroup) -> int:
-        return self.timeouts_ms.get(group.group_id, self._config.group_share_session_timeout_ms)
+        return self.session_timeouts_ms.get(group.group_id, self._config.group_share_session_timeout_ms)
 
     def _checked_value(self, group: ShareGroup, event: ShareHeartbeat) -> ShareMemberValue:
         """The member's data after this heartbeat. Raises Refused if the sender may not send it."""
@@ -165,13 +168,17 @@ class ShareProtocol:
         )
         if after != states:
             draft.add(Kind.STATES, after)
-        if is_done and group.members:
-            self.raise_epoch(draft, is_needed=True)  # there are more partitions to assign
+        if is_done and group.members and group.target_epoch == group.epoch:
+            # There are more partitions to assign. An assignment that is still to come has them anyway.
+            self.raise_epoch(draft, is_needed=True)
 
-    def _assign(self, draft: ShareDraft) -> None:
-        """Computes the target assignment of the group's epoch, unless it exists."""
-        group = draft.group
-        if group.target_epoch >= group.epoch:
+    def _assign(self, draft: ShareDraft, now_ms: int) -> None:
+        """Computes the target assignment of the group's epoch, unless it exists, or an assignment was computed only a
+        short time ago. Then the one before stays."""
+        group, wall_ms = draft.group, self._wall_ms(now_ms)
+        interval_ms = self.assignment_intervals_ms.get(group.group_id, self._config.group_share_assignment_interval_ms)
+        is_due = is_assignment_due(last_ms=group.assigned_ms, interval_ms=interval_ms, wall_ms=wall_ms)
+        if group.target_epoch >= group.epoch or not is_due:
             return
         ids = {name: topic.topic_id for name, topic in self.subscribed(group).items()}
         subscriptions = {
@@ -182,7 +189,7 @@ class ShareProtocol:
         for member_id in sorted(result):
             if member_id not in group.targets or dict(group.targets[member_id]) != result[member_id]:
                 draft.add(Kind.TARGET_MEMBER, TargetMember(partitions=result[member_id]), member_id)
-        draft.add(Kind.TARGET_EPOCH, TargetEpoch(epoch=group.epoch))
+        draft.add(Kind.TARGET_EPOCH, TargetEpoch(epoch=group.epoch, timestamp_ms=wall_ms))
 
     def _enter(self, draft: ShareDraft, member: ShareMember) -> None:
         group = draft.group

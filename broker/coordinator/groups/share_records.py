@@ -6,11 +6,12 @@ Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeAlias
 from uuid import UUID
 
+from broker.coordinator.groups.assignment_interval import timestamp_of, timestamp_tag
 from broker.coordinator.groups.records import Assignment
 from broker.coordinator.runtime import StateRecord
 from broker.coordinator.schema import Reader, SchemaError, Writer
@@ -53,6 +54,7 @@ class GroupEpoch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetEpoch:
     epoch: int
+    timestamp_ms: int = 0  # when the assignment was computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,8 @@ def encode(record: ShareRecord) -> StateRecord:
     writer = Writer(key.kind).string(key.group_id)
     if key.kind.has_member:
         writer.string(key.member_id)
-    return StateRecord(key=bytes(writer), value=None if value is None else bytes(_encode(value, Writer(0)).tags()))
+    tags = timestamp_tag(value.timestamp_ms) if isinstance(value, TargetEpoch) else {}
+    return StateRecord(key=bytes(writer), value=None if value is None else bytes(_encode(value, Writer(0)).tags(tags)))
 
 
 def _encode(value: Value, writer: Writer) -> Writer:
@@ -149,7 +152,9 @@ def decode(key: bytes, value: bytes | None) -> ShareRecord | None:
     if fields.version != 0:
         raise SchemaError(f"version {fields.version} of a share group's {kind.name.lower()}; 0 is known")
     found = _decode(kind, fields)
-    fields.tags()  # no tagged field is kept; a value that ends before the tagged fields is truncated
+    tags = fields.tags()  # a value that ends before the tagged fields is truncated
+    if isinstance(found, TargetEpoch):
+        found = replace(found, timestamp_ms=timestamp_of(tags))
     return typed_key, found
 
 

@@ -44,9 +44,9 @@ from broker.coordinator.groups.share_events import (
     ShareHeartbeat,
     ShareHeartbeatResult,
     SharesDeleted,
+    ShareSettingsChanged,
     SharesInitialized,
     SharesOf,
-    ShareTimeoutsChanged,
     StatesToDelete,
 )
 from broker.coordinator.groups.share_group import ShareGroup
@@ -56,7 +56,7 @@ from broker.coordinator.groups.share_records import Kind, ShareRecord, decode, e
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
-READ_ONLY = (DescribeShareGroup, SharesOf, ShareTimeoutsChanged)
+READ_ONLY = (DescribeShareGroup, SharesOf, ShareSettingsChanged)
 _Foreign: TypeAlias = (
     JoinGroup | SyncGroup | Heartbeat | LeaveGroup | CommitOffsets | DeleteOffsets | ConsumerHeartbeat | DeleteGroup
 )
@@ -65,10 +65,17 @@ _Foreign: TypeAlias = (
 class ShareGroups:
     """`is_other(group id)`: whether there is a group of another kind with that name."""
 
-    def __init__(self, *, config: GroupConfig, outbox: Outbox, is_other: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        outbox: Outbox,
+        is_other: Callable[[str], bool],
+        wall_ms: Callable[[int], int],
+    ) -> None:
         self._outbox, self._is_other = outbox, is_other
         self.groups: dict[str, ShareGroup] = {}
-        self._protocol = ShareProtocol(config)
+        self._protocol = ShareProtocol(config, wall_ms=wall_ms)
         self._is_cleanup_due = False
         # heap of (deadline, group id); an entry may be earlier than the real deadline, but never later
         self._timers: list[tuple[int, str]] = []
@@ -115,8 +122,9 @@ class ShareGroups:
                 self._change(event, lambda draft: deleted(draft, event.topic_ids))
             case DescribeShareGroup() | SharesOf():
                 self._describe(event)
-            case ShareTimeoutsChanged():
-                self._protocol.timeouts_ms = event.timeouts_ms
+            case ShareSettingsChanged():
+                self._protocol.session_timeouts_ms = event.session_timeouts_ms
+                self._protocol.assignment_intervals_ms = event.assignment_intervals_ms
             case _:
                 group = self.groups.get(getattr(event, "group_id", ""))
                 return group is not None and isinstance(event, _Foreign) and self._foreign(group, event)

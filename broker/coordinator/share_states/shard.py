@@ -71,7 +71,9 @@ class ReadSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsDeleted:
+class TopicsKnown:
+    """All topics that exist. States of other topics are removed with the next ticks, as soon as they can be."""
+
     topic_ids: frozenset[UUID]
 
 
@@ -95,7 +97,8 @@ class StateResult:
 
 
 Request: TypeAlias = InitializeState | ReadState | WriteState | DeleteState | ReadSummary
-READ_ONLY = (ReadSummary, Loaded, Tick)
+READ_ONLY = (ReadSummary, Loaded, TopicsKnown)
+REMOVED_AT_ONCE_MAX = 1_000  # states in one tick
 _OK = StateResult(error_code=ErrorCode.none)
 _TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.fenced_leader_epoch: "The leader epoch in the request is older than the epoch on the broker.",
@@ -120,6 +123,7 @@ class ShareStateShard:
         self._kept: dict[StateKey, _Kept] = {}
         self._snapshot_offsets: dict[StateKey, int] = {}  # the offset of the last snapshot, in ascending order
         self._last_append: dict[StateKey, int] = {}
+        self._gone: list[StateKey] = []  # states of topics that do not exist any more
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
@@ -173,18 +177,20 @@ class ShareStateShard:
                 self._answer(event, self._delete(event))
             case ReadSummary():
                 self._answer(event, self._summary(event))
-            case TopicsDeleted():
-                self._forget(event.topic_ids)
+            case TopicsKnown():
+                self._gone = [key for key in self._kept if key.topic_id not in event.topic_ids]
+            case Tick():
+                self._forget()
             case SnapshotStale():
                 self._snapshot_stale(event.before_ms, wall_ms)
-            case Loaded() | Tick():
+            case Loaded():
                 pass
             case _:
                 raise TypeError(f"no event of a share coordinator: {event!r}")
         return self._outbox.take()
 
     def next_deadline_ms(self) -> int | None:
-        return None
+        return 0 if self._gone else None
 
     def _answer(self, event: Request, result: StateResult) -> None:
         self._outbox.reply(event.token, result, after=self._last_append.get(event.key, 0))
@@ -314,9 +320,11 @@ class ShareStateShard:
         kept = self._kept.get(event.key)
         return _OK if kept is None else replace(_told(kept.state), batches=())
 
-    def _forget(self, topic_ids: frozenset[UUID]) -> None:
-        for key in [each for each in self._kept if each.topic_id in topic_ids]:
-            self._append((key, None))
+    def _forget(self) -> None:
+        gone, self._gone = self._gone[:REMOVED_AT_ONCE_MAX], self._gone[REMOVED_AT_ONCE_MAX:]
+        for key in gone:
+            if key in self._kept:
+                self._append((key, None))
 
     def _snapshot_stale(self, before_ms: int, wall_ms: int) -> None:
         for key, kept in list(self._kept.items()):

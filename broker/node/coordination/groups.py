@@ -15,8 +15,10 @@ from typing import TypeVar
 
 from broker.controller.features import GROUP_VERSION, SHARE_VERSION, level_of
 from broker.controller.group_configs import (
+    ASSIGNMENT_INTERVAL,
     HEARTBEAT_INTERVAL,
     SESSION_TIMEOUT,
+    SHARE_ASSIGNMENT_INTERVAL,
     SHARE_HEARTBEAT_INTERVAL,
     SHARE_SESSION_TIMEOUT,
 )
@@ -25,12 +27,12 @@ from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import (
     CompleteTransaction,
     ExpireOffsets,
-    SessionTimeoutsChanged,
+    GroupSettingsChanged,
     Topic,
     TopicsChanged,
 )
 from broker.coordinator.groups.shard import GroupShard
-from broker.coordinator.groups.share_events import ShareTimeoutsChanged
+from broker.coordinator.groups.share_events import ShareSettingsChanged
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.topic_maker import InternalTopic
@@ -59,6 +61,7 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_max_size=config.group_max_size,
         group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
         group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
         group_consumer_max_size=config.group_consumer_max_size,
         group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
@@ -68,6 +71,7 @@ def group_config(config: NodeConfig) -> GroupConfig:
         is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
         group_share_session_timeout_ms=config.group_share_session_timeout_ms,
         group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
         group_share_max_size=config.group_share_max_size,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * _MINUTE_MS,
@@ -134,20 +138,25 @@ class Groups:
         own = self._image().group_configs.get(group_id, {}).get(SHARE_HEARTBEAT_INTERVAL)
         return self.config.group_share_heartbeat_interval_ms if own is None else int(own)
 
-    def _session_timeouts(self) -> SessionTimeoutsChanged:
-        return SessionTimeoutsChanged(timeouts_ms=self._timeouts(SESSION_TIMEOUT))
+    def _group_settings(self) -> GroupSettingsChanged:
+        return GroupSettingsChanged(
+            session_timeouts_ms=self._own(SESSION_TIMEOUT), assignment_intervals_ms=self._own(ASSIGNMENT_INTERVAL)
+        )
 
-    def _share_timeouts(self) -> ShareTimeoutsChanged:
-        return ShareTimeoutsChanged(timeouts_ms=self._timeouts(SHARE_SESSION_TIMEOUT))
+    def _share_settings(self) -> ShareSettingsChanged:
+        return ShareSettingsChanged(
+            session_timeouts_ms=self._own(SHARE_SESSION_TIMEOUT),
+            assignment_intervals_ms=self._own(SHARE_ASSIGNMENT_INTERVAL),
+        )
 
-    def _timeouts(self, name: str) -> dict[str, int]:
-        """The timeouts of the groups that have their own."""
+    def _own(self, name: str) -> dict[str, int]:
+        """The values of the groups that have their own."""
         return {group_id: int(configs[name]) for group_id, configs in self._group_configs.items() if name in configs}
 
     def _first_events(self) -> tuple[object, ...]:
-        shares = self._share_timeouts()
-        told = (shares,) if shares.timeouts_ms else ()
-        return (self._session_timeouts(), *told, TopicsChanged(topics=self._topics))
+        shares = self._share_settings()
+        told = (shares,) if shares.session_timeouts_ms or shares.assignment_intervals_ms else ()
+        return (self._group_settings(), *told, TopicsChanged(topics=self._topics))
 
     def _make_shard(self, index: int) -> GroupShard:
         rng = random.Random(self._rng.getrandbits(64))
@@ -155,7 +164,7 @@ class Groups:
             config=self.config,
             rng=rng,
             wall_offset_ms=wall_ms() - monotonic_ms(),
-            session_timeouts_ms=self._session_timeouts().timeouts_ms,
+            session_timeouts_ms=self._group_settings().session_timeouts_ms,
         )
 
     # -- events for the shards ---------------------------------------------------------------------------------------
@@ -163,12 +172,12 @@ class Groups:
     def image_changed(self, image: MetadataImage) -> None:
         """It is called before the host gets the image, so that a shard that begins to serve knows its topics."""
         if image.group_configs != self._group_configs:
-            shares_before = self._share_timeouts()
+            shares_before = self._share_settings()
             self._group_configs = image.group_configs
             for index, _ in self.host.active_shards():
-                self.host.submit(index, self._session_timeouts())
-                if self._share_timeouts() != shares_before:
-                    self.host.submit(index, self._share_timeouts())
+                self.host.submit(index, self._group_settings())
+                if self._share_settings() != shares_before:
+                    self.host.submit(index, self._share_settings())
         topics = {
             name: Topic(topic_id=state.topic_id, partitions=len(state.partitions))
             for name, state in image.topics.items()

@@ -15,7 +15,7 @@ from uuid import UUID
 from broker.controller.image import MetadataImage
 from broker.coordinator.runtime import Append
 from broker.coordinator.share_states.records import StateKey, decode
-from broker.coordinator.share_states.shard import Request, ShareStateShard, SnapshotStale, StateResult, TopicsDeleted
+from broker.coordinator.share_states.shard import Request, ShareStateShard, SnapshotStale, StateResult, TopicsKnown
 from broker.node.cluster.controller_client import ControllerClient
 from broker.node.coordination.coordinators import CoordinatorHost
 from broker.node.coordination.topic_maker import InternalTopic
@@ -47,7 +47,8 @@ class ShareStates:
     ) -> None:
         self._config, self._image = config, image
         self._partitions, self._log_starts, self._spawn = replicas.partitions, replicas.log_starts, spawn
-        self._topic_ids: frozenset[UUID] = frozenset()
+        # None until the image has every topic from before this process started: an older image lacks topics that exist
+        self._topic_ids: frozenset[UUID] | None = None
         self._is_pruning = False
         self.host: CoordinatorHost[ShareStateShard] = CoordinatorHost(
             topic=_internal_topic(config),
@@ -63,6 +64,7 @@ class ShareStates:
             make_shard=self._make_shard,
             perform=_no_effects,
             stored=_stored,
+            first_events=self._first_events,
         )
 
     def _make_shard(self, index: int) -> ShareStateShard:
@@ -82,15 +84,20 @@ class ShareStates:
         name = image.topic_names.get(topic_id)
         return name is not None and image.partition(name, partition) is not None
 
-    def image_changed(self, image: MetadataImage) -> None:
+    def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """Removes the states of topics that were deleted."""
-        if self.host.topic.name not in image.topics:
+        if self._topic_ids is None and not is_current:
             return
         topic_ids = frozenset(state.topic_id for state in image.topics.values())
-        deleted, self._topic_ids = self._topic_ids - topic_ids, topic_ids
-        if deleted:
+        before, self._topic_ids = self._topic_ids, topic_ids
+        if before is None or before - topic_ids:
             for index, _ in self.host.active_shards():
-                self.host.submit(index, TopicsDeleted(topic_ids=deleted))
+                self.host.submit(index, TopicsKnown(topic_ids=topic_ids))
+
+    def _first_events(self) -> tuple[object, ...]:
+        """A topic may have been deleted while no shard had its state. Whoever wrote the state knew the topic, and led
+        the log before this broker did. So a current image lacks the topic only if it was deleted."""
+        return () if self._topic_ids is None else (TopicsKnown(topic_ids=self._topic_ids),)
 
     def ask(self, key: StateKey, make_event: Callable[[int], Request], done: Callable[[StateResult], None]) -> None:
         """`done` is called exactly once."""

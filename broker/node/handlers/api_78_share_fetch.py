@@ -203,8 +203,8 @@ class _ShareFetch:
         return []
 
     def _read_all(self) -> list[ShareRead]:
-        message, services = self._request.message, self._services
-        left_bytes = min(message.max_bytes, services.config.fetch_max_bytes)
+        services = self._services
+        left_bytes = self._bytes_max()
         settings = services.shares.settings(self._session.group_id)
         reads: list[ShareRead] = []
         for place in self._places:
@@ -221,6 +221,14 @@ class _ShareFetch:
                 left_bytes -= len(found.records)
                 reads.append(found)
         return reads
+
+    def _bytes_max(self) -> int:
+        services, request = self._services, self._request
+        size_bytes = min(request.message.max_bytes, services.config.fetch_max_bytes)
+        if services.quotas.is_active:
+            quota_bytes = services.quotas.fetch_bytes_max(request.principal.name, request.client_id)
+            size_bytes = size_bytes if quota_bytes is None else min(size_bytes, quota_bytes)
+        return size_bytes
 
     def _acquire(self, reads: list[ShareRead]) -> None:
         message = self._request.message

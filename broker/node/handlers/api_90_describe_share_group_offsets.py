@@ -9,11 +9,13 @@ partition's leader. -1 means that the lag is not known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from broker.controller.image import MetadataImage
 from broker.coordinator.groups.records import Assignment
 from broker.coordinator.groups.share_events import BegunShares, SharesOf
+from broker.coordinator.share_states.records import NO_COUNT
 from broker.coordinator.share_states.shard import StateResult
 from broker.node.handlers.gather import Gather
 from broker.node.handlers.services import Services
@@ -76,24 +78,19 @@ async def _describe(
     services: Services, group: shapes.DescribeShareGroupOffsetsRequestGroup, begun: Assignment, put: _Put
 ) -> None:
     image = services.metadata.image
-    wanted: list[tuple[str, int]] = []
-    if group.topics is None:
-        for topic_id, indexes in sorted(begun.items()):
-            name = image.topic_names.get(topic_id)
-            wanted += [] if name is None else [(name, index) for index in sorted(indexes)]
-    else:
-        wanted = [(topic.topic_name, index) for topic in group.topics for index in topic.partitions]
+    wanted = _wanted(image, group, begun)
     places = {
         (name, index): (image.topics[name].topic_id, index)
-        for name, index in wanted
+        for name, indexes in wanted
+        for index in indexes
         if image.partition(name, index) is not None
     }
     states = await services.shares.persister.summaries(group.group_id, places.values())
-    ends = await _end_offsets(services, [key for key, place in places.items() if states[place].start_offset >= 0])
-    topics: dict[str, list[shapes.DescribeShareGroupOffsetsResponsePartitionFields]] = {}
-    for name, index in wanted:
-        place = places.get((name, index))
-        topics.setdefault(name, []).append(_partition(index, place, states, ends.get((name, index), UNKNOWN)))
+    ends = await _end_offsets(services, [key for key, place in places.items() if _has_lag(states[place])])
+
+    def partition(name: str, index: int) -> shapes.DescribeShareGroupOffsetsResponsePartitionFields:
+        return _partition(index, places.get((name, index)), states, ends.get((name, index)))
+
     put(
         {
             "group_id": group.group_id,
@@ -103,23 +100,42 @@ async def _describe(
                 {
                     "topic_name": name,
                     "topic_id": image.topics[name].topic_id if name in image.topics else None,
-                    "partitions": partitions,
+                    "partitions": [partition(name, index) for index in indexes],
                 }
-                for name, partitions in topics.items()
+                for name, indexes in wanted
             ],
         }
     )
 
 
+def _wanted(
+    image: MetadataImage, group: shapes.DescribeShareGroupOffsetsRequestGroup, begun: Assignment
+) -> list[tuple[str, Sequence[int]]]:
+    """The topics of the answer and their partitions. If the request names none, these are all that the group has begun
+    with. As in Kafka, topics that do not exist come first, and only those that exist are told once."""
+    if group.topics is None:
+        names = image.topic_names
+        return [(names[topic_id], sorted(begun[topic_id])) for topic_id in sorted(begun) if topic_id in names]
+    absent: list[tuple[str, Sequence[int]]] = []
+    existing: dict[str, dict[int, None]] = {}
+    for topic in group.topics:
+        if topic.topic_name in image.topics:
+            existing.setdefault(topic.topic_name, {}).update(dict.fromkeys(topic.partitions))
+        else:
+            absent.append((topic.topic_name, topic.partitions))
+    return absent + [(name, list(indexes)) for name, indexes in existing.items()]
+
+
 def _partition(
-    index: int, place: Place | None, states: Mapping[Place, StateResult], end_offset: int
+    index: int, place: Place | None, states: Mapping[Place, StateResult], end_offset: int | None
 ) -> shapes.DescribeShareGroupOffsetsResponsePartitionFields:
-    """The entry of a partition. If the group has no state for it, or if it does not exist, it has no offset."""
+    """The entry of a partition. If the group has no state for it, or if it does not exist, it has no offset. The lag is
+    negative if an administrator has set a start offset beyond the end, as in Kafka."""
     state = None if place is None else states[place]
     is_known = state is not None and state.error_code is ErrorCode.none
     lag = UNKNOWN
-    if state is not None and is_known and state.start_offset >= 0 and end_offset >= 0:
-        lag = max(0, end_offset - state.start_offset - max(0, state.delivery_complete_count))
+    if state is not None and is_known and end_offset is not None and _has_lag(state):
+        lag = end_offset - state.start_offset - state.delivery_complete_count
     return {
         "partition_index": index,
         "start_offset": state.start_offset if state is not None and is_known else UNKNOWN,
@@ -128,6 +144,10 @@ def _partition(
         "error_code": ErrorCode.none if state is None else state.error_code,
         "error_message": None if state is None else state.message,
     }
+
+
+def _has_lag(state: StateResult) -> bool:
+    return state.start_offset >= 0 and state.delivery_complete_count != NO_COUNT
 
 
 async def _end_offsets(services: Services, keys: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:

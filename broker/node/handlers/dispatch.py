@@ -24,6 +24,7 @@ from broker.wire.messages import to_ms
 if TYPE_CHECKING:
     from broker.wire.shapes.fetch import FetchResponse
     from broker.wire.shapes.kinds import Answers
+    from broker.wire.shapes.share_fetch import ShareFetchResponse
 
 _NO_TIME: Final = timedelta(0)
 
@@ -76,8 +77,8 @@ class Dispatcher:
             wait_ms = quotas.handled(user, client_id, busy_ns[0] if busy_ns else monotonic_ns() - began_ns, now_ms)
             if api_key == ApiKey.PRODUCE:
                 wait_ms = max(wait_ms, quotas.produced(user, client_id, request.size_bytes, now_ms))
-            elif api_key == ApiKey.FETCH and answer is not None:
-                topics = cast("FetchResponse", answer).responses
+            elif api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH) and answer is not None:
+                topics = cast("FetchResponse | ShareFetchResponse", answer).responses
                 size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
                 wait_ms = max(wait_ms, quotas.fetched(user, client_id, size_bytes, now_ms))
             # The throttle time that the controller returned for a forwarded request.

@@ -6,6 +6,7 @@ A read acquires no records. `acquire` gives the records to the member, and tells
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from broker.log.errors import STORAGE_ERRORS, OffsetOutOfRangeError
@@ -14,7 +15,7 @@ from broker.node.replicas.partitions import Partitions
 from broker.node.sharing.group_settings import GroupSettings
 from broker.node.sharing.live_share import LiveShare
 from broker.node.sharing.persister import Place
-from broker.sharing.partition import Acquired, Fetched
+from broker.sharing.deliveries import Acquired, Fetched
 from broker.wire.errors import ErrorCode
 from broker.wire.records import iter_batches
 
@@ -101,4 +102,18 @@ def acquire(found: ShareRead, member: str, *, records_max: int, batch_size: int,
         now_ms=monotonic_ms(),
     )
     live.set_timer()
-    return sum(each.last_offset - each.first_offset + 1 for each in found.acquired)
+    found.records = acquired_batches(found.records, found.acquired)
+    return sum(each.count for each in found.acquired)
+
+
+def acquired_batches(records: bytes, acquired: Sequence[Acquired]) -> bytes:
+    """The record batches from the first to the last acquired record."""
+    if not acquired:
+        return b""
+    first, last = acquired[0].first_offset, acquired[-1].last_offset
+    kept = [
+        (batch.position, batch.position + len(batch.buffer))
+        for batch in iter_batches(records)
+        if batch.header.last_offset >= first and batch.header.base_offset <= last
+    ]
+    return records[kept[0][0] : kept[-1][1]] if kept else b""

@@ -125,9 +125,7 @@ _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("ssl.", Effect.REFUSED, "TLS is OpenSSL's, with PEM stores"),
     ("remote.", Effect.REFUSED, _NO_TIERS),
     ("group.share.assignors", Effect.WITHOUT_EFFECT, "there is the assignor simple"),
-    ("group.share.", Effect.WITHOUT_EFFECT, "assignments are made at once"),
     ("group.streams.", Effect.WITHOUT_EFFECT, _NO_STREAMS),
-    ("group.consumer.", Effect.WITHOUT_EFFECT, "assignments are made at once"),
 )
 
 

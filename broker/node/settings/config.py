@@ -192,17 +192,21 @@ class NodeConfig:
     group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: also streams
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
-    # Limits of a group's own settings, not of the settings above.
+    group_consumer_assignment_interval_ms: int = 1_000
+    # Limits of the settings above, and of a group's own settings.
     group_consumer_min_session_timeout_ms: int = 45_000
     group_consumer_max_session_timeout_ms: int = 60_000
     group_consumer_min_heartbeat_interval_ms: int = 5_000
     group_consumer_max_heartbeat_interval_ms: int = 15_000
+    group_consumer_min_assignment_interval_ms: int = 0
+    group_consumer_max_assignment_interval_ms: int = 15_000
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_assignors: str = "uniform,range"
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_migration_policy: str = "bidirectional"
     group_share_session_timeout_ms: int = 45_000
     group_share_heartbeat_interval_ms: int = 5_000
+    group_share_assignment_interval_ms: int = 1_000
     group_share_max_size: int = 200
     group_share_delivery_count_limit: int = 5  # deliveries of one record; after that it is given up
     group_share_record_lock_duration_ms: int = 30_000  # more: the records of a dead member are delivered again later
@@ -212,6 +216,8 @@ class NodeConfig:
     group_share_max_session_timeout_ms: int = 60_000
     group_share_min_heartbeat_interval_ms: int = 5_000
     group_share_max_heartbeat_interval_ms: int = 15_000
+    group_share_min_assignment_interval_ms: int = 0
+    group_share_max_assignment_interval_ms: int = 15_000
     group_share_min_delivery_count_limit: int = 2
     group_share_max_delivery_count_limit: int = 10
     group_share_min_record_lock_duration_ms: int = 15_000

@@ -18,6 +18,7 @@ from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.broker_settings import asks_for_nothing, support_of
 from broker.node.settings.config import COARSER, NodeConfig, key_of, setting_fields
+from broker.node.settings.group_bounds import group_problem
 from broker.node.settings.security import LISTENER, SecurityError, is_listener_setting, security_of
 from broker.node.settings.values import items_of, parser_of, whole_number
 
@@ -113,6 +114,7 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
     _apply_coarser(path, properties, values)
     values["listener_overrides"] = of_listeners
     config = _complete(path, values, lines)
+    _check_groups(path, config, lines)
     return config, warnings + _check_security(path, config, lines)
 
 
@@ -138,6 +140,13 @@ def _check_plain(path: Path, lines: Mapping[str, int], values: Mapping[str, obje
     if roles != {"broker", "controller"}:
         line = lines["process.roles"]
         raise ConfigError(f"{path}:{line}: process.roles: expected broker,controller, got {','.join(sorted(roles))}")
+
+
+def _check_groups(path: Path, config: NodeConfig, lines: Mapping[str, int]) -> None:
+    problem = group_problem(config)
+    if problem is not None:
+        keys, text = problem
+        raise ConfigError(f"{path}:{max(lines.get(key, 1) for key in keys)}: {text}")
 
 
 def _check_security(path: Path, config: NodeConfig, lines: Mapping[str, int]) -> list[str]:

@@ -18,7 +18,7 @@ from broker.controller.group_configs import (
 from broker.node.process.clock import wall_ms
 from broker.node.replicas.hosted import HostedPartition
 from broker.node.settings.config import NodeConfig
-from broker.sharing.partition import Limits
+from broker.sharing.deliveries import Limits
 
 _DURATION = re.compile(
     r"by_duration:P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d*)?)S)?)?",
