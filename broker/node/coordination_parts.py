@@ -46,7 +46,7 @@ class Coordination:
 
     def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """`is_current` says that this image contains every decision from before this process started."""
-        self.groups.image_changed(image)
+        self.groups.image_changed(image, is_current=is_current)
         self.transactions.image_changed(image)
         self.share_states.image_changed(image, is_current=is_current)
         self.leaders_changed()

@@ -266,6 +266,19 @@ def test_a_group_is_deleted_once_its_states_are() -> None:
     assert world.ask(DescribeShareGroup) is None
 
 
+def test_a_topic_that_the_image_of_a_starting_broker_lacks_is_not_taken_for_deleted() -> None:
+    world = World()
+    world.join("a", "t", "u")
+    known = world.ask(SharesOf).partitions
+    assert set(known) == {T, U}
+    world.submit(TopicsChanged(topics={}, is_complete=False))
+    world.pass_time(0)
+    assert world.ask(SharesOf).partitions == known
+    world.submit(TopicsChanged(topics={"u": TOPICS["u"]}))
+    world.pass_time(0)
+    assert world.ask(SharesOf).partitions == {U: frozenset({0})}
+
+
 def test_states_of_deleted_topics_are_forgotten() -> None:
     world = World()
     world.join("a", "t", "u")

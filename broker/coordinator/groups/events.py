@@ -289,10 +289,15 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsChanged:
-    """The topics of the cluster, by name. Offsets of topics that are gone are removed."""
+    """The topics of the cluster, by name. Offsets of topics that are gone are removed.
+
+    `is_complete`: a topic that is missing does not exist. The image of a broker that has just started may lack topics
+    that exist. Then nothing that a share group knows of them is removed.
+    """
 
     topics: Mapping[str, Topic]
     deleted: frozenset[str] = frozenset()
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -263,7 +263,7 @@ class GroupShard:
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 group.is_metadata_stale = True
-        self.shares.topics_changed(event.topics)
+        self.shares.topics_changed(event.topics, is_complete=event.is_complete)
 
     # -- time --------------------------------------------------------------------------------------------------------
 

@@ -256,13 +256,13 @@ class ShareGroups:
 
     # -- topics and time -----------------------------------------------------------------------------------------------
 
-    def topics_changed(self, topics: Mapping[str, Topic]) -> None:
+    def topics_changed(self, topics: Mapping[str, Topic], *, is_complete: bool) -> None:
         self._protocol.topics = topics
         known: set[UUID] = {topic.topic_id for topic in topics.values()}
         for group in self.groups.values():
             group.is_metadata_stale = True
             states = group.states
-            if {*states.initialized, *states.initializing, *states.deleting} - known:
+            if is_complete and {*states.initialized, *states.initializing, *states.deleting} - known:
                 self._is_cleanup_due = True
 
     def loaded(self, now_ms: int) -> None:

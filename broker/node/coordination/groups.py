@@ -93,6 +93,7 @@ class Groups:
         self.config, self._image = group_config(config), image
         self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
         self._topics: Mapping[str, Topic] = {}
+        self._knows_all = False  # whether an image has been current: since then a topic that is missing does not exist
         self._group_configs: Mapping[str, Mapping[str, str]] = {}
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
             topic=InternalTopic(
@@ -156,7 +157,7 @@ class Groups:
     def _first_events(self) -> tuple[object, ...]:
         shares = self._share_settings()
         told = (shares,) if shares.session_timeouts_ms or shares.assignment_intervals_ms else ()
-        return (self._group_settings(), *told, TopicsChanged(topics=self._topics))
+        return (self._group_settings(), *told, TopicsChanged(topics=self._topics, is_complete=self._knows_all))
 
     def _make_shard(self, index: int) -> GroupShard:
         rng = random.Random(self._rng.getrandbits(64))
@@ -169,8 +170,9 @@ class Groups:
 
     # -- events for the shards ---------------------------------------------------------------------------------------
 
-    def image_changed(self, image: MetadataImage) -> None:
-        """It is called before the host gets the image, so that a shard that begins to serve knows its topics."""
+    def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
+        """It is called before the host gets the image, so that a shard that begins to serve knows its topics. An image
+        that is not current may lack topics that exist."""
         if image.group_configs != self._group_configs:
             shares_before = self._share_settings()
             self._group_configs = image.group_configs
@@ -182,7 +184,9 @@ class Groups:
             name: Topic(topic_id=state.topic_id, partitions=len(state.partitions))
             for name, state in image.topics.items()
         }
-        if topics == self._topics:
+        is_first_current = is_current and not self._knows_all
+        self._knows_all = self._knows_all or is_current
+        if topics == self._topics and not is_first_current:
             return
         is_gone = {name for name, topic in self._topics.items() if name not in topics}
         is_new = {
@@ -190,7 +194,8 @@ class Groups:
         }
         self._topics = topics
         for index, _ in self.host.active_shards():
-            self.host.submit(index, TopicsChanged(topics=topics, deleted=frozenset(is_gone | is_new)))
+            event = TopicsChanged(topics=topics, deleted=frozenset(is_gone | is_new), is_complete=self._knows_all)
+            self.host.submit(index, event)
 
     def transaction_ended(self, index: int, *, producer_id: int, producer_epoch: int, is_commit: bool) -> ErrorCode:
         """The marker of a producer is committed in a partition of `__consumer_offsets`. If this returns an error, the
