@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from broker.controller.image import BrokerRegistration, Endpoint, MetadataImage
 from broker.coordinator.groups.events import DescribedGroup
 from broker.node.handlers import (
     api_01_fetch,
@@ -16,6 +17,7 @@ from broker.node.handlers import (
     api_18_api_versions,
     api_20_delete_topics,
     api_48_describe_client_quotas,
+    api_60_describe_cluster,
     operations,
 )
 from broker.node.replicas.fetch_sessions import FetchSessions
@@ -50,6 +52,36 @@ def test_metadata_by_topic_id_is_refused_before_version_12() -> None:
         ("u", ErrorCode.invalid_request),
     ]
     assert (answer.controller_id, answer.brokers) == (-1, ())
+
+
+@pytest.mark.parametrize(
+    ("leader_id", "live", "told"),
+    [(1, {1, 2, 3}, 1), (-1, {1, 2, 3}, 2), (1, {2, 3}, 2), (1, {3}, 3), (-1, (), -1)],
+    ids=["is live", "not known", "fenced", "fenced, and so is this broker", "nobody is live"],
+)
+@pytest.mark.parametrize("api_key", [ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER])
+def test_a_client_is_told_a_live_broker_to_ask_as_the_controller(
+    api_key: ApiKey, leader_id: int, live: set[int], told: int
+) -> None:
+    brokers = {
+        number: BrokerRegistration(
+            broker_id=number, incarnation_id=ONE, broker_epoch=number, rack=None, in_controlled_shutdown=False,
+            fenced=number not in live, endpoints={"PLAINTEXT": Endpoint(listener="PLAINTEXT", host="h", port=number)},
+        )
+        for number in (1, 2, 3)
+    }  # fmt: skip
+    services = SimpleNamespace(
+        metadata=SimpleNamespace(image=MetadataImage(brokers=brokers), leader_id=leader_id),
+        config=SimpleNamespace(node_id=2, harness_cluster_id="c", auto_create_topics_enable=False),
+    )
+    if api_key is ApiKey.METADATA:
+        asked = Asked(request(api_key, 12, topics=[], allow_auto_topic_creation=False), 12)
+        api_03_metadata.handle(services, asked)  # type: ignore[arg-type]
+    else:
+        asked = Asked(request(api_key, 1, include_cluster_authorized_operations=False), 1)
+        api_60_describe_cluster.handle(services, asked)  # type: ignore[arg-type]
+    (answer,) = asked.answers
+    assert (answer.controller_id, len(answer.brokers)) == (told, len(live))
 
 
 def test_metadata_of_a_topic_without_name_and_id_is_refused() -> None:

@@ -13,7 +13,7 @@ from broker.controller.image import MetadataImage, TopicState
 from broker.controller.topics import is_legal_name
 from broker.node.coordination.internal_topics import is_internal
 from broker.node.handlers import operations
-from broker.node.handlers.forwarding import ask_enveloped
+from broker.node.handlers.forwarding import ask_enveloped, told_controller
 from broker.node.handlers.services import Services
 from broker.node.net.channel import ChannelError
 from broker.node.net.requests import AnyRequest
@@ -153,13 +153,12 @@ def _answer(
         endpoint = broker.endpoints.get(request.listener_name)
         if endpoint is not None:
             brokers.append({"node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": broker.rack})
-    controller_id = services.metadata.leader_id if services.metadata.leader_id in live else -1
     return response(
         ApiKey.METADATA,
         request.version,
         brokers=brokers,
         cluster_id=services.config.harness_cluster_id,
-        controller_id=controller_id,
+        controller_id=told_controller(services),
         topics=_topics(request, image, errors),
         cluster_authorized_operations=operations.asked_of_cluster(
             field_or(request.message, "include_cluster_authorized_operations", False), request.access

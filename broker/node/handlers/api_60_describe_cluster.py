@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker.node.handlers import operations
+from broker.node.handlers.forwarding import told_controller
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
 from broker.wire.apis import ApiKey
@@ -48,7 +49,7 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeClusterRequest
             request.version,
             endpoint_type=BROKERS,
             cluster_id=services.config.harness_cluster_id,
-            controller_id=services.metadata.leader_id,
+            controller_id=told_controller(services),
             brokers=brokers,
             cluster_authorized_operations=operations.asked_of_cluster(
                 request.message.include_cluster_authorized_operations, request.access

@@ -88,6 +88,17 @@ def response_as(api_key: ApiKey, version: int, message: Message) -> Message:
     return build(response_type(api_key, version), values)
 
 
+def told_controller(services: Services) -> int:
+    """Whom a client may ask to change the cluster: the active controller, or a live broker if no controller is known or
+    its broker is not live; -1 if there is no live broker. Every broker forwards such requests. A client that is told -1
+    may wait long until it asks again (librdkafka: a minute). Apache Kafka always tells a live broker, by chance."""
+    live = services.metadata.image.live_broker_ids()
+    for broker_id in (services.metadata.leader_id, services.config.node_id, *live):
+        if broker_id in live:
+            return broker_id
+    return -1
+
+
 async def forward(
     services: Services, asked: AnyRequest[Asked], api_key: ApiKey, how: Forward[Asked, Answers[Asked]]
 ) -> None:
