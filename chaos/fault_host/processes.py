@@ -26,7 +26,7 @@ _OLDER_S: Final = 2.0  # a pid file may seem this much older than its process, b
 _LOOK_S: Final = 0.02
 _COMMAND_BYTES_MAX: Final = 1 << 20
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-_EXEC_S: Final = 0.5  # the longest that an exec may take
+_EXEC_S: Final = 5.0  # the longest that an exec may take: half a second was too short on a host at load 35
 
 
 class NotTheBroker(Exception):
@@ -143,11 +143,21 @@ def _started_s(identity: ProcessIdentity) -> float:
 
 def _command_line(pid: int) -> str:
     """The command line. It is empty for a zombie and for a thread of the kernel. During an exec it is empty too, for
-    less than a millisecond unless the host is busy. So an empty command line is read again for a while."""
+    less than a millisecond unless the host is busy. So a program's empty command line is read again for a while."""
     deadline = time.monotonic() + _EXEC_S
-    while not (found := _read_command_line(pid)) and Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+    while not (found := _read_command_line(pid)) and _is_program(pid) and time.monotonic() < deadline:
         time.sleep(0.005)
     return found
+
+
+def _is_program(pid: int) -> bool:
+    """False for a process that has ended, and for a thread of the kernel: it has no file."""
+    try:
+        return bool(os.readlink(f"/proc/{pid}/exe"))
+    except PermissionError:
+        return True  # of another user
+    except OSError:
+        return False
 
 
 def _read_command_line(pid: int) -> str:
