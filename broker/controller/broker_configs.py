@@ -1,9 +1,9 @@
 """Which broker settings may change while brokers run (KIP-226), and what counts as a valid value.
 
-These are the dynamic settings of Kafka that this broker acts on, and those of Kerberos. Nothing here would act on the
-latter but a login by GSSAPI, which this broker has not; so they are kept and told, as in Kafka. Other settings of a broker
-are refused by name, because it would be misleading to accept them. A name that is no setting at all is kept without effect, as in Kafka,
-because a plug-in might read it.
+These are the dynamic settings of Kafka that this broker acts on, and those of Kerberos: only logins by GSSAPI would act
+on the latter, and there are none, so they are kept and told. Other settings of a broker are refused by name, because it
+would be misleading to accept them. A name that is no setting at all is kept without effect, as in Kafka, because a
+plug-in might read it.
 """
 
 from __future__ import annotations

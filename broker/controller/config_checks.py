@@ -167,4 +167,15 @@ _DURATION = re.compile(
     re.IGNORECASE,
 )
 
-Check = IntegerRange | GzipLevel | Fraction | Double | AnyText | AnyList | Boolean | Choice | ThrottledReplicas | OffsetReset
+Check = (
+    IntegerRange
+    | GzipLevel
+    | Fraction
+    | Double
+    | AnyText
+    | AnyList
+    | Boolean
+    | Choice
+    | ThrottledReplicas
+    | OffsetReset
+)

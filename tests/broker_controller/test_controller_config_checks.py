@@ -69,7 +69,10 @@ def test_reasons_are_in_kafkas_words(check: Check, value: str, reason: str) -> N
         (Boolean(), "TRUE"),
         (OffsetReset(), "by_duration:PT1H"),
         (Fraction(), "1"),
-        *((Double(), value) for value in ("-1", " 7 ", "2.5", "NaN", "Infinity", "-Infinity", "1e3", "1d", "0x1p3", "0x1p9999")),
+        *(
+            (Double(), value)
+            for value in ("-1", " 7 ", "2.5", "NaN", "Infinity", "-Infinity", "1e3", "1d", "0x1p3", "0x1p9999")
+        ),
         (AnyText(), ""),
         (AnyList(), ""),
         (AnyList(), " a , a "),
