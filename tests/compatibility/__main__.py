@@ -9,6 +9,7 @@ both options, what did not run beside Apache Kafka yet counts as open. Exit 1 wh
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -89,7 +90,8 @@ def _try_suite(suite: Suite, chosen: _Chosen, parent: Path) -> int:
 
 
 def _directory(parent: Path, name: str) -> Path:
-    return Path(tempfile.mkdtemp(prefix=name.replace(" ", "-").replace("'", "") + "-", dir=parent))
+    """Without a comma, which would part the broker's log directories."""
+    return Path(tempfile.mkdtemp(prefix=re.sub(r"[^\w.]+", "-", name.replace("'", "")) + "-", dir=parent))
 
 
 def _save(trial: Trial) -> int:

@@ -145,7 +145,8 @@ def test_both_clusters_have_the_same_settings_but_for_what_apache_kafka_needs(tm
     }  # fmt: skip
     assert there.keys() - here.keys() == {
         "listener.security.protocol.map", "offsets.topic.replication.factor",
-        "transaction.state.log.replication.factor", "transaction.state.log.min.isr", "share.coordinator.state.topic.replication.factor",
+        "transaction.state.log.replication.factor", "transaction.state.log.min.isr",
+        "share.coordinator.state.topic.replication.factor",
         "share.coordinator.state.topic.min.isr", "group.consumer.min.heartbeat.interval.ms",
     }  # fmt: skip
     names = dict(each.split("://") for each in str(there["advertised.listeners"]).split(","))

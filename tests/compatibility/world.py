@@ -76,6 +76,8 @@ class World:
         return self.cluster.bootstrap()
 
     def _all_there(self) -> bool:
+        for broker, process in self.cluster.processes.items():
+            assert process.poll() is None, f"broker {broker} has ended: {self.cluster.stderr(broker)[-2000:]}"
         try:
             return len(self._admin.describe_cluster().brokers) == len(self.cluster.ids)
         except KafkaError:

@@ -41,6 +41,8 @@ USER, PASSWORD = "testuser", "testpass"
 _LOGIN = f"security.protocol={SASL}\nsasl.mechanism=PLAIN\nsasl.username={USER}\nsasl.password={PASSWORD}\n"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _USERS = f'{_PLAIN} username="admin" password="admin" user_admin="admin" user_{USER}="{PASSWORD}";'
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_SCRAMS = ("scram-sha-256", "scram-sha-512")
 _WITH_LOGIN = (SASL, "INTERNAL", "CONTROLLER")  # listeners
 # As the program that starts brokers for these tests (trivup) has them.
 BROKER_SETTINGS = {
@@ -59,6 +61,7 @@ BROKER_SETTINGS = {
     "sasl.mechanism.inter.broker.protocol": "PLAIN",
     "sasl.mechanism.controller.protocol": "PLAIN",
     **{f"listener.name.{name.lower()}.plain.sasl.jaas.config": _USERS for name in _WITH_LOGIN},
+    **{f"listener.name.{name.lower()}.{each}.sasl.jaas.config": _SCRAM for name in _WITH_LOGIN for each in _SCRAMS},
     "connections.max.reauth.ms": 6_000,  # 0142 wants one; each of its parts takes that long
 }
 _CONFIGURE = (
