@@ -3,9 +3,12 @@ is by hand."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -61,10 +64,22 @@ def load() -> dict[str, Trial]:
 
 def save(trials: Iterable[Trial]) -> None:
     """Replaces the cells that were tried, leaves the others, writes both files."""
-    known = load()
-    for trial in trials:
-        known[trial.client] = _merged(known.get(trial.client), trial)
-    _write(known)
+    with _alone():
+        known = load()
+        for trial in trials:
+            known[trial.client] = _merged(known.get(trial.client), trial)
+        _write(known)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two suites may run at the same time: neither may lose what the other one saves."""
+    directory = os.open(DATA.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 def _write(known: dict[str, Trial]) -> None:
@@ -83,11 +98,12 @@ def _plain_data(trial: Trial) -> dict[str, object]:
 
 def keep_only(client: str, names: Collection[str]) -> None:
     """Forget what was seen of tests that a suite has no more."""
-    known = load()
-    if client in known:
-        trial = known[client]
-        known[client] = replace(trial, cells=tuple(cell for cell in trial.cells if cell.feature in names))
-        _write(known)
+    with _alone():
+        known = load()
+        if client in known:
+            trial = known[client]
+            known[client] = replace(trial, cells=tuple(cell for cell in trial.cells if cell.feature in names))
+            _write(known)
 
 
 def _merged(old: Trial | None, new: Trial) -> Trial:

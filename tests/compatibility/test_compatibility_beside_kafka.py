@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,6 +128,25 @@ def test_the_page_says_if_nothing_differs_or_nothing_was_compared() -> None:
     assert "| 1 | 1 | 1 | 1 | 100.0 % |" in rendered([cell("a", "passed", "passed")])
     assert "No test passed on one side only." in rendered([cell("a", "passed", "passed")])
     assert "Beside Apache Kafka" not in rendered([Cell(feature="a", state="passed")])
+
+
+def test_suites_that_run_at_the_same_time_lose_nothing_of_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "DATA", tmp_path / "compatibility.json")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "compatibility.md")
+    names = list(page.SUITES)
+
+    def save(name: str) -> None:
+        for number in range(10):
+            page.save([Trial(client=name, language="", version="1", cells=(cell(f"t{number}", "passed", "passed"),))])
+
+    threads = [threading.Thread(target=save, args=(name,)) for name in names]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert {name: len(trial.cells) for name, trial in page.load().items()} == dict.fromkeys(names, 10)
 
 
 def test_both_clusters_have_the_same_settings_but_for_what_apache_kafka_needs(tmp_path: Path) -> None:
