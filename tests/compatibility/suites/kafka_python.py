@@ -24,7 +24,7 @@ from tests.compatibility.world import SETTINGS, World
 
 VERSION = "3.0.12"
 SHA256 = "4ccda3616b9aa5c353d74a97f2770d6cd1b950890d77ab0e8890e09a48eeed65"
-KAFKA_VERSION = "4.2.0"  # the newest that it knows
+KAFKA_VERSION = "4.3.1"  # the newest that it knows
 TEST_TIMEOUT_S, FILE_TIMEOUT_S = 120, 1_800
 BROKER_SETTINGS = {  # as they start one
     **SETTINGS, "auto.create.topics.enable": "true", "num.partitions": 4,
