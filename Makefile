@@ -186,13 +186,13 @@ fuzz: setup-dev  ## a million bad frames, 100,000 damaged directories, a million
 	$(BIN)/python -m broker.sim.fuzz_peers --requests 1000000
 
 .PHONY: compatibility
-compatibility: setup-dev  ## clients of five languages, their own tests, Kafka's tools on our broker; writes docs/reference/compatibility.md
+compatibility: setup-dev  ## clients, Kafka's tools, and clients' own tests beside Apache Kafka (hours); writes docs/reference/compatibility.md
 	@command -v kcat >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "setup: kcat" >&2; apt-get update -qq && apt-get install -o DPkg::Lock::Timeout=300 -y -qq --no-install-recommends kcat >/dev/null; \
 	  else echo "setup: no kcat here; its column will say so" >&2; fi; }
 	@command -v npm >/dev/null || echo "setup: no Node.js and npm here; kafkajs's column will say so" >&2
-	$(BIN)/python -m tests.compatibility
+	$(BIN)/python -m tests.compatibility --beside-kafka
 
 SEEDS ?= 1 2 3
 .PHONY: differential

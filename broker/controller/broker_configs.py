@@ -1,8 +1,9 @@
 """Which broker settings may change while brokers run (KIP-226), and what counts as a valid value.
 
-These are the dynamic settings of Kafka that this broker acts on. Other settings of a broker are refused by name,
-because it would be misleading to accept them. A name that is no setting at all is kept without effect, as in Kafka,
-because a plug-in might read it.
+These are the dynamic settings of Kafka that this broker acts on, and those of Kerberos: only logins by GSSAPI would act
+on the latter, and there are none, so they are kept and told. Other settings of a broker are refused by name, because it
+would be misleading to accept them. A name that is no setting at all is kept without effect, as in Kafka, because a
+plug-in might read it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from broker.controller.config_checks import INT32_MAX, INT64_MAX, Check, IntegerRange, wrong
+from broker.controller.config_checks import (
+    INT32_MAX,
+    INT64_MAX,
+    AnyList,
+    AnyText,
+    Check,
+    Double,
+    IntegerRange,
+    wrong,
+)
 from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
 
 UNKNOWN_MAX = 100  # settings that are kept unused, of one broker or of all; Kafka has no limit
@@ -18,6 +28,15 @@ UNKNOWN_CHARACTERS_MAX = 10_000
 _TOO_LONG = f"A setting that is not known may have {UNKNOWN_CHARACTERS_MAX} characters"
 _COUNT = IntegerRange(low=0, high=INT32_MAX)
 _LONG = IntegerRange(low=0, high=INT64_MAX)
+
+_KERBEROS: Mapping[str, Check] = {
+    "sasl.kerberos.kinit.cmd": AnyText(),
+    "sasl.kerberos.min.time.before.relogin": IntegerRange(low=-INT64_MAX - 1, high=INT64_MAX),
+    "sasl.kerberos.principal.to.local.rules": AnyList(),
+    "sasl.kerberos.service.name": AnyText(),
+    "sasl.kerberos.ticket.renew.jitter": Double(),
+    "sasl.kerberos.ticket.renew.window.factor": Double(),
+}
 
 DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     **{
@@ -34,6 +53,12 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     "max.connections": _COUNT,
     "max.connections.per.ip": _COUNT,
     "replica.alter.log.dirs.io.max.bytes.per.second": _LONG,
+    **_KERBEROS,
+}
+# Lists, which APPEND and SUBTRACT change, with Kafka's defaults, from which they begin.
+LIST_BROKER_CONFIGS: Mapping[str, str] = {
+    "log.cleanup.policy": "delete",
+    "sasl.kerberos.principal.to.local.rules": "DEFAULT",
 }
 
 
@@ -70,6 +95,14 @@ def listener_of(name: str) -> str | None:
 
 def is_unknown(name: str, known: Collection[str]) -> bool:
     return name not in known and not name.startswith("listener.name.")
+
+
+def cluster_level_problem(values: Mapping[str, str | None]) -> str | None:
+    """Why these settings cannot be set for all brokers at once; None if they can."""
+    own = [key for key, value in values.items() if value is not None and (key in _KERBEROS or listener_of(key))]
+    if not own:
+        return None
+    return f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(own)}]"
 
 
 def broker_config_problem(name: str, value: str, known: Collection[str]) -> str | None:

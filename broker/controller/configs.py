@@ -10,7 +10,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 from broker.controller import eligible
-from broker.controller.broker_configs import UNKNOWN_MAX, broker_config_problem, is_unknown
+from broker.controller.broker_configs import (
+    LIST_BROKER_CONFIGS,
+    UNKNOWN_MAX,
+    broker_config_problem,
+    cluster_level_problem,
+    is_unknown,
+)
 from broker.controller.client_metrics_configs import SUBSCRIPTIONS_MAX, client_metrics_problem
 from broker.controller.config import ControllerConfig
 from broker.controller.elections import UNCLEAN_ELECTION, changes_for_offline, leaders_allowed
@@ -88,9 +94,10 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
     present = _present(image, change) if is_there else {}
     values: dict[str, str | None] = dict(change.changes)
     for name, items in (*change.appends.items(), *change.subtracts.items()):
-        if change.resource_type != TOPIC_RESOURCE or name not in TOPIC_SETTINGS or not TOPIC_SETTINGS[name].is_list:
+        default = _list_default(change.resource_type, name, config)
+        if default is None:
             raise _Refused(ErrorCode.invalid_config, _no_list(change, name, config))
-        before = _items(present.get(name, config.topic_defaults.get(name, TOPIC_SETTINGS[name].default)))
+        before = _items(present.get(name, default))
         given = _given(items)
         if name in change.appends:
             before += [item for item in given if item not in before]
@@ -111,6 +118,14 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
     return {name: value for name, value in values.items() if value is not None or name in present}
 
 
+def _list_default(resource_type: int, name: str, config: ControllerConfig) -> str | None:
+    """What a list has if it is not set; None if the setting is no list."""
+    if resource_type == BROKER_RESOURCE:
+        return LIST_BROKER_CONFIGS.get(name)
+    setting = TOPIC_SETTINGS.get(name) if resource_type == TOPIC_RESOURCE else None
+    return config.topic_defaults.get(name, setting.default) if setting is not None and setting.is_list else None
+
+
 def _no_list(change: ConfigChange, name: str, config: ControllerConfig) -> str:
     is_append = name in change.appends
     if change.resource_type != BROKER_RESOURCE:
@@ -128,7 +143,7 @@ def _check_values(
         if value is not None and len(value.encode()) > STRING_BYTES_MAX:  # appends make it longer than a request can
             raise _Refused(ErrorCode.invalid_config, TOO_LONG)
     if change.resource_type == BROKER_RESOURCE:
-        _check_broker_values(values, present, config)
+        _check_broker_values(change.resource_name, values, present, config)
     elif change.resource_type == CLIENT_METRICS_RESOURCE:
         found = client_metrics_problem(values)
         if found is not None:
@@ -145,13 +160,16 @@ def _check_values(
 
 
 def _check_broker_values(
-    values: Mapping[str, str | None], present: Mapping[str, str], config: ControllerConfig
+    broker: str, values: Mapping[str, str | None], present: Mapping[str, str], config: ControllerConfig
 ) -> None:
     """A setting of a broker that is refused is an invalid request, as in Kafka."""
     for name, value in values.items():
         problem = None if value is None else broker_config_problem(name, value, config.broker_settings)
         if problem is not None:
             raise _Refused(ErrorCode.invalid_request, problem)
+    problem = cluster_level_problem(values) if not broker else None
+    if problem is not None:
+        raise _Refused(ErrorCode.invalid_request, problem)
     after = {**present, **values}
     unknown = [name for name, value in after.items() if value is not None and is_unknown(name, config.broker_settings)]
     if len(unknown) > UNKNOWN_MAX and len(after) > len(present):

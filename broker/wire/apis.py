@@ -169,7 +169,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_CONFIGS, 1, 4, _EVERYWHERE),
         _api(ApiKey.ALTER_CONFIGS, 0, 2, _EVERYWHERE),
         _api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, _CLIENT),
-        _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 4, _CLIENT),
+        _api(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, _CLIENT),
         _api(ApiKey.CREATE_PARTITIONS, 0, 3, _EVERYWHERE),
         _api(ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, _EVERYWHERE),
         _api(ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, _EVERYWHERE),

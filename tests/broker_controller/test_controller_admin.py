@@ -247,6 +247,41 @@ def test_brokers_take_dynamic_settings_and_refuse_the_others_by_name() -> None:
     assert refused.error_message == "Cannot update these configs dynamically: [log.dirs]"
 
 
+RELOGIN, RULES = "sasl.kerberos.min.time.before.relogin", "sasl.kerberos.principal.to.local.rules"
+
+
+def test_settings_of_kerberos_belong_to_one_broker() -> None:
+    world = cluster(1)
+    assert alter(world, ConfigChange(resource_type=4, resource_name="1", changes={RELOGIN: "58000"})).error_code == 0
+    assert world.controller.image.broker_configs["1"] == {RELOGIN: "58000"}
+    for_all = alter(world, ConfigChange(resource_type=4, resource_name="", changes={RELOGIN: "5", RULES: "a"}))
+    assert (for_all.error_code, for_all.error_message) == (
+        ErrorCode.invalid_request,
+        f"Cannot update these configs at default cluster level, broker id must be specified: [{RELOGIN}, {RULES}]",
+    )
+    wrong = alter(world, ConfigChange(resource_type=4, resource_name="", changes={RELOGIN: "x"}))
+    assert wrong.error_message == f"Invalid value x for configuration {RELOGIN}: Not a number of type LONG"
+    of_a_listener = "listener.name.external.ssl.keystore.location"
+    assert alter(world, ConfigChange(resource_type=4, resource_name="", changes={of_a_listener: "x"})).error_code != 0
+    assert alter(world, ConfigChange(resource_type=4, resource_name="", changes={RELOGIN: None})).error_code == 0
+
+
+@pytest.mark.parametrize(("name", "added", "after"), [
+    (RULES, "x", "DEFAULT,x"), ("log.cleanup.policy", "compact", "delete,compact"),
+])  # fmt: skip
+def test_lists_of_brokers_can_be_added_to_and_taken_from(name: str, added: str, after: str) -> None:
+    world = cluster(1)
+
+    def change(appends: dict[str, str], subtracts: dict[str, str]) -> str:
+        asked = ConfigChange(resource_type=4, resource_name="1", changes={}, appends=appends, subtracts=subtracts)
+        assert alter(world, asked).error_code == 0
+        return world.controller.image.broker_configs["1"][name]
+
+    assert change({name: added}, {}) == after
+    assert change({name: added}, {}) == after
+    assert change({}, {name: after.split(",")[0]}) == added
+
+
 def test_a_broker_setting_that_is_not_set_is_removed_without_an_error_as_by_kafka() -> None:
     """kafka-reassign-partitions --verify removes throttles of every broker, whether there are any or not."""
     world = cluster(1)

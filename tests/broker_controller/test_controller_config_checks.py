@@ -7,9 +7,12 @@ import pytest
 
 from broker.controller.broker_configs import broker_config_problem
 from broker.controller.config_checks import (
+    AnyList,
+    AnyText,
     Boolean,
     Check,
     Choice,
+    Double,
     Fraction,
     GzipLevel,
     IntegerRange,
@@ -37,6 +40,13 @@ KNOWN = kafka_settings("broker")
         (Fraction(), "x", "Not a number of type DOUBLE"),
         (Fraction(), "nan", "Not a number of type DOUBLE"),
         (Fraction(), "-0.5", "Value must be at least 0"),
+        (Double(), "x", "Not a number of type DOUBLE"),
+        (Double(), "", "Not a number of type DOUBLE"),
+        (Double(), "nan", "Not a number of type DOUBLE"),
+        (Double(), "inf", "Not a number of type DOUBLE"),
+        (Double(), "NaNd", "Not a number of type DOUBLE"),
+        (Double(), "1" * 5_000, "Not a number of type DOUBLE"),
+        (Double(), "1_0", "Not a number of type DOUBLE"),
         (Boolean(), "maybe", "Expected value to be either true or false"),
         (Choice(allowed=("a", "b")), "c", "String must be one of: a, b"),
         (
@@ -59,6 +69,13 @@ def test_reasons_are_in_kafkas_words(check: Check, value: str, reason: str) -> N
         (Boolean(), "TRUE"),
         (OffsetReset(), "by_duration:PT1H"),
         (Fraction(), "1"),
+        *(
+            (Double(), value)
+            for value in ("-1", " 7 ", "2.5", "NaN", "Infinity", "-Infinity", "1e3", "1d", "0x1p3", "0x1p9999")
+        ),
+        (AnyText(), ""),
+        (AnyList(), ""),
+        (AnyList(), " a , a "),
         (ThrottledReplicas(), "*"),
         (ThrottledReplicas(), "0:1, 2:3"),
         (GzipLevel(), "-1"),
@@ -71,6 +88,11 @@ def test_what_is_fine(check: Check, value: str) -> None:
 def test_the_number_is_shown_as_it_was_read() -> None:
     assert Fraction().problem("n", "2") == "Invalid value 2.0 for configuration n: Value must be no more than 1"
     assert INT.problem("n", "-007") == "Invalid value -7 for configuration n: Value must be at least 0"
+
+
+def test_a_list_with_an_empty_item_is_wrong() -> None:
+    for value in (",", "a,,b", "a,"):
+        assert AnyList().problem("n", value) == "Configuration 'n' values must not be empty."
 
 
 def test_a_list_names_the_item_that_is_wrong() -> None:

@@ -351,6 +351,41 @@ def test_a_topic_that_comes_later_is_found_by_those_who_may_know_of_it() -> None
     assert later.topic_id not in group_of(world).targets["b"]
 
 
+def with_later_topic(world: GroupWorld) -> UUID:
+    later = Topic(topic_id=UUID(int=3), partitions=2)
+    world.topics["later"] = later
+    world.handle(TopicsChanged(topics=dict(world.topics)))
+    return later.topic_id
+
+
+def epoch_of(world: GroupWorld, member: str) -> int:
+    return group_of(world).members[member].current.member_epoch
+
+
+def test_a_topic_that_comes_later_is_spread_at_once_over_members_with_the_same_pattern() -> None:
+    """The first member that asks must not get all partitions, and give up half as soon as the other one asks."""
+    world = guarded()
+    for member in ("a", "b"):
+        pattern(world, member, 0, "later")
+    later, before = with_later_topic(world), group_of(world).epoch
+    told = [pattern(world, member, epoch_of(world, member), "later").assignment for member in ("a", "b")]
+    assert [len(each[later]) for each in told] == [1, 1]
+    assert group_of(world).epoch == before + 1
+
+
+def test_a_member_is_never_told_a_topic_that_only_another_one_may_know_of() -> None:
+    world = guarded()
+    for member in ("a", "b"):
+        pattern(world, member, 0, "t")
+    later = with_later_topic(world)
+    pattern(world, "a", epoch_of(world, "a"), "t", "later")
+    told = pattern(world, "b", epoch_of(world, "b"), "t")
+    assert later not in topics_of(told.assignment or {})
+    assert later not in topics_of(group_of(world).targets["b"])
+    pattern(world, "a", epoch_of(world, "a"), "t", "later")
+    assert len(group_of(world).targets["a"][later]) == 2
+
+
 def test_a_right_that_was_taken_away_counts_after_the_refresh_interval() -> None:
     world = guarded()
     epoch = pattern(world, "a", 0, "t", "u").member_epoch

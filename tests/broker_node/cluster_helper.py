@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +66,16 @@ class Cluster:
         internal_routes: Mapping[tuple[int, int], int] | None = None,
         has_faulty_disks: bool = False,  # see `break_disk`
         directories: int = 1,  # log directories of each broker
+        listeners: Sequence[str] = LISTENERS,
+        own_settings: Mapping[int, Mapping[str, object]] | None = None,  # of one broker
     ) -> None:
-        self.directories = directories
+        self.directories, self.own_settings = directories, dict(own_settings or {})
         self.directory, self.has_faulty_disks = directory, has_faulty_disks
         self.ids = tuple(range(first_id, first_id + brokers))
         self.settings, self.racks = dict(settings or {}), dict(racks or {})
         self.internal_routes = dict(internal_routes or {})  # (i, j) -> port that i dials to reach j
         self.allocator = PortAllocator()
-        self.ports = {broker: {name: self.allocator.take() for name in LISTENERS} for broker in self.ids}
+        self.ports = {broker: {name: self.allocator.take() for name in listeners} for broker in self.ids}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
     # -- files
@@ -94,7 +96,7 @@ class Cluster:
         path = self.directory / f"stderr-{broker}.log"
         return path.read_text() if path.exists() else ""
 
-    def write_properties(self, broker: int) -> Path:
+    def properties(self, broker: int) -> dict[str, object]:
         ports = self.ports[broker]
         voters = ",".join(f"{each}@127.0.0.1:{self.ports[each]['CONTROLLER']}" for each in self.ids)
         properties: dict[str, object] = {
@@ -110,6 +112,7 @@ class Cluster:
             "harness.journal.appends": "true",
             "log.initial.task.delay.ms": 3_600_000,  # tests write records of old times: no retention meanwhile
             **self.settings,
+            **self.own_settings.get(broker, {}),
         }
         routes = [f"{j}@127.0.0.1:{port}" for (i, j), port in self.internal_routes.items() if i == broker]
         if broker in self.racks:
@@ -118,8 +121,11 @@ class Cluster:
             properties["harness.routes.internal"] = ",".join(routes)
         if self.has_faulty_disks:
             properties["harness.disk.faults"] = self.disk_control(broker)
+        return properties
+
+    def write_properties(self, broker: int) -> Path:
         path = self.directory / f"broker-{broker}.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        path.write_text("".join(f"{key}={value}\n" for key, value in self.properties(broker).items()))
         return path
 
     # -- disks
@@ -139,10 +145,14 @@ class Cluster:
 
     # -- processes
 
+    def command(self, properties: Path) -> list[str]:
+        """What runs a broker with this file."""
+        return [sys.executable, "-m", "broker.node", str(properties)]
+
     def start(self, broker: int) -> None:
         with (self.directory / f"stderr-{broker}.log").open("ab") as stderr:
             self.processes[broker] = subprocess.Popen(
-                [sys.executable, "-m", "broker.node", str(self.write_properties(broker))],
+                self.command(self.write_properties(broker)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,

@@ -46,11 +46,12 @@ def create(cluster: Cluster, name: str, partitions: int = PARTITIONS) -> None:
 
 def described(cluster: Cluster, broker: int, topic: str) -> dict[str, list[int]]:
     """The partitions of a topic by log directory; none for a directory that is told as failed."""
-    answer = ask(cluster.ports[broker]["DIRECT"], ApiKey.DESCRIBE_LOG_DIRS, 4, topics=None)
+    answer = ask(cluster.ports[broker]["DIRECT"], ApiKey.DESCRIBE_LOG_DIRS, 5, topics=None)
     found: dict[str, list[int]] = {}
     for each in answer.results:
         if each.error_code is ErrorCode.none:
             assert each.total_bytes >= each.usable_bytes > 0
+            assert not each.is_cordoned
             mine = [one.partition_index for topic_ in each.topics if topic_.name == topic for one in topic_.partitions]
             found[each.log_dir] = sorted(mine)
         else:

@@ -2,12 +2,14 @@
 
 The page is docs/reference/compatibility.md; clients' own tests (suites) are run as well.
 --clients and --features choose by a part of the name, --failed chooses what failed last time: the page keeps what is
-known of the others. Exit 1 when a cell failed.
+known of the others. --beside-kafka runs each of the clients' own tests on Apache Kafka as well, in the same run. With
+both options, what did not run beside Apache Kafka yet, or failed there, counts as open. Exit 1 when a cell failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.compatibility import page
 from tests.compatibility.clients import CLIENTS, CannotPrepare
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.suites import SUITES, Suite
+from tests.compatibility.suites.suite import ALONE, BESIDE_KAFKA
 from tests.compatibility.tools import TOOLS, run
 from tests.compatibility.trial import Trial, try_client
 from tests.compatibility.world import AUTHORIZED, World
@@ -27,6 +30,7 @@ def main() -> int:
     parser.add_argument("--clients", default="", help=f"only those whose name contains this; also {names}")
     parser.add_argument("--features", default="", help="only features, tools and tests whose name contains this")
     parser.add_argument("--failed", action="store_true", help="only what the page says has failed or was not tried")
+    parser.add_argument("--beside-kafka", action="store_true", help="clients' own tests: each on Apache Kafka as well")
     parser.add_argument("--directory", type=Path, help="keep the brokers' and drivers' files in a new directory here")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -41,12 +45,17 @@ class _Chosen:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._clients, self._features, self._failed = arguments.clients, arguments.features, arguments.failed
+        self.kinds = BESIDE_KAFKA if arguments.beside_kafka else ALONE
 
     def has_client(self, client: str) -> bool:
         return self._clients in client
 
     def has(self, client: str, feature: str) -> bool:
         return self._features in feature and (not self._failed or _is_open(client, feature))
+
+    def has_test(self, suite: str, test: str) -> bool:
+        is_open = not self._failed or _is_open(suite, test, is_beside_kafka=self.kinds is BESIDE_KAFKA)
+        return self._features in test and is_open
 
 
 def _try_all(chosen: _Chosen, parent: Path) -> int:
@@ -71,7 +80,8 @@ def _try_suite(suite: Suite, chosen: _Chosen, parent: Path) -> int:
         page.save([trial])
 
     try:
-        failed = suite.run(_directory(parent, suite.name), lambda test: chosen.has(suite.name, test), save, _tell)
+        place = _directory(parent, suite.name)
+        failed = suite.run(place, lambda test: chosen.has_test(suite.name, test), save, _tell, chosen.kinds)
     except CannotPrepare as error:
         _tell(f"{suite.name}: not tried: {error}")
         return 1
@@ -80,7 +90,8 @@ def _try_suite(suite: Suite, chosen: _Chosen, parent: Path) -> int:
 
 
 def _directory(parent: Path, name: str) -> Path:
-    return Path(tempfile.mkdtemp(prefix=name.replace(" ", "-").replace("'", "") + "-", dir=parent))
+    """Without a comma, which would part the broker's log directories."""
+    return Path(tempfile.mkdtemp(prefix=re.sub(r"[^\w.]+", "-", name.replace("'", "")) + "-", dir=parent))
 
 
 def _save(trial: Trial) -> int:
@@ -88,9 +99,11 @@ def _save(trial: Trial) -> int:
     return sum(cell.state == "failed" for cell in trial.cells)
 
 
-def _is_open(client: str, feature: str) -> bool:
+def _is_open(client: str, feature: str, *, is_beside_kafka: bool = False) -> bool:
     trial = page.load().get(client)
-    return trial is None or {cell.feature: cell.state for cell in trial.cells}.get(feature, "failed") == "failed"
+    cells = {cell.feature: cell for cell in trial.cells} if trial is not None else {}
+    cell = cells.get(feature)
+    return cell is None or cell.state == "failed" or (is_beside_kafka and cell.kafka in ("", "failed"))
 
 
 def _tell(text: str) -> None:

@@ -3,12 +3,16 @@ is by hand."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from harness.clusters.kafka.jars import VERSION as KAFKA_VERSION
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.features import SECTIONS
 from tests.compatibility.suites import SUITES, Suite
@@ -36,6 +40,13 @@ _OWN_TESTS = """## Clients' own tests
 As their authors wrote them, against reference brokers instead of Apache Kafka. Only tests that ask a broker for
 something; each in a process of its own (tests/compatibility/suites).
 """
+_BESIDE = f"""### Beside Apache Kafka {KAFKA_VERSION}
+
+Each test ran on reference brokers and on Apache Kafka, one after the other in one run. The two clusters stood beside
+each other with the same number of brokers, listeners, users, log directories and settings
+(tests/compatibility/kafka_cluster.py), and took turns in being the first. The percentage is the share of what passed on
+Apache Kafka that passed here too, rounded down. A test that was skipped has not passed.
+"""
 _WORDS = {"passed": "passed", "client": "client", "broker": "broker", "failed": "**failed**"}
 _OWN_WORDS = {**_WORDS, "skipped": "skipped", "kafka": "kafka"}
 
@@ -53,24 +64,46 @@ def load() -> dict[str, Trial]:
 
 def save(trials: Iterable[Trial]) -> None:
     """Replaces the cells that were tried, leaves the others, writes both files."""
-    known = load()
-    for trial in trials:
-        known[trial.client] = _merged(known.get(trial.client), trial)
-    _write(known)
+    with _alone():
+        known = load()
+        for trial in trials:
+            known[trial.client] = _merged(known.get(trial.client), trial)
+        _write(known)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Two suites may run at the same time: neither may lose what the other one saves."""
+    directory = os.open(DATA.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 def _write(known: dict[str, Trial]) -> None:
-    DATA.write_text(json.dumps({name: asdict(trial) for name, trial in sorted(known.items())}, indent=1) + "\n")
+    DATA.write_text(json.dumps({name: _plain_data(trial) for name, trial in sorted(known.items())}, indent=1) + "\n")
     PAGE.write_text(render(known))
+
+
+def _plain_data(trial: Trial) -> dict[str, object]:
+    """What did not run beside Apache Kafka says nothing of it."""
+    cells = [asdict(cell) for cell in trial.cells]
+    return {
+        **asdict(trial),
+        "cells": [{name: value for name, value in cell.items() if value or "kafka" not in name} for cell in cells],
+    }
 
 
 def keep_only(client: str, names: Collection[str]) -> None:
     """Forget what was seen of tests that a suite has no more."""
-    known = load()
-    if client in known:
-        trial = known[client]
-        known[client] = replace(trial, cells=tuple(cell for cell in trial.cells if cell.feature in names))
-        _write(known)
+    with _alone():
+        known = load()
+        if client in known:
+            trial = known[client]
+            known[client] = replace(trial, cells=tuple(cell for cell in trial.cells if cell.feature in names))
+            _write(known)
 
 
 def _merged(old: Trial | None, new: Trial) -> Trial:
@@ -136,7 +169,7 @@ def _own_tests(tried: Sequence[tuple[Suite, Trial]]) -> list[str]:
             for state in ("passed", "skipped", "client", "broker", "kafka", "failed")
         ]
         lines.append(f"| {suite.name} | {trial.version} | {suite.source} | {' | '.join(map(str, counts))} |")
-    lines.append("")
+    lines += ["", *_beside_kafka(tried)]
     for suite, trial in tried:
         lines += [f"### {suite.name}, {trial.version}", ""]
         others = [cell for cell in trial.cells if cell.state != "passed"]
@@ -150,6 +183,59 @@ def _own_tests(tried: Sequence[tuple[Suite, Trial]]) -> list[str]:
             "",
         ]
     return lines
+
+
+def _beside_kafka(tried: Sequence[tuple[Suite, Trial]]) -> list[str]:
+    """How many passed there, and of those here; then every test that passed on one side only."""
+    counts = [(suite, trial, beside_kafka(trial.cells)) for suite, trial in tried]
+    if not any(each.tests for _, _, each in counts):
+        return []
+    head = "| suite | tests | run on both | passed on Apache Kafka | of those passed here | percent |"
+    lines = [_BESIDE, head, "|---" * head.count(" |") + "|"]
+    for suite, trial, found in counts:
+        percent = _percent(found.passed_here, found.passed_there)
+        lines.append(
+            f"| {suite.name} | {len(trial.cells)} | {found.tests} | {found.passed_there} | {found.passed_here} | "
+            f"{percent} |"
+        )
+    differences = [(suite.name, cell) for suite, _, found in counts for cell in found.differences]
+    if not differences:
+        return [*lines, "", "No test passed on one side only.", ""]
+    lines += [
+        "",
+        "Passed on one side only:",
+        "",
+        "| suite | test | here | Apache Kafka | reason |",
+        "|---|---|---|---|---|",
+    ]
+    for name, cell in differences:
+        reason = _plain(cell.reason if cell.state != "passed" else cell.kafka_reason)
+        lines.append(f"| {name} | {cell.feature} | {_OWN_WORDS[cell.state]} | {cell.kafka} | {reason} |")
+    return [*lines, ""]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesideKafka:
+    tests: int
+    passed_there: int
+    passed_here: int  # of those
+    differences: tuple[Cell, ...]  # passed on one side only
+
+
+def beside_kafka(cells: Iterable[Cell]) -> BesideKafka:
+    both = [cell for cell in cells if cell.kafka]
+    passed_there = [cell for cell in both if cell.kafka == "passed"]
+    return BesideKafka(
+        tests=len(both),
+        passed_there=len(passed_there),
+        passed_here=sum(cell.state == "passed" for cell in passed_there),
+        differences=tuple(cell for cell in both if (cell.state == "passed") != (cell.kafka == "passed")),
+    )
+
+
+def _percent(part: int, whole: int) -> str:
+    """In tenths, never rounded up: 100 % is all."""
+    return f"{part * 1000 // whole / 10:.1f} %" if whole else "none"
 
 
 def _shown(cell: Cell | None, reasons: dict[str, int]) -> str:

@@ -34,6 +34,9 @@ class Cell:
     state: str  # passed | client | broker | failed; of clients' own tests also skipped | kafka
     reason: str = ""
     seconds: float = 0.0
+    # Of clients' own tests that ran beside Apache Kafka, what they did there: passed | skipped | failed.
+    kafka: str = ""
+    kafka_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,8 +61,8 @@ class World:
         )
         try:
             wait_until(self._all_there, "all brokers", WAIT_S)
-            wait_until(lambda: self.coordinator("warm") is not None, "a coordinator of groups", WAIT_S)
-            wait_until(lambda: self.coordinator("warm", 1) is not None, "a coordinator of transactions", WAIT_S)
+            wait_until(lambda: self._coordinates(0), "a coordinator of groups", WAIT_S)
+            wait_until(lambda: self._coordinates(1), "a coordinator of transactions", WAIT_S)
         except BaseException:
             self.__exit__()
             raise
@@ -77,9 +77,17 @@ class World:
         return self.cluster.bootstrap()
 
     def _all_there(self) -> bool:
+        for broker, process in self.cluster.processes.items():
+            assert process.poll() is None, f"broker {broker} has ended: {self.cluster.stderr(broker)[-2000:]}"
         try:
             return len(self._admin.describe_cluster().brokers) == len(self.cluster.ids)
         except KafkaError:
+            return False
+
+    def _coordinates(self, key_type: int) -> bool:
+        try:
+            return self.coordinator("warm", key_type) is not None
+        except OSError:  # on a busy host a broker may be known before all its listeners are open
             return False
 
     # -- making

@@ -8,6 +8,7 @@ Shown by tests/broker_coordinator/test_coordinator_consumer.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 import re2
@@ -81,10 +82,21 @@ class Subscriptions:
             topics_version=self._version,
             refresh_at_ms=now_ms + self._config.group_consumer_regex_refresh_interval_ms,
         )
+        if old is not None:
+            self._expect_the_same(group, regex, old.topics, topics)
         if old is None:
             group.is_metadata_stale = True
             return not self._given(group, member_id) <= topics
         return old.topics != topics
+
+    def _expect_the_same(self, group: ConsumerGroup, regex: str, old: frozenset[str], new: frozenset[str]) -> None:
+        """Members whose pattern matched the same so far will most likely find the same topics as this one. If they were
+        left out until they ask, this member would get the partitions of a new topic, and give most of them up again.
+        At its own heartbeat each finds what it may describe, before it is told anything: its version stays the old one.
+        """
+        for member_id, found in group.found.items():
+            if found.regex == regex and found.topics == old and found.topics_version != self._version:
+                group.found[member_id] = replace(found, topics=new)
 
     def _matching(self, regex: str) -> dict[str, Topic]:
         try:

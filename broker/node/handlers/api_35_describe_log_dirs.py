@@ -1,8 +1,9 @@
-"""DescribeLogDirs (key 35), versions 1-4: size and lag of this broker's replicas by log directory, and the free space
+"""DescribeLogDirs (key 35), versions 1-5: size and lag of this broker's replicas by log directory, and the free space
 of the file systems.
 
 A replica that moves to another directory is told there too, as a future replica (KIP-113). Its lag is what is left to
 copy. A directory that failed is told with KAFKA_STORAGE_ERROR. So is the directory of a replica that failed by itself.
+No directory is cordoned (KIP-1066): `cordoned.log.dirs` is refused.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Shown by tests/broker_node/test_node_config.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from broker.wire import addresses
 
 LONG_MAX = 2**63 - 1
+_EXACT_MAX = 1e16  # above it Python writes a number with an exponent
 # Kafka's names for the same settings in coarser units. They apply if the finer ones are not given, in this order.
 COARSER: dict[str, tuple[tuple[str, int], ...]] = {
     "log.retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
@@ -81,6 +83,13 @@ class NodeConfig:
     sasl_oauthbearer_clock_skew_seconds: int = 30
     sasl_oauthbearer_scope_claim_name: str = "scope"
     sasl_oauthbearer_sub_claim_name: str = "sub"
+    # Of logins by GSSAPI, which this broker has not: they are only told.
+    sasl_kerberos_kinit_cmd: str = "/usr/bin/kinit"
+    sasl_kerberos_min_time_before_relogin: int = 60_000
+    sasl_kerberos_principal_to_local_rules: str = "DEFAULT"
+    sasl_kerberos_service_name: str = ""
+    sasl_kerberos_ticket_renew_jitter: float = 0.05
+    sasl_kerberos_ticket_renew_window_factor: float = 0.8
 
     broker_rack: str = ""  # empty: the broker is in no rack
     num_partitions: int = 1
@@ -336,5 +345,7 @@ def text_of(value: object) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{name}={address}" for name, address in value.items())
     if isinstance(value, float):
-        return f"{value:.17g}" if value != int(value) or value < 1 else f"{value:.1f}"
+        if not math.isfinite(value):  # in Java's words
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return repr(value) if abs(value) < _EXACT_MAX else f"{value:.1f}"
     return "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""DescribeLogDirsRequest (key 35) and its answer, versions 1-4.
+"""DescribeLogDirsRequest (key 35) and its answer, versions 1-5.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -61,6 +61,7 @@ class DescribeLogDirsResult:
     topics: tuple[DescribeLogDirsTopic, ...]
     total_bytes: int  # since version 4
     usable_bytes: int  # since version 4
+    is_cordoned: bool  # since version 5
 
 class DescribeLogDirsResultFields(TypedDict, total=False):
     error_code: int
@@ -68,6 +69,7 @@ class DescribeLogDirsResultFields(TypedDict, total=False):
     topics: Iterable[DescribeLogDirsTopicFields]
     total_bytes: int  # since version 4
     usable_bytes: int  # since version 4
+    is_cordoned: bool  # since version 5
 
 @final
 @dataclass(frozen=True, kw_only=True)

@@ -1786,6 +1786,10 @@ def field_or(
 ) -> int | Default: ...
 @overload
 def field_or(
+    message: describe_log_dirs.DescribeLogDirsResult, name: Literal["is_cordoned"], default: Default, /
+) -> bool | Default: ...
+@overload
+def field_or(
     message: describe_log_dirs.DescribeLogDirsResponse, name: Literal["error_code"], default: Default, /
 ) -> ErrorCode | Default: ...
 @overload

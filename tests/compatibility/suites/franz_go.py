@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.compatibility.suites.go import build_tests, module_version, run_go_test
-from tests.compatibility.suites.suite import Attempt, Suite
-from tests.compatibility.world import World
+from tests.compatibility.suites.suite import Attempt, Kind, Suite
+from tests.compatibility.world import SETTINGS, World
 
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS = 50_000  # through each of the chains of groups and of transactions; 500,000 unless told
@@ -41,8 +41,9 @@ class FranzGo(Suite):
         return TESTS
 
     @contextmanager
-    def opened(self, directory: Path) -> Iterator[Attempt]:
-        with World(directory) as world:
+    def opened(self, directory: Path, kind: Kind) -> Iterator[Attempt]:
+        directory.mkdir(parents=True)
+        with World(directory, cluster=kind(directory, settings=SETTINGS)) as world:
             environment = {
                 "KGO_SEEDS": world.bootstrap, "KGO_TEST_RF": "3", "KGO_TEST_RECORDS": str(RECORDS),
                 "KGO_LOG_LEVEL": "none",

@@ -18,14 +18,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from tests.broker_node.cluster_helper import Cluster
 from tests.compatibility.clients import DRIVERS, CannotPrepare, built, execute
-from tests.compatibility.suites.suite import Attempt, Known, Outcome, Suite, run_test
+from tests.compatibility.suites.suite import Attempt, Kind, Known, Outcome, Suite, run_test
 from tests.compatibility.world import SETTINGS, World
 
 VERSION = "3.0.12"
 SHA256 = "4ccda3616b9aa5c353d74a97f2770d6cd1b950890d77ab0e8890e09a48eeed65"
-KAFKA_VERSION = "4.2.0"  # the newest that it knows
+KAFKA_VERSION = "4.3.1"  # the newest that it knows
 TEST_TIMEOUT_S, FILE_TIMEOUT_S = 120, 1_800
 BROKER_SETTINGS = {  # as they start one
     **SETTINGS, "auto.create.topics.enable": "true", "num.partitions": 4,
@@ -89,9 +88,10 @@ class KafkaPython(Suite):
         }  # fmt: skip
 
     @contextmanager
-    def opened(self, directory: Path) -> Iterator[Attempt]:
-        directory.mkdir(parents=True, exist_ok=True)
-        cluster = Cluster(directory, brokers=1, first_id=0, settings=BROKER_SETTINGS)  # they name broker 0
+    def opened(self, directory: Path, kind: Kind) -> Iterator[Attempt]:
+        directory.mkdir(parents=True)
+        # They name broker 0, and move a replica from one log directory to another.
+        cluster = kind(directory, brokers=1, first_id=0, directories=2, settings=BROKER_SETTINGS)
         with World(directory, cluster=cluster) as world:
             environment = self._environment(f"kafka://127.0.0.1:{world.port()}")
 

@@ -21,7 +21,7 @@ from tests.broker_node.cluster_helper import Cluster
 from tests.compatibility.clients import CannotPrepare
 from tests.compatibility.suites.docker_stand_in import BrokerCommands
 from tests.compatibility.suites.go import SOURCE, build_tests, module_version, run_go_test
-from tests.compatibility.suites.suite import Attempt, Outcome, Suite
+from tests.compatibility.suites.suite import Attempt, Kind, Outcome, Suite
 from tests.compatibility.world import SETTINGS, World
 
 MODULE = "github.com/IBM/sarama"
@@ -36,16 +36,6 @@ COMPOSE_SETTINGS = {
     "transaction.state.log.replication.factor": 2,
     "transaction.state.log.min.isr": 1,  # of the server.properties that comes with Kafka, which they begin with
 }  # fmt: skip
-
-
-class _Advertised(Cluster):
-    """Clients are told the proxies' addresses."""
-
-    def write_properties(self, broker: int) -> Path:
-        path = super().write_properties(broker)
-        with path.open("a") as file:
-            file.write(f"advertised.listeners=EXTERNAL://127.0.0.1:{FIRST_PORT + broker - 1}\nbroker.rack={broker}\n")
-        return path
 
 
 class Sarama(Suite):
@@ -67,34 +57,48 @@ class Sarama(Suite):
         return [name for file in files for name in _TEST.findall(file.read_text())]
 
     @contextmanager
-    def opened(self, directory: Path) -> Iterator[Attempt]:
+    def opened(self, directory: Path, kind: Kind) -> Iterator[Attempt]:
+        directory.mkdir(parents=True)
+        cluster = kind(
+            directory, brokers=BROKERS, settings={**SETTINGS, **COMPOSE_SETTINGS},
+            own_settings={
+                broker: {"advertised.listeners": f"EXTERNAL://{_proxy_of(broker)}", "broker.rack": broker}
+                for broker in range(1, BROKERS + 1)
+            },
+        )  # fmt: skip
+        with World(directory, cluster=cluster) as world, BrokerCommands(world, directory) as commands:
+            path = f"{commands.programs}{os.pathsep}{os.environ['PATH']}"
+
+            def attempt(test: str) -> Outcome:
+                with self._proxies(cluster, directory) as address:
+                    environment = {"TOXIPROXY_ADDR": address, "KAFKA_VERSION": KAFKA_VERSION, "PATH": path}
+                    outcome = run_go_test(self._program, test, directory, environment, timeout_s=TEST_TIMEOUT_S)
+                world.whole_again()
+                return outcome
+
+            yield attempt
+
+    @contextmanager
+    def _proxies(self, cluster: Cluster, directory: Path) -> Iterator[str]:
+        """The address of a Toxiproxy for one test. Two clusters beside each other take turns in having it, because
+        the addresses of the proxies are fixed."""
         with ExitStack() as stack:
-            cluster = _Advertised(directory, brokers=BROKERS, settings={**SETTINGS, **COMPOSE_SETTINGS})
-            world = stack.enter_context(World(directory, cluster=cluster))
             server = start_real(self._toxiproxy, log_path=directory / "toxiproxy.log")
             stack.callback(server.stop)
             client = server.client()
             stack.callback(client.close)
             client.populate([
                 ProxySpec(
-                    name=f"kafka{broker}", listen=f"127.0.0.1:{FIRST_PORT + broker - 1}",
+                    name=f"kafka{broker}", listen=_proxy_of(broker),
                     upstream=f"127.0.0.1:{cluster.ports[broker]['EXTERNAL']}",
                 )
                 for broker in cluster.ids
             ])  # fmt: skip
-            commands = stack.enter_context(BrokerCommands(world, directory))
-            environment = {
-                "TOXIPROXY_ADDR": server.url, "KAFKA_VERSION": KAFKA_VERSION,
-                "PATH": f"{commands.programs}{os.pathsep}{os.environ['PATH']}",
-            }  # fmt: skip
+            yield server.url
 
-            def attempt(test: str) -> Outcome:
-                outcome = run_go_test(self._program, test, directory, environment, timeout_s=TEST_TIMEOUT_S)
-                client.reset()
-                world.whole_again()
-                return outcome
 
-            yield attempt
+def _proxy_of(broker: int) -> str:
+    return f"127.0.0.1:{FIRST_PORT + broker - 1}"
 
 
 def _module_directory() -> Path:
