@@ -88,8 +88,10 @@ class Side:
         return began + wait_until(lambda: self._ended(verify), "the move has ended")
 
     def _ended(self, verify: tuple[str, ...]) -> list[str] | None:
+        """None while it goes on. In the moment of the swap Apache Kafka tells neither the copy nor the new place."""
         printed = self.printed(verify)
-        return None if any("still in progress" in line for line in printed) else printed
+        goes_on = ("still in progress", "is not being moved")
+        return None if any(words in line for line in printed for words in goes_on) else printed
 
 
 def _in_order(line: str) -> str:
