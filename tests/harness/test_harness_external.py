@@ -7,7 +7,7 @@ with TLS and SASL, not started by the harness, under whole scenarios.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -42,8 +42,13 @@ DAMAGE = {
 
 @pytest.fixture(scope="module")
 def strangers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
-    key = ClusterKey(engine="reference", proxied=False, brokers=2, settings=())
-    running = build_cluster(key, tmp_path_factory.mktemp("strangers"), proxy_choice="embedded", lease=None, seed=1)
+    yield from of_others(tmp_path_factory.mktemp("strangers"), brokers=2, settings={})
+
+
+def of_others(directory: Path, *, brokers: int, settings: Mapping[str, str]) -> Iterator[ProcessCluster]:
+    """A reference cluster that is used as if it were somebody else's."""
+    key = ClusterKey(engine="reference", proxied=False, brokers=brokers, settings=tuple(sorted(settings.items())))
+    running = build_cluster(key, directory, proxy_choice="none", lease=None, seed=1)
     try:
         running.start()
         yield running
@@ -93,13 +98,7 @@ WANTED = {name: value for each in MEMBER_SCENARIOS for name, value in load_scena
 
 @pytest.fixture(scope="module")
 def as_wanted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
-    key = ClusterKey(engine="reference", proxied=False, brokers=3, settings=tuple(sorted(WANTED.items())))
-    running = build_cluster(key, tmp_path_factory.mktemp("as-wanted"), proxy_choice="none", lease=None, seed=1)
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
+    yield from of_others(tmp_path_factory.mktemp("as-wanted"), brokers=3, settings=WANTED)
 
 
 @pytest.mark.long

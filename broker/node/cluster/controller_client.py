@@ -2,7 +2,8 @@
 
 `call` finds the controller, sends a request over the CONTROLLER listener (or gives it to this node's own handler if
 this node leads) and follows a change of controller until the time limit. It is used for registration, heartbeats,
-AlterPartition, AllocateProducerIds and the client requests that are forwarded.
+AlterPartition, AllocateProducerIds and the client requests that are forwarded. outgoing.py gives each kind a client
+with a connection of its own.
 """
 
 from __future__ import annotations

@@ -36,12 +36,7 @@ class Outgoing:
 
     def controller(self, kind: ToController) -> ControllerClient:
         config = self._config
-        links = self._of(
-            kind,
-            config.controller_listener,
-            self._metadata.controller_address,
-            controller_dialler(config, self._logger),
-        )
+        links = self._of(kind, config.controller_listener, self._metadata.controller_address, controller_dialler)
         return ControllerClient(config=config, metadata=self._metadata, links=links)
 
     def brokers(self, kind: ToBrokers) -> Links:
@@ -50,9 +45,15 @@ class Outgoing:
         def address(broker_id: int) -> Address | None:
             return internal_address(config, self._metadata.image, broker_id)
 
-        return self._of(kind, config.internal_listener, address, internal_dialler(config, self._logger))
+        return self._of(kind, config.internal_listener, address, internal_dialler)
 
-    def _of(self, kind: str, listener_name: str, address: Callable[[int], Address | None], dialler: Dialler) -> Links:
+    def _of(
+        self,
+        kind: str,
+        listener_name: str,
+        address: Callable[[int], Address | None],
+        make_dialler: Callable[[NodeConfig, Logger], Dialler],
+    ) -> Links:
         if kind not in self._links:
             self._links[kind] = Links(
                 name=kind,
@@ -61,7 +62,7 @@ class Outgoing:
                 address=address,
                 handle_locally=self._handle_locally,
                 logger=self._logger,
-                dialler=dialler,
+                dialler=make_dialler(self._config, self._logger),
             )
         return self._links[kind]
 

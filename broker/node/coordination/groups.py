@@ -165,7 +165,7 @@ class Groups:
             config=self.config,
             rng=rng,
             wall_offset_ms=wall_ms() - monotonic_ms(),
-            session_timeouts_ms=self._group_settings().session_timeouts_ms,
+            session_timeouts_ms=self._own(SESSION_TIMEOUT),
         )
 
     # -- events for the shards ---------------------------------------------------------------------------------------

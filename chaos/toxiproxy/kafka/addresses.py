@@ -79,14 +79,18 @@ class _Copy:
         """Replace the addresses in the tagged array of node endpoints. Its encoding is always compact, like that of the
         body."""
         inner = _Copy(b"\0\0\0\0" + tag, self._mapped)
-        reader = inner.reader = Reader(inner._frame, position=4, is_compact=True)
+        inner.reader = Reader(inner._frame, position=4, is_compact=True)
         inner._writer = Writer(is_compact=True)
-        for _ in range(reader.count()):
-            reader.int32()  # node_id
-            inner.address()
-            reader.text()  # rack
-            reader.skip_tags()
+        inner.nodes()
         return inner.done()[4:]
+
+    def nodes(self) -> None:
+        """Replace the addresses in an array of node endpoints."""
+        for _ in range(self.reader.count()):
+            self.reader.int32()  # node_id
+            self.address()
+            self.reader.text()  # rack
+            self.reader.skip_tags()
 
     def _flush(self, end: int) -> None:
         self._writer.raw(self._frame[self._copied_to : end])
@@ -201,7 +205,8 @@ def _share_fetch(copy: _Copy, version: int) -> bytes:
                 reader.skip_tags()
             reader.skip_tags()
         reader.skip_tags()
-    return _with_plain_endpoints(copy)
+    copy.nodes()
+    return copy.done()
 
 
 def _share_acknowledge(copy: _Copy, version: int) -> bytes:
@@ -217,7 +222,8 @@ def _share_acknowledge(copy: _Copy, version: int) -> bytes:
             _current_leader(reader)
             reader.skip_tags()
         reader.skip_tags()
-    return _with_plain_endpoints(copy)
+    copy.nodes()
+    return copy.done()
 
 
 def _share_partition(reader: Reader) -> None:
@@ -228,17 +234,6 @@ def _share_partition(reader: Reader) -> None:
 def _current_leader(reader: Reader) -> None:
     reader.skip(4 + 4)  # leader_id, leader_epoch
     reader.skip_tags()
-
-
-def _with_plain_endpoints(copy: _Copy) -> bytes:
-    """Rewrite the array of node endpoints at the end of a body."""
-    reader = copy.reader
-    for _ in range(reader.count()):
-        reader.int32()  # node_id
-        copy.address()
-        reader.text()  # rack
-        reader.skip_tags()
-    return copy.done()
 
 
 def _with_endpoints(copy: _Copy) -> bytes:
