@@ -61,7 +61,7 @@ class Journal:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            os.close(self._lock)
+            self.close()
             raise JournalError(f"another worker called {name} runs here: give this one its own --name") from error
         self._path = directory / f"{name}.json"
         self._held = {held.broker: held for held in self._read()}
@@ -87,7 +87,9 @@ class Journal:
                     self._held = left
 
     def close(self) -> None:
-        os.close(self._lock)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def _write(self, held: dict[int, Held]) -> None:
         write_json(self._path, {"format": FORMAT, "held": [asdict(each) for each in held.values()]})

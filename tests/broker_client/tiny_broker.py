@@ -5,6 +5,7 @@ It keeps the values it was sent, in order, so that "acknowledged" can be compare
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import struct
@@ -30,6 +31,12 @@ def sasl_request(frame: memoryview) -> tuple[RequestHeader, Any]:
     body = 10 + max(id_size, 0) + (1 if key == SASL_AUTHENTICATE and version >= 2 else 0)
     header = RequestHeader(key, version, correlation_id, None, body)
     return header, decode_request_body(header, frame)
+
+
+def _end(opened: socket.socket) -> None:
+    """Wakes the thread that waits at this socket."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(opened, socket.SHUT_RDWR)
 
 
 class TinyBroker:
@@ -63,7 +70,8 @@ class TinyBroker:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
         self._is_closing = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
 
     @property
     def bootstrap(self) -> str:
@@ -78,9 +86,17 @@ class TinyBroker:
             return [value for log in self.logs for value in log]
 
     def close(self) -> None:
+        """Every thread ends before its descriptor is closed. OpenSSL would go on with the number of a closed one, which
+        is another file's by then, and write an alert into that file."""
         self._is_closing = True
-        self._listener.close()
-        for each in list(self._open):
+        self.may_read.set()
+        _end(self._listener)
+        for number, thread in enumerate(self._threads):  # the first one accepts, and adds others until it ends
+            for each in self._open if number else ():
+                _end(each)
+            thread.join(10)
+            assert not thread.is_alive()
+        for each in (self._listener, *self._open):
             each.close()
 
     def __enter__(self) -> TinyBroker:
@@ -96,26 +112,25 @@ class TinyBroker:
             except OSError:
                 return
             if self.tls is not None:
+                connection.settimeout(30)
                 try:
-                    connection.settimeout(30)
-                    connection = self.tls.wrap_socket(connection, server_side=True)
+                    connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
                 except OSError:
-                    connection.close()
-                    continue
+                    continue  # the client has gone; `wrap_socket` has closed the descriptor
             self._open.append(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
+            self._threads[-1].start()
 
     def _serve(self, connection: socket.socket) -> None:
         reader = FrameReader()
-        try:
+        with connection, contextlib.suppress(OSError):
+            if isinstance(connection, ssl.SSLSocket):
+                connection.do_handshake()
             while self.may_read.wait(60) and (data := connection.recv(65536)):
                 reader.receive_bytes(data)
                 while (frame := reader.next_frame()) is not None:
                     if not self._answer(connection, frame):
-                        connection.close()
                         return
-        except OSError:
-            pass
 
     def _answer(self, connection: socket.socket, frame: memoryview) -> bool:
         key = int.from_bytes(frame[:2], "big")

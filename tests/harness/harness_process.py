@@ -140,7 +140,11 @@ class HarnessProcess:
         if self.popen.poll() is None:
             self.popen.kill()
         self.popen.wait(10)
-        os.close(self._terminal)
+        self._reader.join(timeout=10.0)  # it must not read from whoever gets the number of the descriptor next
+        assert not self._reader.is_alive(), "somebody still has the terminal of a harness that has ended"
+        if self._terminal >= 0:
+            os.close(self._terminal)
+            self._terminal = -1
 
 
 def _kill(pid: int) -> None:

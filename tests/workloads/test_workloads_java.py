@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,6 +83,20 @@ def test_a_property_that_kafkas_client_does_not_have_or_refuses_is_named(runtime
         make_producer("java", _setup(runtime, batch_size="x"), SINK)
     with pytest.raises(PropertyError, match=r"client java cannot set fetch.min.byte: .*did you mean fetch.min.bytes"):
         make_consumer("java", _setup(runtime, fetch_min_byte="1"))
+
+
+def test_a_closed_client_writes_into_no_file_that_has_got_the_number_of_its_pipe(
+    tmp_path: Path, runtime: dict[str, str]
+) -> None:
+    producer = make_producer("java", _setup(runtime), SINK)
+    producer.close(5)
+    with contextlib.ExitStack() as files:
+        others = [files.enter_context((tmp_path / str(number)).open("wb")) for number in range(8)]
+        producer.send("t", b"value", None, 0)
+        with pytest.raises(ClientError, match="the client is closed"):
+            producer.poll(0)
+        producer.close(5)
+        assert not any(os.fstat(other.fileno()).st_size for other in others)
 
 
 def test_without_a_jvm_or_a_compiler_the_error_says_what_is_missing(tmp_path: Path) -> None:

@@ -91,6 +91,8 @@ class Jvm:
     def flush(self) -> None:
         """Write what the pipe takes now. ClientError when the JVM is gone."""
         pending = self._pending
+        if pending and self._stdin < 0:  # the number of a closed descriptor may be another file's by now
+            raise ClientError(f"client {NAME}: the client is closed")
         while pending:
             try:
                 written = os.write(self._stdin, pending[0])
@@ -122,6 +124,7 @@ class Jvm:
                 self.wait(0.02)
         self.ended.wait(0.5)
         assert self._process.stdin is not None
+        self._stdin = -1
         self._process.stdin.close()
         try:
             self._process.wait(_KILL_AFTER_S)
