@@ -26,6 +26,8 @@ from broker.controller.topic_configs import TOPIC_SETTINGS, Effect
 UNKNOWN_MAX = 100  # settings that are kept unused, of one broker or of all; Kafka has no limit
 UNKNOWN_CHARACTERS_MAX = 10_000
 _TOO_LONG = f"A setting that is not known may have {UNKNOWN_CHARACTERS_MAX} characters"
+# Log directories that get no new replicas (KIP-1066). The broker itself checks that it has them.
+CORDONED = "cordoned.log.dirs"
 _COUNT = IntegerRange(low=0, high=INT32_MAX)
 _LONG = IntegerRange(low=0, high=INT64_MAX)
 
@@ -44,6 +46,7 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
         for setting in TOPIC_SETTINGS.values()
         if setting.broker_key is not None and setting.effect is Effect.HONOURED
     },
+    CORDONED: AnyList(),
     "follower.replication.throttled.rate": _LONG,
     "leader.replication.throttled.rate": _LONG,
     "log.cleaner.backoff.ms": _LONG,
@@ -57,6 +60,7 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
 }
 # Lists, which APPEND and SUBTRACT change, with Kafka's defaults, from which they begin.
 LIST_BROKER_CONFIGS: Mapping[str, str] = {
+    CORDONED: "",
     "log.cleanup.policy": "delete",
     "sasl.kerberos.principal.to.local.rules": "DEFAULT",
 }
@@ -99,7 +103,8 @@ def is_unknown(name: str, known: Collection[str]) -> bool:
 
 def cluster_level_problem(values: Mapping[str, str | None]) -> str | None:
     """Why these settings cannot be set for all brokers at once; None if they can."""
-    own = [key for key, value in values.items() if value is not None and (key in _KERBEROS or listener_of(key))]
+    given = [key for key, value in values.items() if value is not None]
+    own = [key for key in given if key == CORDONED or key in _KERBEROS or listener_of(key)]
     if not own:
         return None
     return f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(own)}]"

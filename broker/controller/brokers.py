@@ -15,6 +15,7 @@ from broker.controller.elections import (
     leaders_allowed,
     leads_any,
 )
+from broker.controller.features import may_cordon
 from broker.controller.image import BrokerRegistration, MetadataImage
 from broker.controller.outcome import Outcome, refusal
 from broker.controller.reassignment_types import UnregisterBroker, UnregisterBrokerResponse
@@ -146,6 +147,12 @@ def heartbeat(
     if failed:  # everything else in this heartbeat can wait for the next one
         records = _directories_failed(image, broker, failed, unclean=unclean)
         return _beat(caught_up, fenced=broker.fenced, records=records)
+    cordoned = _cordoned(image, broker, request.cordoned_directories)
+    if cordoned is not None:
+        change = _registration_change(
+            broker, fenced=broker.fenced, in_controlled_shutdown=broker.in_controlled_shutdown
+        )
+        return _beat(caught_up, fenced=broker.fenced, records=(replace(change, cordoned_directories=cordoned),))
     if broker.fenced:
         if request.want_shut_down:
             return _beat(caught_up, fenced=True, shut_down=True)
@@ -216,6 +223,16 @@ def _failed(image: MetadataImage, broker: BrokerRegistration, told: frozenset[UU
         for partition, state in enumerate(topic.partitions)
         if broker.broker_id in state.replicas
     }
+
+
+def _cordoned(
+    image: MetadataImage, broker: BrokerRegistration, told: frozenset[UUID] | None
+) -> tuple[UUID, ...] | None:
+    """All log directories that are cordoned, if the controller does not know it yet (KIP-1066). Else None."""
+    if told is None or not may_cordon(image):
+        return None
+    cordoned = told & broker.log_directories
+    return None if cordoned == broker.cordoned_directories & broker.log_directories else tuple(sorted(cordoned))
 
 
 def _directories_failed(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from broker.controller import eligible
+from broker.controller import eligible, features
 from broker.controller.broker_configs import (
+    CORDONED,
     LIST_BROKER_CONFIGS,
     UNKNOWN_MAX,
     broker_config_problem,
@@ -115,6 +116,8 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
         problem = eligible.change_problem(image, change.resource_type, change.resource_name, name, value)
         if problem:
             raise _Refused(ErrorCode.invalid_config, problem)
+        if change.resource_type == BROKER_RESOURCE and name == CORDONED and not features.may_cordon(image):
+            raise _Refused(ErrorCode.invalid_config, features.CANNOT_CORDON)
     return {name: value for name, value in values.items() if value is not None or name in present}
 
 

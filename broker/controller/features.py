@@ -2,8 +2,8 @@
 
 A feature at level 0 is off, and has no entry in the image. The code that reads a level decides what it changes:
 api_18_api_versions.py tells the levels to clients, consumer groups read `group.version`, share groups read
-`share.version`, and `__transaction_state` reads `transaction.version`. `metadata.version` has no effect here, because
-the metadata log has our own records.
+`share.version`, and `__transaction_state` reads `transaction.version`. `metadata.version` decides only whether log
+directories may be cordoned (KIP-1066). Records of the metadata log have one version here, whatever the level.
 Shown by tests/broker_controller/test_controller_features.py.
 """
 
@@ -28,6 +28,10 @@ from broker.wire.errors import ErrorCode
 
 GROUP_VERSION = "group.version"  # 1: the consumer protocol of groups (KIP-848)
 METADATA_VERSION = "metadata.version"
+CORDONED_LEVEL = 30  # of metadata.version: 4.3-IV0, from which on log directories may be cordoned
+CANNOT_CORDON = (
+    "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+)
 SHARE_VERSION = "share.version"  # 1: share groups (KIP-932)
 TRANSACTION_VERSION = "transaction.version"  # 1: flexible transaction records; 2: KIP-890, part 2
 
@@ -53,6 +57,10 @@ _PREFIX = "The update failed for all features since the following feature had an
 
 def level_of(image: MetadataImage, name: str) -> int:
     return image.features.get(name, 0)
+
+
+def may_cordon(image: MetadataImage) -> bool:
+    return level_of(image, METADATA_VERSION) >= CORDONED_LEVEL
 
 
 def first_records(

@@ -36,12 +36,18 @@ class BrokerRegistration:
     fenced: bool
     in_controlled_shutdown: bool
     log_directories: frozenset[UUID] = frozenset()  # those that work; empty: not known, so each counts as one of them
+    cordoned_directories: frozenset[UUID] = frozenset()  # those that get no new replicas (KIP-1066)
     # Replicas that failed since this broker process began, although their log directory works (replica_directory).
     offline_directories: frozenset[UUID] = frozenset()
 
     @property
     def may_lead(self) -> bool:
         return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether it has a log directory that is not cordoned."""
+        return not self.log_directories or bool(self.log_directories - self.cordoned_directories)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

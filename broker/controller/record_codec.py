@@ -70,21 +70,29 @@ class _Codec:
     unknown: tuple[tuple[str, Any], ...]  # fields without a meaning here, with the only value that is accepted
 
 
+def _frame(api_key: int, version: int) -> bytes:
+    return uvarint(FRAME_VERSION) + uvarint(api_key) + uvarint(version)
+
+
 def _codec(kind: MessageType, api_key: int) -> _Codec:
     unknown = {each.name for each in fields(kind) if each.metadata.get(schemas.NOT_KNOWN)}
     return _Codec(
         kind=kind,
-        frame=uvarint(FRAME_VERSION) + uvarint(api_key) + uvarint(kind.__version__),
+        frame=_frame(api_key, kind.__version__),
         encode=encoder_for(kind),
         decode=decoder_for(kind, True),
         ids=tuple(each.name for each in fields(kind) if each.type is UUID),
-        id_lists=tuple(each.name for each in fields(kind) if each.type == tuple[UUID, ...]),
+        id_lists=tuple(each.name for each in fields(kind) if each.type in (tuple[UUID, ...], tuple[UUID, ...] | None)),
         unknown=tuple((each.name, each.default) for each in field_shapes(kind) if each.name in unknown),
     )
 
 
 _BY_TYPE: Final = {kind: _codec(kind, api_key) for kind, api_key in API_KEYS.items()}
-_BY_FRAME: Final = {codec.frame: codec for codec in _BY_TYPE.values()}
+_BY_FRAME: Final = {
+    _frame(API_KEYS[kind], version): codec
+    for kind, codec in _BY_TYPE.items()
+    for version in (kind.__version__, *getattr(kind, "__older__", ()))
+}
 
 
 def encode_records(records: tuple[MetadataRecord, ...]) -> tuple[bytes, ...]:
@@ -121,7 +129,7 @@ def decode_record(value: bytes) -> MetadataRecord:
         if getattr(record, name) is None:
             raise ValueError(f"the {name} of a {codec.kind.__name__} is the zero id")
     for name in codec.id_lists:
-        if None in getattr(record, name):
+        if None in (getattr(record, name) or ()):
             raise ValueError(f"the {name} of a {codec.kind.__name__} hold the zero id")
     for name, expected in codec.unknown:
         if getattr(record, name) != expected:

@@ -1,6 +1,7 @@
 """Metadata records: what is written to `__cluster_metadata`, in Kafka's own record schemas.
 
 Each class is one of Kafka's records (`common/metadata/*.json` in Apache Kafka 4.3.1) in the one version that we write.
+`__older__` has the versions that are read too: they lack a tagged field, which then has its default.
 It describes its fields as kio's message types do, so that broker/wire makes its encoder and decoder. Fields stand in
 Kafka's order. `API_KEYS` in record_codec.py has the numbers of the records.
 
@@ -78,7 +79,8 @@ class FeatureLevelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
-    __version__: ClassVar[int] = 3
+    __version__: ClassVar[int] = 4
+    __older__: ClassVar[tuple[int, ...]] = (3,)  # without tag 1
     __flexible__: ClassVar[bool] = True
     broker_id: int = field(metadata=_of("int32"))
     is_migrating_zk_broker: bool = field(metadata=_not_known("bool"), default=False)
@@ -90,13 +92,16 @@ class RegisterBrokerRecord:
     fenced: bool = field(metadata=_of("bool"))
     in_controlled_shutdown: bool = field(metadata=_of("bool"))
     log_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=0), default=())  # that work, sorted
+    # Sorted; None: none. Only in a snapshot, because a new registration has none.
+    cordoned_directories: tuple[UUID, ...] | None = field(metadata=_of("uuid", tag=1), default=None)
     # Only in a snapshot; a new registration has none.
     offline_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=OFFLINE_DIRECTORIES_TAG), default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord:
-    __version__: ClassVar[int] = 2
+    __version__: ClassVar[int] = 3
+    __older__: ClassVar[tuple[int, ...]] = (2,)  # without tag 3
     __flexible__: ClassVar[bool] = True
     broker_id: int = field(metadata=_of("int32"))
     broker_epoch: int = field(metadata=_of("int64"))
@@ -104,6 +109,8 @@ class BrokerRegistrationChangeRecord:
     in_controlled_shutdown: int = field(metadata=_of("int8", tag=1), default=0)  # 1 or 0
     # All that still work, sorted. Empty: they stay as they are.
     log_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=2), default=())
+    # All that get no new replicas (KIP-1066), sorted. None: they stay as they are.
+    cordoned_directories: tuple[UUID, ...] | None = field(metadata=_of("uuid", tag=3), default=None)
     # All of them, sorted.
     offline_directories: tuple[UUID, ...] = field(metadata=_of("uuid", tag=OFFLINE_DIRECTORIES_TAG), default=())
 

@@ -148,6 +148,7 @@ class _Draft:
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
             log_directories=frozenset(record.log_directories),
+            cordoned_directories=frozenset(record.cordoned_directories or ()),
             offline_directories=frozenset(record.offline_directories),
         )
 
@@ -162,6 +163,9 @@ class _Draft:
             fenced=record.fenced == FENCE,
             in_controlled_shutdown=record.in_controlled_shutdown == 1,
             log_directories=frozenset(record.log_directories) or broker.log_directories,
+            cordoned_directories=broker.cordoned_directories
+            if record.cordoned_directories is None
+            else frozenset(record.cordoned_directories),
             offline_directories=frozenset(record.offline_directories),
         )
 

@@ -67,6 +67,7 @@ def _brokers(image: MetadataImage) -> Iterator[MetadataRecord]:
             fenced=broker.fenced,
             in_controlled_shutdown=broker.in_controlled_shutdown,
             log_directories=tuple(sorted(broker.log_directories)),
+            cordoned_directories=tuple(sorted(broker.cordoned_directories)) or None,
             offline_directories=tuple(sorted(broker.offline_directories)),
         )
 

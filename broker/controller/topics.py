@@ -156,8 +156,6 @@ def _striped_placement(
     replication_factor = (
         config.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
     )
-    live = sorted(leaders_allowed(image))
-    fenced = sorted(set(image.brokers) - set(live))
     if replication_factor < 1:
         raise _Refused(
             ErrorCode.invalid_replication_factor,
@@ -167,26 +165,38 @@ def _striped_placement(
         raise _Refused(ErrorCode.invalid_partitions, f"Number of partitions must be larger than 0, got {partitions}")
     if partitions > budget:
         raise _Refused(ErrorCode.policy_violation, _NO_ROOM)
+    try:
+        return _place(image, partitions, replication_factor, rng)
+    except _Refused as refused:
+        raise _Refused(
+            refused.error_code, f"Unable to replicate the partition {replication_factor} time(s): {refused}"
+        ) from None
+
+
+def _place(
+    image: MetadataImage, partitions: int, replication_factor: int, rng: random.Random
+) -> tuple[tuple[int, ...], ...]:
+    """New replicas, on brokers with a log directory that is not cordoned. The texts are those of Kafka's
+    StripedReplicaPlacer."""
+    able = {broker_id for broker_id, broker in image.brokers.items() if broker.takes_replicas}
+    live = able & leaders_allowed(image)
     if not live:
-        raise _Refused(ErrorCode.invalid_replication_factor, "All brokers are currently fenced or shutting down")
-    if replication_factor > len(image.brokers):
+        cause = "All brokers are currently fenced, or have all their log directories cordoned."
+        raise _Refused(ErrorCode.invalid_replication_factor, cause)
+    if replication_factor > len(able):
         raise _Refused(
             ErrorCode.invalid_replication_factor,
-            f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(image.brokers)} broker(s) are registered.",
+            f"The target replication factor of {replication_factor} cannot be reached because only {len(able)} "
+            "broker(s) are registered or some brokers have all their log directories cordoned.",
         )
     return place_replicas(
-        live=live,
-        fenced=fenced,
+        live=sorted(live),
+        fenced=sorted(able - live),
         partitions=partitions,
         replication_factor=replication_factor,
         rng=rng,
-        racks=_racks(image),
+        racks={broker_id: broker.rack for broker_id, broker in image.brokers.items()},
     )
-
-
-def _racks(image: MetadataImage) -> dict[int, str | None]:
-    return {broker_id: broker.rack for broker_id, broker in image.brokers.items()}
 
 
 def _manual_placement(image: MetadataImage, topic: NewTopic) -> tuple[tuple[int, ...], ...]:
@@ -283,21 +293,7 @@ def _new_partitions(
     if wanted.assignments is not None:
         placement = _manual_additions(image, wanted.assignments, added, present, replication_factor)
     else:
-        live = sorted(leaders_allowed(image))
-        if not live or replication_factor > len(image.brokers):
-            raise _Refused(
-                ErrorCode.invalid_replication_factor,
-                f"{replication_factor} replicas each: {len(live)} broker(s) live, {len(image.brokers)} registered",
-            )
-        fenced = sorted(set(image.brokers) - set(live))
-        placement = place_replicas(
-            live=live,
-            fenced=fenced,
-            partitions=added,
-            replication_factor=replication_factor,
-            rng=rng,
-            racks=_racks(image),
-        )
+        placement = _place(image, added, replication_factor, rng)
     return [_partition_record(image, topic.topic_id, present + index, each) for index, each in enumerate(placement)]
 
 

@@ -108,6 +108,7 @@ class BrokerHeartbeat:
     want_shut_down: bool
     # All that failed since the broker started (KIP-858): log directories, and replicas that failed by themselves.
     offline_directories: frozenset[UUID] = frozenset()
+    cordoned_directories: frozenset[UUID] | None = None  # log directories without new replicas; None: not told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,6 +127,7 @@ class Broker:
             offline_directories=lambda: self.partitions.offline_directories(),
             previous_broker_epoch=lambda: self._directories.previous_broker_epoch,
             log_directories=self._directories.working_ids,
+            cordoned_directories=self._directories.cordoned_ids,
             on_untold=self._tasks.fail,
         )
 
@@ -370,6 +371,8 @@ class Broker:
             config = with_dynamic(self.config, broker_overrides(new, self.config.node_id))
             self._server.reconfigure(config)
             self._replication_quotas.reconfigure(config)
+            if self._directories.cordon(config.cordoned_paths):
+                self.lifecycle.directories_cordoned()
         if self.metadata.controller.is_active:
             delta = diff(old, new, broker_id=self.config.node_id)
             for broker_id in delta.fenced:

@@ -196,7 +196,7 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.DESCRIBE_CLUSTER, 0, 2, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, _CLIENT),
         _api(ApiKey.BROKER_REGISTRATION, 0, 4, _CONTROLLER),
-        _api(ApiKey.BROKER_HEARTBEAT, 0, 1, _CONTROLLER),
+        _api(ApiKey.BROKER_HEARTBEAT, 0, 2, _CONTROLLER),
         _api(ApiKey.UNREGISTER_BROKER, 0, 0, _EVERYWHERE),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, _CLIENT),
         _api(ApiKey.LIST_TRANSACTIONS, 0, 2, _CLIENT),

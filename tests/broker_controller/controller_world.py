@@ -137,6 +137,7 @@ class ControllerWorld:
         broker_epoch: int | None = None,
         offline: tuple[tuple[str, int], ...] = (),  # (topic, partition) whose storage failed there
         failed: tuple[UUID, ...] = (),  # log directories
+        cordoned: tuple[UUID, ...] | None = None,
     ) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeat(
             token=self.token(),
@@ -149,6 +150,7 @@ class ControllerWorld:
                 replica_directory(self.controller.image.topics[topic].topic_id, index) for topic, index in offline
             )
             | frozenset(failed),
+            cordoned_directories=None if cordoned is None else frozenset(cordoned),
         )
         return self.ask(BrokerHeartbeatResponse, request)
 

@@ -71,6 +71,7 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
         rack=None,
         fenced=False,
         in_controlled_shutdown=True,
+        cordoned_directories=(OTHER,),
         offline_directories=(TOPIC, OTHER),
     ),
     BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=9, fenced=FENCE),
@@ -78,6 +79,8 @@ EXAMPLES: tuple[MetadataRecord, ...] = (
         broker_id=2, broker_epoch=9, fenced=UNFENCE, in_controlled_shutdown=1, offline_directories=(OTHER,)
     ),
     BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=9, fenced=UNFENCE, log_directories=(OTHER,)),
+    BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=9, fenced=UNFENCE, cordoned_directories=()),
+    BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=9, fenced=FENCE, cordoned_directories=(OTHER, TOPIC)),
     UnregisterBrokerRecord(broker_id=3, broker_epoch=10),
     TopicRecord(name="orders", topic_id=TOPIC),
     RemoveTopicRecord(topic_id=TOPIC),
@@ -159,9 +162,9 @@ NAMES: dict[type, str] = {
     FeatureLevelRecord: "name featureLevel",
     RegisterBrokerRecord: (
         "brokerId isMigratingZkBroker incarnationId brokerEpoch endPoints features rack fenced inControlledShutdown "
-        "logDirs"
+        "logDirs cordonedLogDirs"
     ),
-    BrokerRegistrationChangeRecord: "brokerId brokerEpoch fenced inControlledShutdown logDirs",
+    BrokerRegistrationChangeRecord: "brokerId brokerEpoch fenced inControlledShutdown logDirs cordonedLogDirs",
     UnregisterBrokerRecord: "brokerId brokerEpoch",
     TopicRecord: "name topicId",
     RemoveTopicRecord: "topicId",

@@ -8,17 +8,24 @@ from uuid import UUID
 
 import pytest
 
+from broker.controller.broker_configs import CORDONED
 from broker.controller.directory_types import AssignReplicas, AssignReplicasResponse, ReplicaPlace
+from broker.controller.features import CANNOT_CORDON, CORDONED_LEVEL, METADATA_VERSION
+from broker.controller.image import BROKER_RESOURCE, PartitionState
 from broker.controller.reassignment_types import (
     AlterPartitionReassignments,
     AlterPartitionReassignmentsResponse,
     WantedReplicas,
 )
+from broker.controller.record_codec import encode_records
+from broker.controller.records import FeatureLevelRecord
+from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
 from broker.controller.snapshot import image_of, image_records
+from broker.quorum.types import LogEntry
 from broker.wire.errors import ErrorCode
 
 sys.path.insert(0, str(Path(__file__).parent))
-from controller_world import ControllerWorld
+from controller_world import SESSION_MS, ControllerWorld
 
 LOST = UUID(int=1)  # Kafka's id of a directory that nobody knows
 
@@ -192,3 +199,76 @@ def test_the_last_directory_is_not_written_as_failed() -> None:
     writes = len(world.log)
     world.beat(2, failed=(directory(2, 0), directory(2, 1)))
     assert len(world.log) == writes
+
+
+def test_a_broker_whose_directories_are_all_cordoned_gets_no_new_replicas() -> None:
+    """KIP-1066. Replicas that it has stay, and it may be named for new ones."""
+    world = two_each()
+    both = (directory(2, 0), directory(2, 1))
+    assert not world.beat(2, cordoned=both[:1]).is_fenced
+    assert 2 in {each for state in created(world, "one", partitions=3) for each in state.replicas}
+    before = world.partition()
+    assert not world.beat(2, cordoned=both).is_fenced
+    assert not {each for state in created(world, "all", partitions=6) for each in state.replicas} & {2}
+    assert world.partition() == before
+    refused = world.create("three", partitions=1, replication_factor=3)
+    assert refused.error_code == ErrorCode.invalid_replication_factor
+    assert refused.error_message == (
+        "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
+        "only 2 broker(s) are registered or some brokers have all their log directories cordoned."
+    )
+    assert world.create("named", assignments={0: (2,)}).error_code == ErrorCode.none
+    writes = len(world.log)
+    for told in (both, None, (*both, directory(9, 9))):  # nothing new, not told, and one that is not there
+        world.beat(2, cordoned=told)
+    assert len(world.log) == writes
+    assert not world.beat(2, cordoned=()).is_fenced
+    assert 2 in {each for state in created(world, "again", partitions=3) for each in state.replicas}
+
+
+def created(world: ControllerWorld, name: str, **topic: object) -> tuple[PartitionState, ...]:
+    assert world.create(name, replication_factor=2, **topic).error_code == ErrorCode.none
+    return world.controller.image.topics[name].partitions
+
+
+def test_without_a_broker_that_takes_replicas_no_topic_and_no_partition_is_made() -> None:
+    world = two_each()
+    for broker in (1, 2, 3):
+        world.beat(broker, cordoned=(directory(broker, 0), directory(broker, 1)))
+    cause = "All brokers are currently fenced, or have all their log directories cordoned."
+    refused = world.create("new", partitions=1, replication_factor=1)
+    assert refused.error_message == f"Unable to replicate the partition 1 time(s): {cause}"
+
+
+def test_a_cordon_outlives_the_controller_and_is_told_again_by_a_new_process() -> None:
+    world = two_each()
+    world.beat(2, cordoned=(directory(2, 0),))
+    later = ControllerWorld(log=world.log)
+    later.commit()
+    image = later.controller.image
+    assert image.brokers[2].cordoned_directories == {directory(2, 0)}
+    assert image_of(image_records(image), end_offset=image.offset + 1, epoch=image.epoch) == image
+    world.beat(2, want_fence=True)
+    assert world.controller.image.brokers[2].cordoned_directories == {directory(2, 0)}
+    world.pass_time(2 * SESSION_MS, alive=(1, 3))
+    assert world.register(2, directories=(directory(2, 0), directory(2, 1))).error_code == 0
+    assert not world.controller.image.brokers[2].cordoned_directories
+    assert world.beat(2, cordoned=(directory(2, 0),)).is_fenced, "first the controller learns where it may place"
+    assert not world.beat(2, cordoned=(directory(2, 0),)).is_fenced
+    assert world.controller.image.brokers[2].cordoned_directories == {directory(2, 0)}
+
+
+def test_below_its_level_of_metadata_version_nothing_is_cordoned() -> None:
+    """Of a cluster that an earlier version has made: a new one begins at the highest level."""
+    level = FeatureLevelRecord(name=METADATA_VERSION, level=CORDONED_LEVEL - 1)
+    world = ControllerWorld(log=[LogEntry(offset=0, epoch=1, is_control=False, values=encode_records((level,)))])
+    world.epoch = 1
+    world.commit()
+    world.lead()
+    assert world.register(2, directories=(directory(2, 0), directory(2, 1))).error_code == ErrorCode.none
+    assert not world.beat(2, cordoned=(directory(2, 0),)).is_fenced
+    assert not world.controller.image.brokers[2].cordoned_directories
+    change = ConfigChange(resource_type=BROKER_RESOURCE, resource_name="2", changes={CORDONED: "*"})
+    asked = AlterConfigs(token=world.token(), resources=(change,), validate_only=False)
+    (answer,) = world.ask(AlterConfigsResponse, asked).resources
+    assert (answer.error_code, answer.error_message) == (ErrorCode.invalid_config, CANNOT_CORDON)

@@ -18,7 +18,9 @@ from broker.controller.record_codec import API_KEYS, FRAME_BYTES, decode_record,
 from broker.controller.records import (
     NOT_KNOWN,
     OWN_TAGS,
+    UNFENCE,
     BrokerFeature,
+    BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
@@ -31,7 +33,7 @@ from broker.wire.varints import uvarint
 from harness.clusters.kafka.jars import has_jars, jar_directory
 
 sys.path.insert(0, str(Path(__file__).parent))
-from metadata_examples import EXAMPLES, TOPIC, golden, printed, read_by_kafka, tag_of
+from metadata_examples import EXAMPLES, OTHER, TOPIC, golden, printed, read_by_kafka, tag_of
 
 ZERO = UUID(int=0)
 
@@ -48,6 +50,17 @@ def test_every_type_is_in_the_examples_with_every_field_that_we_know() -> None:
 def test_the_bytes_are_those_that_apache_kafka_wrote() -> None:
     assert [value.hex() for value in encode_records(EXAMPLES)] == [each["bytes"] for each in golden()]
     assert decode_records(tuple(bytes.fromhex(each["bytes"]) for each in golden())) == EXAMPLES
+
+
+def test_records_of_the_version_before_are_read_and_lack_what_was_added() -> None:
+    """The log of a cluster that an earlier version of this broker wrote."""
+    before = BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=9, fenced=UNFENCE, log_directories=(TOPIC,))
+    (value,) = encode_records((before,))
+    assert value[2] == 3
+    assert decode_record(value[:2] + b"\x02" + value[3:]) == before
+    for wrong in (1, 4):
+        with pytest.raises(ValueError, match="version"):
+            decode_record(value[:2] + bytes([wrong]) + value[3:])
 
 
 def test_apache_kafka_read_the_fields_that_we_meant() -> None:
@@ -151,6 +164,8 @@ def test_a_record_without_an_id_is_refused() -> None:
     _, value = (each for each in encode_records(EXAMPLES) if each.count(TOPIC.bytes) and each[1] == 0)
     with pytest.raises(ValueError, match="offline_directories of a RegisterBrokerRecord hold the zero id"):
         decode_record(value.replace(TOPIC.bytes, ZERO.bytes))
+    with pytest.raises(ValueError, match="cordoned_directories of a RegisterBrokerRecord hold the zero id"):
+        decode_record(value.replace(OTHER.bytes, ZERO.bytes, 1))
 
 
 def test_a_field_that_means_nothing_here_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -24,6 +25,23 @@ def test_a_new_log_goes_where_there_are_fewest() -> None:
     again = Broker(disk, paths=("/a", "/b", "/c"))
     again.apply(9)
     assert again.paths(9) == ["/a", "/b", "/a", "/b", "/a", "/c", "/c", "/b", "/c"]
+
+
+@looped
+def test_a_cordoned_directory_gets_no_new_log_unless_all_are_cordoned() -> None:
+    broker = Broker(new_disk())
+    broker.apply(2)
+    assert broker.directories.cordon([Path("/a")])
+    assert not broker.directories.cordon([Path("/a")]), "it is so already"
+    assert broker.directories.cordoned_ids() == [broker.id_of("/a")]
+    broker.apply(4)
+    assert broker.paths(4) == ["/a", "/b", "/b", "/b"]
+    broker.directories.cordon([Path("/a"), Path("/b")])
+    broker.apply(5)
+    assert broker.paths(5)[4] == "/a", "the first one, as in Apache Kafka"
+    broker.directories.cordon([])
+    broker.apply(6)
+    assert broker.paths(6)[5] == "/a"
 
 
 @looped

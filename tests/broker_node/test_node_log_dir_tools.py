@@ -70,8 +70,11 @@ class Side:
             (files / name).write_text(json.dumps({"version": 1, "partitions": [one]}))
 
     def printed(self, command: tuple[str, ...]) -> list[str]:
-        """The exit code and the lines, without ports and paths, and with the JSON of kafka-log-dirs in order."""
-        tool, *given = (str(self._files / each) if each in FILES else each for each in command)
+        """The exit code and the lines, without ports and paths, and with the JSON of kafka-log-dirs in order. The words
+        of the command may name DIRECTORY_A and DIRECTORY_B."""
+        a, b = self._directories
+        named = (str(self._files / each) if each in FILES else each for each in command)
+        tool, *given = (each.replace("DIRECTORY_A", str(a)).replace("DIRECTORY_B", str(b)) for each in named)
         arguments = ["--bootstrap-server", f"127.0.0.1:{self.port}", *given]
         found = self._driver.call("run", TIMEOUT_S, tool=tool, arguments=arguments, stdin="")
         text = str(found["out"])
@@ -152,4 +155,53 @@ def test_the_tools_print_the_same_for_both(sides: tuple[Side, Side]) -> None:
     compare("a throttled move", *(side.move("TO_A", "--replica-alter-log-dirs-throttle", "50000000") for side in sides))
     for command in COMMANDS:
         compare(command, *(side.printed(command) for side in sides))
+    assert not different, "\n".join(f"{what}\n  kafka {theirs}\n  ours  {ours}" for what, theirs, ours in different)
+
+
+def configure(*values: str, name: str = "1") -> tuple[str, ...]:
+    who = ("--entity-name", name) if name else ("--entity-default",)
+    given = [word for value in values for word in ("--add-config", f"cordoned.log.dirs={value}")]
+    return (CONFIGS, "--entity-type", "brokers", *who, "--alter", *(given or ("--delete-config", "cordoned.log.dirs")))
+
+
+CORDONS: tuple[tuple[str, ...], ...] = (
+    configure("/no/such/directory"),
+    configure("[DIRECTORY_A,/no/such/directory]"),
+    configure("[DIRECTORY_A,DIRECTORY_A]"),
+    configure("[*,DIRECTORY_A]"),
+    configure("/no/such/directory", name=""),
+    configure("DIRECTORY_A"),
+    (CONFIGS, "--entity-type", "brokers", "--entity-name", "1", "--describe"),
+    configure("[DIRECTORY_A,DIRECTORY_B]"),
+    (CONFIGS, "--entity-type", "brokers", "--entity-name", "1", "--describe"),
+    configure("*"),
+)
+AFTERWARDS: tuple[tuple[str, ...], ...] = (
+    (LOG_DIRS, "--describe", "--topic-list", "nope"),
+    (REASSIGN, "--reassignment-json-file", "TO_A", "--execute"),
+    (TOPICS, "--create", "--topic", "two", "--replication-factor", "2"),
+    (TOPICS, "--alter", "--topic", "t", "--partitions", "2"),
+    (CONFIGS, "--entity-type", "brokers", "--entity-name", "1", "--describe", "--all"),
+)
+
+
+def test_cordoned_directories_get_no_new_replicas_as_in_apache_kafka(sides: tuple[Side, Side]) -> None:
+    """KIP-1066."""
+    different: list[tuple[object, list[str], list[str]]] = []
+
+    def compare(command: tuple[str, ...], only: str = "") -> None:
+        theirs, ours = ([line for line in side.printed(command) if only in line] for side in sides)
+        if theirs != ours:
+            different.append((command, theirs, ours))
+
+    for command in CORDONS:
+        compare(command)
+    create = (TOPICS, "--create", "--topic", "refused")
+    for side in sides:
+        wait_until(lambda side=side: "log directories cordoned" in str(side.printed(create)), "the controller knows")
+    for command in AFTERWARDS:
+        compare(command, "cordoned" if "--all" in command else "")
+    compare(configure())
+    for side in sides:
+        assert wait_until(lambda side=side: side.printed((*create[:-1], "again"))[0] == "exit 0", "it is made")
     assert not different, "\n".join(f"{what}\n  kafka {theirs}\n  ours  {ours}" for what, theirs, ours in different)

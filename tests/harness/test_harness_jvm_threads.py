@@ -101,15 +101,17 @@ def test_a_thread_that_bore_its_parents_name_is_read_again(tmp_path: Path, monke
 def test_cpu_of_real_threads_is_seen_by_their_name_and_kept_after_their_end() -> None:
     own = JvmThreads(os.getpid())
     assert own.look() is None, "Python has no compiler thread"
-    done = threading.Event()
+    named, done = threading.Event(), threading.Event()
 
     def compile_for_ever() -> None:
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("C2 CompilerThread7")
+        named.set()
         while not done.is_set():
             sum(range(1_000))
 
     thread = threading.Thread(target=compile_for_ever)
     thread.start()
+    assert named.wait(30)  # a thread that has its parent's name for two looks is not looked at again
     try:
         deadline_s = time.monotonic() + 30
         while ((seen := own.look()) is None or seen.compiler_s < 0.05) and time.monotonic() < deadline_s:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from broker.wire.shapes.broker_registration import ListenerFields
 
 REGISTRATION_VERSION = 4
-HEARTBEAT_VERSION = 1
+HEARTBEAT_VERSION = 2
 RETRY_MS = 50
 POLL_MS = 50
 # without a controller for this long, all brokers are probably stopping: no controller will allow this one to stop
@@ -53,13 +53,15 @@ class Lifecycle:
         offline_directories: Callable[[], list[UUID]],
         previous_broker_epoch: Callable[[], int],
         log_directories: Callable[[], list[UUID]] = list,
+        cordoned_directories: Callable[[], list[UUID]] = list,
         on_untold: Callable[[OSError], None] = _nothing,
     ) -> None:
         """`previous_broker_epoch` returns the epoch of the previous process if that shut down cleanly, else -1.
-        `log_directories` returns the ids of those that work. `on_untold` is called if the controller does not learn in
-        time that a log directory failed."""
+        `log_directories` returns the ids of those that work, `cordoned_directories` of those that get no new replicas.
+        `on_untold` is called if the controller does not learn in time that a log directory failed."""
         self._previous_broker_epoch = previous_broker_epoch
-        self._log_directories, self._on_untold = log_directories, on_untold
+        self._log_directories, self._cordoned_directories = log_directories, cordoned_directories
+        self._on_untold = on_untold
         self._told_offline: frozenset[UUID] = frozenset()  # with the last heartbeat that was answered
         self._offline_directories = offline_directories
         self._config, self._control, self._metadata, self._logger = config, control, metadata, logger
@@ -95,6 +97,10 @@ class Lifecycle:
     def storage_failed(self) -> None:
         """Sends a heartbeat at once: the controller then moves leadership away from partitions that are offline
         here."""
+        self._wake.set()
+
+    def directories_cordoned(self) -> None:
+        """Sends a heartbeat at once: the controller then places new replicas elsewhere."""
         self._wake.set()
 
     def directory_failed(self, directory_id: UUID) -> None:
@@ -195,6 +201,8 @@ class Lifecycle:
 
     async def _heartbeat(self) -> ErrorCode:
         offline = self._offline_directories()
+        # Which directories are cordoned may have changed while this broker was away.
+        is_caught_up = self._metadata.image.offset >= self.broker_epoch.result()
         message = request(
             ApiKey.BROKER_HEARTBEAT,
             HEARTBEAT_VERSION,
@@ -204,6 +212,7 @@ class Lifecycle:
             want_fence=False,
             want_shut_down=self._want_shut_down,
             offline_log_dirs=offline,
+            cordoned_log_dirs=self._cordoned_directories() if is_caught_up else None,
         )
         # If a heartbeat hangs on a broken link, there must be time for further heartbeats within the session timeout.
         timeout_ms = max(self._config.broker_heartbeat_interval_ms, self._config.broker_session_timeout_ms // 4)

@@ -52,6 +52,8 @@ def _alter(services: Services, topic: str, index: int, path: str) -> ErrorCode:
     directory = directories.at(path)
     if directory is None or services.partitions.is_offline(topic, index):
         return ErrorCode.kafka_storage_error
+    if directories.is_cordoned(directory.path):
+        return ErrorCode.invalid_replica_assignment
     hosted = services.partitions.get(topic, index)
     if hosted is None:
         directories.prefer((topic, index), directory)

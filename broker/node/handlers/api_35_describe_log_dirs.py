@@ -3,7 +3,7 @@ of the file systems.
 
 A replica that moves to another directory is told there too, as a future replica (KIP-113). Its lag is what is left to
 copy. A directory that failed is told with KAFKA_STORAGE_ERROR. So is the directory of a replica that failed by itself.
-No directory is cordoned (KIP-1066): `cordoned.log.dirs` is refused.
+Version 5 tells whether a directory is cordoned (KIP-1066).
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def _described(services: Services, path: Path, hosted: list[HostedPartition]) ->
         "topics": [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()],
         "total_bytes": room.f_blocks * room.f_frsize,
         "usable_bytes": room.f_bavail * room.f_frsize,
+        "is_cordoned": services.directories.is_cordoned(path),
     }
 
 

@@ -20,7 +20,7 @@ from broker.controller.image import (
 from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
 from broker.node.handlers.config_answers import DELETE, SET, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
-from broker.node.handlers.listener_configs import listener_problem
+from broker.node.handlers.own_settings import own_problem
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -144,12 +144,17 @@ def _change(resource: shapes.AlterConfigsResource) -> ConfigChange:
 def refusal(
     services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]
 ) -> shapes.IncrementalAlterConfigsResponse | None:
-    """Refuses a certificate that this broker could not use. Only the broker itself has the files. So, as in Kafka, the
-    request goes to that broker."""
+    """Refuses what this broker could not use. Only the broker itself has the files. So, as in Kafka, the request goes
+    to that broker."""
     for resource in request.message.resources:
-        if resource.resource_type == BROKER_RESOURCE and resource.resource_name == str(services.config.node_id):
-            changes = {each.name: None if each.config_operation == DELETE else each.value for each in resource.configs}
-            problem = listener_problem(services, changes)
+        if resource.resource_type == BROKER_RESOURCE:
+            # SUBTRACT leaves less of what is used already
+            changes = {
+                each.name: None if each.config_operation == DELETE else each.value
+                for each in resource.configs
+                if each.config_operation != SUBTRACT
+            }
+            problem = own_problem(services, resource.resource_name, changes)
             if problem is not None:
                 return _all_failed(request, ErrorCode.invalid_request, problem)
     return None

@@ -1,7 +1,7 @@
-"""BrokerHeartbeat (key 63), versions 0-1, on the controller listener: a broker is alive, and may ask to stop.
+"""BrokerHeartbeat (key 63), versions 0-2, on the controller listener: a broker is alive, and may ask to stop.
 
-It also tells which log directories have failed (KIP-858). A replica that failed by itself counts as a log directory
-too (`replica_directory` of broker/controller/records.py).
+It also tells which log directories have failed (KIP-858), and which are cordoned (KIP-1066). A replica that failed by
+itself counts as a log directory too (`replica_directory` of broker/controller/records.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ def event(services: Services, request: AnyRequest[shapes.BrokerHeartbeatRequest]
     message = request.message
     told = field_or(message, "offline_log_dirs", None) or ()
     offline = frozenset(each for each in told if each is not None)
+    named = field_or(message, "cordoned_log_dirs", None)
+    cordoned = None if named is None else frozenset(each for each in named if each is not None)
     return lambda token: BrokerHeartbeat(
         token=token,
         broker_id=message.broker_id,
@@ -31,6 +33,7 @@ def event(services: Services, request: AnyRequest[shapes.BrokerHeartbeatRequest]
         want_fence=message.want_fence,
         want_shut_down=message.want_shut_down,
         offline_directories=offline,
+        cordoned_directories=cordoned,
     )
 
 

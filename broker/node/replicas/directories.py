@@ -1,7 +1,8 @@
 """The log directories of this broker (log.dirs): which of them work, and which one holds the log of a partition.
 
-Owns: where each log lies, and where a new one is made. As in Kafka that is the directory with the fewest logs. A
-directory that failed is not used again in this process (KIP-112). `Partitions` decides what becomes of its partitions.
+Owns: where each log lies, and where a new one is made. As in Kafka that is the directory with the fewest logs of those
+that are not cordoned (KIP-1066). A directory that failed is not used again in this process (KIP-112). `Partitions`
+decides what becomes of its partitions.
 
 The files of a directory are those of broker/log/directory.py. The ids of the directories are in their meta.properties.
 Shown by tests/broker_node/test_node_directories.py.
@@ -9,7 +10,7 @@ Shown by tests/broker_node/test_node_directories.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 from uuid import UUID
@@ -40,8 +41,10 @@ class LogDirectories:
         *,
         failed: Mapping[str, UUID | None] | None = None,
         metadata_path: str = "",  # the directory with the metadata log; it may be none of these
+        cordoned: Collection[Path] = (),  # those that get no new replicas
     ) -> None:
         self.working = list(working)
+        self._cordoned = frozenset(map(str, cordoned))
         self.failed: dict[str, UUID | None] = dict(failed or {})
         self._began_without = bool(self.failed)
         self.are_several = len(self.working) + len(self.failed) > 1
@@ -86,6 +89,19 @@ class LogDirectories:
 
     def failed_ids(self) -> list[UUID]:
         return [each for each in self.failed.values() if each is not None]
+
+    def cordon(self, paths: Collection[Path]) -> bool:
+        """These directories, and no others, get no new replicas from now on. False if this was so already."""
+        before, self._cordoned = self._cordoned, frozenset(map(str, paths))
+        return before != self._cordoned
+
+    def is_cordoned(self, path: str | Path) -> bool:
+        return str(path) in self._cordoned
+
+    def cordoned_ids(self) -> list[UUID]:
+        """Of those that work."""
+        found = (each.directory_id for each in self.working if self.is_cordoned(each.path))
+        return [each for each in found if each is not None]
 
     def ends_broker(self, directory: LogDirectory) -> bool:
         """Whether the broker cannot go on without it: it holds the metadata log, or is the last one that works."""
@@ -141,7 +157,7 @@ class LogDirectories:
 
     def place(self, key: Key, wanted: UUID | None = None) -> LogDirectory:
         """The directory that holds the log, or that gets it: the preferred one, the wanted one, or the one with the
-        fewest logs."""
+        fewest logs of those that are not cordoned."""
         found = self.settle(key, wanted)
         if found is None:
             preferred = self._preferred.pop(key, None)
@@ -150,13 +166,14 @@ class LogDirectories:
         return found
 
     def _emptiest(self) -> LogDirectory:
-        if len(self.working) == 1:
+        open_ones = [each for each in self.working if not self.is_cordoned(each.path)]
+        if len(self.working) == 1 or not open_ones:  # a replica that was placed here nevertheless, as in Kafka
             return self.working[0]
-        counts = dict.fromkeys((each.path for each in self.working), 0)
+        counts = dict.fromkeys((each.path for each in open_ones), 0)
         for directory in self._where.values():
             if directory.path in counts:
                 counts[directory.path] += 1
-        return min(self.working, key=lambda each: counts[each.path])  # the first of several
+        return min(open_ones, key=lambda each: counts[each.path])  # the first of several
 
     def open_log(
         self, key: Key, *, topic_id: str | None, config: LogConfig, wanted: UUID | None = None

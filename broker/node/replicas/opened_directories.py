@@ -68,7 +68,7 @@ def open_directories(
             last = error
     if not working and last is not None:
         raise last
-    return LogDirectories(working, failed=failed, metadata_path=str(metadata))
+    return LogDirectories(working, failed=failed, metadata_path=str(metadata), cordoned=config.cordoned_paths)
 
 
 def _note(

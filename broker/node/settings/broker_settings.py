@@ -110,7 +110,6 @@ REFUSED: Mapping[str, str] = {
     "client.quota.callback.class": _NO_PLUGINS,
     "config.providers": _NO_PLUGINS,
     "controller.quorum.auto.join.enable": "voters are those of controller.quorum.voters",
-    "cordoned.log.dirs": "every log directory gets new replicas",
     "create.topic.policy.class.name": _NO_PLUGINS,
     "max.connections.per.ip.overrides": "max.connections.per.ip holds for every address",
     "principal.builder.class": _NO_PLUGINS,

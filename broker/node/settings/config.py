@@ -14,6 +14,7 @@ from typing import Any
 from broker.wire import addresses
 
 LONG_MAX = 2**63 - 1
+CORDONED_ALL = "*"  # in cordoned.log.dirs
 _EXACT_MAX = 1e16  # above it Python writes a number with an exponent
 # Kafka's names for the same settings in coarser units. They apply if the finer ones are not given, in this order.
 COARSER: dict[str, tuple[tuple[str, int], ...]] = {
@@ -44,6 +45,8 @@ class NodeConfig:
     advertised_listeners: Mapping[str, Address]
     log_dirs: tuple[Path, ...]
     log_dir: str = "/tmp/kafka-logs"  # counts if log.dirs is not given
+    # those of log.dirs that get no new replicas (KIP-1066), or * for all of them
+    cordoned_log_dirs: tuple[str, ...] = ()
     metadata_log_dir: str = ""  # empty: the first of log.dirs
     # Kafka: 30000. If the controller does not learn in this time that a log directory failed, the broker ends.
     log_dir_failure_timeout_ms: int = 30_000
@@ -296,6 +299,25 @@ class NodeConfig:
     def metadata_directory(self) -> Path:
         """The directory with the metadata log."""
         return Path(self.metadata_log_dir) if self.metadata_log_dir else self.log_dirs[0]
+
+    @property
+    def cordoned_paths(self) -> frozenset[Path]:
+        """Those of `log_dirs` that get no new replicas."""
+        if CORDONED_ALL in self.cordoned_log_dirs:
+            return frozenset(self.log_dirs)
+        return frozenset(self.log_dirs) & set(map(Path, self.cordoned_log_dirs))
+
+    @property
+    def cordoned_problem(self) -> str | None:
+        """Why `cordoned.log.dirs` cannot be used, in Kafka's words. None if it can."""
+        named = self.cordoned_log_dirs
+        if CORDONED_ALL in named:
+            return None if len(named) == 1 else "When cordoned.log.dirs is set to *, it must not contain other values"
+        missing = [each for each in named if Path(each) not in self.log_dirs]
+        if not missing:
+            return None
+        cause = "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : "
+        return cause + ",".join(missing)
 
     @property
     def internal_listener(self) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from broker.controller.broker_configs import DYNAMIC_BROKER_CONFIGS
+from broker.controller.broker_configs import CORDONED, DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import Effect
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.broker_settings import asks_for_nothing, support_of
@@ -115,6 +115,8 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
     values["listener_overrides"] = of_listeners
     config = _complete(path, values, lines)
     _check_groups(path, config, lines)
+    if config.cordoned_problem is not None:
+        raise ConfigError(f"{path}:{lines[CORDONED]}: {config.cordoned_problem}")
     return config, warnings + _check_security(path, config, lines)
 
 

@@ -131,6 +131,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "listeners": _listeners,
     "advertised_listeners": _listeners,
     "log_dirs": _directories,
+    "cordoned_log_dirs": lambda text: tuple(items_of(text)),
     "authorizer_class_name": _authorizer,
     "replica_selector_class": _selector,
     "super_users": _principals,

@@ -1,4 +1,4 @@
-"""BrokerHeartbeatRequest (key 63) and its answer, versions 0-1.
+"""BrokerHeartbeatRequest (key 63) and its answer, versions 0-2.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -21,6 +21,7 @@ class BrokerHeartbeatRequest(Asks[BrokerHeartbeatResponse]):
     want_fence: bool
     want_shut_down: bool
     offline_log_dirs: tuple[UUID | None, ...] | None  # since version 1
+    cordoned_log_dirs: tuple[UUID | None, ...] | None  # since version 2
 
 class BrokerHeartbeatRequestFields(TypedDict, total=False):
     broker_id: int
@@ -29,6 +30,7 @@ class BrokerHeartbeatRequestFields(TypedDict, total=False):
     want_fence: bool
     want_shut_down: bool
     offline_log_dirs: Iterable[UUID | None] | None  # since version 1
+    cordoned_log_dirs: Iterable[UUID | None] | None  # since version 2
 
 @final
 @dataclass(frozen=True, kw_only=True)

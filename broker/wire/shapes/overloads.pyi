@@ -1999,11 +1999,17 @@ def field_or(
 ) -> int | Default: ...
 @overload
 def field_or(
-    message: broker_heartbeat.BrokerHeartbeatRequest, name: Literal["offline_log_dirs"], default: None, /
+    message: broker_heartbeat.BrokerHeartbeatRequest,
+    name: Literal["offline_log_dirs", "cordoned_log_dirs"],
+    default: None,
+    /,
 ) -> tuple[UUID | None, ...] | None: ...
 @overload
 def field_or(
-    message: broker_heartbeat.BrokerHeartbeatRequest, name: Literal["offline_log_dirs"], default: Default, /
+    message: broker_heartbeat.BrokerHeartbeatRequest,
+    name: Literal["offline_log_dirs", "cordoned_log_dirs"],
+    default: Default,
+    /,
 ) -> tuple[UUID | None, ...] | Default | None: ...
 @overload
 def field_or(
