@@ -19,6 +19,7 @@ from chaos.criterion import Criteria
 from chaos.faults.base import FaultSpec
 from chaos.faults.disk import ONE_DIRECTORY
 from chaos.faults.kafka_toxics import SPECS as KAFKA_TOXICS
+from chaos.faults.log_directories import NAME as LOG_DIRECTORY_EMPTIED
 from chaos.fields import Settings, StrictModel
 from chaos.step import Step
 from chaos.swarm import Swarm, draw
@@ -163,7 +164,8 @@ class Scenario(StrictModel):
                     f"fault {step.fault} works on {' and '.join(step.spec.engines)} only, and this scenario is for "
                     f"{', '.join(self.engines)}: write `engines: [{', '.join(step.spec.engines)}]`"
                 )
-            if step.with_.get("directories") == ONE_DIRECTORY and self.log_directories == 1:
+            is_of_one = step.with_.get("directories") == ONE_DIRECTORY or step.fault == LOG_DIRECTORY_EMPTIED
+            if is_of_one and self.log_directories == 1:
                 raise ValueError(
                     f"step {step.id!r} strikes one log directory, and brokers have no other: write `log_directories: 2`"
                 )

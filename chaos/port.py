@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -152,6 +153,35 @@ class Topics(Protocol):
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirectory:
+    """A log directory of a broker that works, as the broker tells it."""
+
+    partitions: frozenset[int]  # of the topic that was asked for
+    arriving: frozenset[int]  # of the same topic: their logs are being copied into it
+    is_cordoned: bool
+
+
+class LogDirectories(Protocol):
+    """Kafka's admin requests for the log directories of a broker, by absolute path. Every call raises if it is
+    refused."""
+
+    def of_broker(self, broker_id: int, topic: str) -> Mapping[str, LogDirectory]: ...
+
+    def cordoned(self, broker_id: int) -> str:
+        """The setting `cordoned.log.dirs` (KIP-1066) in force."""
+
+    def cordon(self, broker_id: int, value: str) -> None:
+        """Change that setting. Empty: no directory is cordoned."""
+
+    def move(self, broker_id: int, topic: str, paths: Mapping[int, str]) -> None:
+        """Move the replicas of these partitions to the directories with these paths (KIP-113). It returns when they
+        are there, and nowhere else."""
+
+    def stay(self, broker_id: int, topic: str) -> None:
+        """Cancel moves that are not complete."""
+
+
 class Access(Protocol):
     """How a client connects to the cluster and logs in."""
 
@@ -240,6 +270,8 @@ class ClusterPort(Roles, Protocol):
         """None if all proxies are our own."""
 
     def topics(self) -> Topics: ...
+
+    def log_directories(self) -> LogDirectories: ...
 
     def drop_unsynced(self, broker_id: int, *, writeback_ms: int, torn_bytes: int) -> Mapping[str, int]:
         """Remove from the segment files of a dead broker what a loss of power would remove. Returns the number of bytes

@@ -35,6 +35,7 @@ from broker.client.replica_questions import (
     Reassignment,
     changed_replicas,
     log_directories,
+    moved_logs,
     reassignments,
     unregistered_broker,
 )
@@ -216,7 +217,8 @@ class Admin:
         by partition: None if the move has begun. `describe_log_dirs` shows how far it is."""
         deadline_ms = self._deadline_ms()
         self._client.fetch_metadata([], deadline_ms)
-        return admin_cluster.alter_replica_log_dirs(self._client, broker_id, paths, deadline_ms)
+        wanted = {TopicPartition(*each): path for each, path in paths.items()}
+        return self._client.ask(broker_id, moved_logs(wanted), deadline_ms)
 
     def describe_quorum(self) -> QuorumDescription:
         deadline_ms = self._deadline_ms()

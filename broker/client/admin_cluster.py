@@ -20,7 +20,6 @@ from broker.wire.messages import request
 
 if TYPE_CHECKING:
     from broker.wire.shapes.alter_client_quotas import AlterClientQuotasRequest, AskedEntryDataFields
-    from broker.wire.shapes.alter_replica_log_dirs import AlterReplicaLogDirsRequest
     from broker.wire.shapes.describe_client_quotas import ComponentDataFields, DescribeClientQuotasRequest
     from broker.wire.shapes.elect_leaders import ElectLeadersRequest, TopicPartitionsFields
 
@@ -57,38 +56,6 @@ def elect_leaders(
             is_fine = each.error_code in (ErrorCode.none, _ELECTION_NOT_NEEDED)
             text = f"{topic.topic}-{each.partition_id}: {each.error_message}"
             found[TopicPartition(topic.topic, each.partition_id)] = (
-                None if is_fine else KafkaError(each.error_code, text)
-            )
-    return found
-
-
-def alter_replica_log_dirs(
-    client: BlockingClient, broker_id: int, paths: Mapping[TopicPartition, str], deadline_ms: int
-) -> dict[TopicPartition, KafkaError | None]:
-    """Begins to move replicas of one broker to the directories with these paths. The result by partition: None if the
-    move has begun."""
-    wanted = {TopicPartition(*each): path for each, path in paths.items()}
-    by_path: dict[str, dict[str, list[int]]] = {}
-    for (topic, index), path in wanted.items():
-        by_path.setdefault(path, {}).setdefault(topic, []).append(index)
-
-    def build(version: int) -> AlterReplicaLogDirsRequest:
-        return request(
-            ApiKey.ALTER_REPLICA_LOG_DIRS,
-            version,
-            dirs=[
-                {"path": path, "topics": [{"name": name, "partitions": each} for name, each in topics.items()]}
-                for path, topics in by_path.items()
-            ],
-        )
-
-    answer = client.call(broker_id, ApiKey.ALTER_REPLICA_LOG_DIRS, build, deadline_ms)
-    found: dict[TopicPartition, KafkaError | None] = {}
-    for moved in answer.results:
-        for each in moved.partitions:
-            is_fine = each.error_code is ErrorCode.none
-            text = f"{moved.topic_name}-{each.partition_index} of broker {broker_id}: {each.error_code.name.upper()}"
-            found[TopicPartition(moved.topic_name, each.partition_index)] = (
                 None if is_fine else KafkaError(each.error_code, text)
             )
     return found

@@ -21,6 +21,7 @@ from broker.wire.messages import field_or, request
 if TYPE_CHECKING:
     from broker.wire.shapes import alter_partition_reassignments as alter_shapes
     from broker.wire.shapes import list_partition_reassignments as list_shapes
+    from broker.wire.shapes.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
     from broker.wire.shapes.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
     from broker.wire.shapes.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -50,6 +51,7 @@ class LogDirectory:
     usable_bytes: int
     replicas: Mapping[TopicPartition, ReplicaLog]
     error: KafkaError | None = None
+    is_cordoned: bool = False  # it gets no new replicas (KIP-1066)
 
 
 def changed_replicas(
@@ -134,11 +136,43 @@ def log_directories() -> Question[dict[str, LogDirectory]]:
                     for one in topic.partitions
                 },
                 error=_failure(each.log_dir, each.error_code),
+                is_cordoned=field_or(each, "is_cordoned", False),
             )
             for each in answer.results
         }
 
     return Question(ApiKey.DESCRIBE_LOG_DIRS, build, parse)
+
+
+def moved_logs(paths: Mapping[TopicPartition, str]) -> Question[dict[TopicPartition, KafkaError | None]]:
+    """Begins to move replicas of the broker that is asked to its log directories with these absolute paths. The result
+    by partition: None if the move has begun."""
+    by_path: dict[str, dict[str, list[int]]] = {}
+    for (topic, index), path in paths.items():
+        by_path.setdefault(path, {}).setdefault(topic, []).append(index)
+
+    def build(version: int) -> AlterReplicaLogDirsRequest:
+        return request(
+            ApiKey.ALTER_REPLICA_LOG_DIRS,
+            version,
+            dirs=[
+                {"path": path, "topics": [{"name": name, "partitions": each} for name, each in topics.items()]}
+                for path, topics in by_path.items()
+            ],
+        )
+
+    def parse(answer: AlterReplicaLogDirsResponse) -> dict[TopicPartition, KafkaError | None]:
+        found: dict[TopicPartition, KafkaError | None] = {}
+        for moved in answer.results:
+            for each in moved.partitions:
+                is_fine = each.error_code is ErrorCode.none
+                text = f"{moved.topic_name}-{each.partition_index}: {each.error_code.name.upper()}"
+                found[TopicPartition(moved.topic_name, each.partition_index)] = (
+                    None if is_fine else KafkaError(each.error_code, text)
+                )
+        return found
+
+    return Question(ApiKey.ALTER_REPLICA_LOG_DIRS, build, parse)
 
 
 def _failure(path: str, code: ErrorCode) -> KafkaError | None:

@@ -19,6 +19,7 @@ from chaos.faults import (
     limits,
     link_cut,
     link_stall,
+    log_directories,
     one_way_cut,
     pause,
     power_loss,
@@ -62,6 +63,7 @@ FAULTS: dict[str, FaultSpec] = {
         *container.SPECS,
         *topic.SPECS,
         *replicas.SPECS,
+        log_directories.SPEC,
         *kafka_toxics.SPECS,
     )
 }

@@ -68,7 +68,7 @@ class TopicChanges:
         }
 
     def change_setting(self, topic: str, name: str, value: str | None) -> None:
-        self._require_own(topic)
+        self.require_own(topic)
         self._admin.change(
             f"{name} of topic {topic} could not be set to {value}",
             changed_settings("topic", topic, delete=[name])
@@ -76,12 +76,12 @@ class TopicChanges:
             else changed_settings("topic", topic, set_={name: value}),
         )
 
-    def _require_own(self, topic: str) -> None:
+    def require_own(self, topic: str) -> None:
         """These requests name a topic only by its name, which somebody else's topic may have by now."""
         self._own.require(topic, self.id_by_broker(topic).values())
 
     def set_partition_count(self, topic: str, count: int) -> None:
-        self._require_own(topic)
+        self.require_own(topic)
         try:
             self._admin.change(
                 f"topic {topic} could not get {count} partitions", more_partitions({topic: count}, REQUEST_TIMEOUT_MS)
@@ -105,7 +105,7 @@ class TopicChanges:
         return {index: state.replicas for index, state in self._partitions(topic).items()}
 
     def set_replicas(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> None:
-        self._require_own(topic)
+        self.require_own(topic)
         asked = {TopicPartition(topic, index): tuple(replicas) for index, replicas in wanted.items()}
         self._admin.change(f"the replicas of {topic} could not become {dict(wanted)}", _all_or_error(asked))
         deadline = time.monotonic() + _MOVED_WITHIN_S
@@ -124,7 +124,7 @@ class TopicChanges:
         return False
 
     def cancel_moves(self, topic: str) -> None:
-        self._require_own(topic)
+        self.require_own(topic)
         partitions = [TopicPartition(topic, index) for index in range(self.partition_count(topic))]
         for answer in self._admin.answers(reassignments(partitions, REQUEST_TIMEOUT_MS)):
             if isinstance(answer, KafkaError):
@@ -151,7 +151,7 @@ class TopicChanges:
                 raise
 
     def delete(self, topic: str) -> None:
-        self._require_own(topic)
+        self.require_own(topic)
         self._own.delete(topic)
 
     def create(self, topic: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
@@ -173,7 +173,7 @@ class TopicChanges:
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """Asks the leader, which answers when all replicas in the ISR have deleted the records."""
-        self._require_own(topic)
+        self.require_own(topic)
         question = deleted_records(TopicPartition(topic, partition), before_offset, REQUEST_TIMEOUT_MS)
         self._ask_leader(topic, partition, question)
 

@@ -17,6 +17,7 @@ from chaos.security_port import ProbeAccess, SecurityChanges
 from harness.clusters.base import Address
 from harness.clusters.capabilities import FaultFiles, Kill, Links, Pause, Secured
 from harness.clusters.cluster import Cluster
+from harness.clusters.log_directories import BrokerDirectories
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.own_topics import OwnTopics
 from harness.clusters.security import Security
@@ -275,14 +276,17 @@ class CellPort:
         return self._links.link_proxies().kafka(link)
 
     def topics(self) -> TopicChanges:
-        cluster, own = self._cluster, self._driver.own_topics
+        own = self._driver.own_topics
         assert own is not None, "a timeline runs in a cell that has made its topics"
+        return TopicChanges(self._addresses, self._cluster.probe_of_leader, own)
 
-        def addresses() -> Mapping[int, Address]:
-            can_be_asked = set(cluster.direct_addresses())
-            return {broker: found for broker, found in cluster.broker_addresses().items() if found in can_be_asked}
+    def log_directories(self) -> BrokerDirectories:
+        return BrokerDirectories(lambda broker: self._addresses().get(broker), self.topics().require_own)
 
-        return TopicChanges(addresses, cluster.probe_of_leader, own)
+    def _addresses(self) -> Mapping[int, Address]:
+        """Of the brokers that can be asked now."""
+        can_be_asked = set(self._cluster.direct_addresses())
+        return {broker: found for broker, found in self._cluster.broker_addresses().items() if found in can_be_asked}
 
     def client_names(self) -> Sequence[str]:
         return () if self._driver.members is None else self._driver.members.names()

@@ -378,8 +378,11 @@ STRIKES_ONE = {"id": "a", "fault": "disk_full", "with": {"directories": "partiti
 
 
 def test_a_fault_of_one_log_directory_needs_brokers_with_several():
-    with pytest.raises(ValueError, match="'a' strikes one log directory, and brokers have no other: write `log_dir"):
-        scenario(STRIKES_ONE)
+    for step in (STRIKES_ONE, {"id": "a", "fault": "log_directory_emptied"}):
+        with pytest.raises(
+            ValueError, match="'a' strikes one log directory, and brokers have no other: write `log_dir"
+        ):
+            scenario(step)
     with pytest.raises(ValueError, match="directories is 'two', expected all or partition"):
         scenario(STRIKES_ONE | {"with": {"directories": "two"}})
 

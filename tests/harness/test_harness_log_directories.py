@@ -7,16 +7,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 import pytest
 
+from chaos.faults import FAULTS as FAULT_SPECS
+from chaos.targets import PartitionOfInterest
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars
+from harness.clusters.log_directories import BrokerDirectories
+from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
-from harness.errors import EnvironmentFault, ExitCode
+from harness.clusters.topic_changes import TopicChanges
+from harness.errors import CellError, EnvironmentFault, ExitCode
 from runlog.records.lines import FAULTS
 from tests.json_lines import read_jsonl
 
@@ -63,6 +69,46 @@ def test_partitions_lie_in_both_log_directories_and_all_of_them_are_removed(tmp_
         cluster.stop()
     cluster.remove_data()
     assert not data.exists()
+
+
+@pytest.mark.parametrize("engine", ["reference", pytest.param("kafka", marks=ON_APACHE_KAFKA)])
+def test_a_log_directory_is_emptied_and_gets_no_new_replica_until_it_is_healed(tmp_path: Path, engine: Engine) -> None:
+    skip_without_jars(engine)
+    key = ClusterKey(engine=engine, proxied=False, brokers=1, log_directories=2, settings=())
+    cluster = build_cluster(key, tmp_path, proxy_choice="embedded", lease=None, seed=0)
+    try:
+        cluster.start()
+        admin = Admin(cluster.direct_addresses)
+        own = OwnTopics(admin)
+        own.create("t", partitions=4, replication_factor=1, config={})
+        admin.create_topic("theirs", partitions=1, replication_factor=1, config={})
+        before = wait_for_partitions(cluster, 4)
+        topics = TopicChanges(cluster.broker_addresses, cluster.probe_of_leader, own)
+        directories = BrokerDirectories(lambda broker: cluster.broker_addresses().get(broker), topics.require_own)
+        port = SimpleNamespace(log_directories=lambda: directories, leader=lambda topic, partition: 1, broker_ids=(1,))
+        spec = FAULT_SPECS["log_directory_emptied"]
+        context = spec.context("leader", port, PartitionOfInterest(topic="t", partition=2), None, "test")
+        fault = spec.make(context, {})
+        fault.inject()
+        proof = fault.prove()
+        assert proof.is_effective, proof
+        emptied = before[2].parent
+        assert proof.detail["directory"] == str(emptied)
+        (other,) = {cluster.partition_directory(1, "t", index).parent for index in range(4)}  # type: ignore[union-attr]
+        assert other != emptied
+        topics.set_partition_count("t", 8)
+        assert {path.parent for path in wait_for_partitions(cluster, 8)} == {other}
+        with pytest.raises(CellError, match="INVALID_REPLICA_ASSIGNMENT"):
+            directories.move(1, "t", {2: str(emptied)})
+        with pytest.raises(CellError, match="theirs"):
+            directories.move(1, "theirs", {0: str(other)})
+        fault.heal()
+        assert directories.cordoned(1) == ""
+        assert not fault.prove().is_effective
+        topics.set_partition_count("t", 9)
+        assert wait_for_partitions(cluster, 9)[8].parent == emptied
+    finally:
+        cluster.stop()
 
 
 @pytest.mark.spark

@@ -1,0 +1,116 @@
+"""The log directories of a broker by plain admin requests, as an operator drains one: cordon it, and move replicas.
+
+Only replicas of topics that the run has made are moved. Implements `chaos.port.LogDirectories`. A broker only answers
+for itself. Every call raises CellError with the broker's words if it is refused.
+Shown by tests/harness/test_harness_log_directories.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from broker.client.core.batch import TopicPartition
+from broker.client.core.errors import KafkaError
+from broker.client.question import Question, Result
+from broker.client.replica_questions import log_directories, moved_logs
+from broker.client.topic_questions import changed_settings
+from chaos.port import LogDirectory
+from harness.clusters.admin import Admin
+from harness.clusters.base import Address
+from harness.clusters.probe import BrokerProbe
+from harness.errors import CellError
+
+CORDONED: Final = "cordoned.log.dirs"
+_ANSWER_TIMEOUT_S: Final = 10.0
+_MOVED_WITHIN_S: Final = 120.0  # a whole log is copied
+_POLL_S: Final = 0.1
+
+
+class BrokerDirectories:
+    def __init__(self, address_of: Callable[[int], Address | None], require_own: Callable[[str], None]) -> None:
+        """`address_of`: where a broker can be asked without any proxy; None while it cannot. `require_own` raises
+        CellError for a topic that the run has not made."""
+        self._address_of, self._require_own = address_of, require_own
+
+    def of_broker(self, broker_id: int, topic: str) -> dict[str, LogDirectory]:
+        return {
+            path: LogDirectory(
+                partitions=_of_topic(topic, [key for key, log in found.replicas.items() if not log.is_future]),
+                arriving=_of_topic(topic, [key for key, log in found.replicas.items() if log.is_future]),
+                is_cordoned=found.is_cordoned,
+            )
+            for path, found in self._ask(broker_id, "its log directories", log_directories()).items()
+            if found.error is None
+        }
+
+    def cordoned(self, broker_id: int) -> str:
+        address = self._address(broker_id)
+        told = Admin(lambda: [address]).broker_config(broker_id, address)
+        if CORDONED not in told:
+            raise CellError(f"broker {broker_id} has no setting {CORDONED}: Apache Kafka has it since 4.3")
+        return told[CORDONED]
+
+    def cordon(self, broker_id: int, value: str) -> None:
+        change = (
+            changed_settings("broker", str(broker_id), set_={CORDONED: value})
+            if value
+            else changed_settings("broker", str(broker_id), delete=[CORDONED])
+        )
+        address = self._address(broker_id)
+        what = f"{CORDONED} of broker {broker_id} could not be set to {value!r}"
+        Admin(lambda: [address]).change(what, change)
+
+    def move(self, broker_id: int, topic: str, paths: Mapping[int, str]) -> None:
+        self._begin(broker_id, topic, paths)
+        deadline = time.monotonic() + _MOVED_WITHIN_S
+        while not self._are_there(broker_id, topic, paths):
+            if time.monotonic() > deadline:
+                raise CellError(
+                    f"the logs of {topic} on broker {broker_id} were not in {sorted(set(paths.values()))} within "
+                    f"{_MOVED_WITHIN_S:.0f} s"
+                )
+            time.sleep(_POLL_S)
+
+    def stay(self, broker_id: int, topic: str) -> None:
+        found = self.of_broker(broker_id, topic)
+        arriving = frozenset[int]().union(*(each.arriving for each in found.values()))
+        back = {index: path for path, each in found.items() for index in each.partitions & arriving}
+        if back:
+            self._begin(broker_id, topic, back)
+
+    def _begin(self, broker_id: int, topic: str, paths: Mapping[int, str]) -> None:
+        self._require_own(topic)
+        wanted = {TopicPartition(topic, index): path for index, path in paths.items()}
+        for error in self._ask(broker_id, f"to move logs of {topic}", moved_logs(wanted)).values():
+            if error is not None:
+                raise CellError(f"broker {broker_id} does not move a log of {topic}: {error}")
+
+    def _are_there(self, broker_id: int, topic: str, paths: Mapping[int, str]) -> bool:
+        with suppress(CellError):
+            now = self.of_broker(broker_id, topic)
+            return all(
+                (index in each.partitions) == (path == wanted) and index not in each.arriving
+                for index, wanted in paths.items()
+                for path, each in now.items()
+            )
+        return False
+
+    def _ask(self, broker_id: int, what: str, question: Question[Result]) -> Result:
+        with BrokerProbe(self._address(broker_id), timeout_s=_ANSWER_TIMEOUT_S) as probe:
+            try:
+                return probe.ask(question)
+            except KafkaError as error:
+                raise CellError(f"broker {broker_id} was asked for {what}: {error}") from error
+
+    def _address(self, broker_id: int) -> Address:
+        address = self._address_of(broker_id)
+        if address is None:
+            raise CellError(f"broker {broker_id} cannot be asked now")
+        return address
+
+
+def _of_topic(topic: str, partitions: list[TopicPartition]) -> frozenset[int]:
+    return frozenset(index for name, index in partitions if name == topic)
