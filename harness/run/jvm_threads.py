@@ -27,7 +27,7 @@ _PREFIXES: Final[tuple[tuple[str, Kind], ...]] = (
     ("G1 ", "collector"),
 )
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-_LOOKS: Final = 2  # a thread has its parent's name until it has given itself its own
+_LOOKS: Final = 2  # a thread has its parent's name until it has run, and has given itself its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class JvmThreads:
             self._forget(tid)
         for tid in present:
             known = self._threads.get(tid)
-            if known is None or known.kind is not None or known.looks < _LOOKS:
+            if known is None or known.kind is not None or known.looks < _LOOKS or not known.cpu_s:
                 self._read(directory, tid)
         if not self._ended_s.get("compiler") and not any(own.kind == "compiler" for own in self._threads.values()):
             return None

@@ -98,6 +98,22 @@ def test_a_thread_that_bore_its_parents_name_is_read_again(tmp_path: Path, monke
     assert found.compiler_s == pytest.approx(0.07)
 
 
+def test_a_thread_that_waits_long_for_its_first_turn_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy host it has its parent's name until then, for any number of looks."""
+    monkeypatch.setattr("harness.run.jvm_threads._TICKS_PER_S", 100)
+    born = "28560 (java) R 1 1 1 0 -1 0 0 0 0 0 0 0 0 0\n"
+    jvm = JvmThreads(28527, processes(tmp_path, born))
+    for _ in range(20):
+        assert jvm.look() is None
+    ran = born.replace("java", "C2 CompilerThre").replace("-1 0 0 0 0 0 0", "-1 0 0 0 0 0 9")
+    processes(tmp_path, ran)
+    found = jvm.look()
+    assert found is not None
+    assert found.compiler_s == pytest.approx(0.09)
+
+
 def test_cpu_of_real_threads_is_seen_by_their_name_and_kept_after_their_end() -> None:
     own = JvmThreads(os.getpid())
     assert own.look() is None, "Python has no compiler thread"
