@@ -5,6 +5,9 @@ Each round is one Fetch with the log end offsets of this broker and the epochs o
 answers with records, or with the offset where the logs diverge (then this broker truncates and fetches again). With an
 incremental session (KIP-227, replica_session.py) requests and answers contain only changes. If the link is silently
 broken, the request ends after replica.socket.timeout.ms.
+
+A partition that the leader refuses waits for replica.fetch.backoff.ms, alone: the next requests leave it out. Shown by
+tests/broker_node/test_node_fetcher.py.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ FETCH_VERSION = 17
 # Decoded by the fast decoder, or by the general one.
 _Response: TypeAlias = "FetchResponse | shapes.FetchResponse"
 _Partition: TypeAlias = "FollowedPartition | shapes.PartitionData"
+_Hosted: TypeAlias = list[HostedPartition]
 _NONE = ErrorCode.none  # looked up once, because each access to a member of an enum costs 70 ns
 
 
@@ -133,6 +137,9 @@ class _Fetcher:
         )
         self.partitions_changed = asyncio.Event()
         self._session = ReplicaSession(self._position)
+        self._delayed_ms: dict[HostedPartition, int] = {}  # partitions that failed, and when they are asked for again
+        # The last list of followed partitions, those that were delayed, and the others.
+        self._able: tuple[_Hosted, frozenset[HostedPartition], _Hosted] = ([], frozenset(), [])
         self._timeout_ms = config.replica_fetch_wait_max_ms + config.replica_socket_timeout_ms
 
     async def run(self) -> None:
@@ -143,9 +150,11 @@ class _Fetcher:
                 self.partitions_changed.clear()
                 await self.partitions_changed.wait()
                 continue
-            wanted = self._not_throttled(followed)
-            if not wanted:  # all partitions wait until the quota allows more
-                await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
+            able = self._not_delayed(followed)
+            wanted = self._not_throttled(able)
+            if not wanted:  # each one has failed, or waits until the quota allows more
+                wait_ms = self._config.replica_fetch_backoff_ms if able else self._delay_ms()
+                await asyncio.sleep(wait_ms / 1000)
                 continue
             try:
                 response = await self.channel.request_encoded(
@@ -156,8 +165,27 @@ class _Fetcher:
                 self._session.failed()
                 has_failed = True
             if has_failed:
-                # Perhaps only one of the two brokers knows a new leader epoch already.
                 await asyncio.sleep(self._config.replica_fetch_backoff_ms / 1000)
+
+    def _not_delayed(self, followed: list[HostedPartition]) -> list[HostedPartition]:
+        """The partitions without those that failed just now. It is the same list as long as nothing changes, so that
+        the session need not compare it again."""
+        if not self._delayed_ms:
+            return followed
+        now_ms = monotonic_ms()
+        for hosted in [each for each, until_ms in self._delayed_ms.items() if until_ms <= now_ms]:
+            del self._delayed_ms[hosted]
+        if not self._delayed_ms:
+            return followed
+        before, were_delayed, able = self._able
+        if before is not followed or were_delayed != self._delayed_ms.keys():
+            able = [each for each in followed if each not in self._delayed_ms]
+            self._able = (followed, frozenset(self._delayed_ms), able)
+        return able
+
+    def _delay_ms(self) -> int:
+        """Until the first partition that failed is asked for again."""
+        return max(1, min(self._delayed_ms.values()) - monotonic_ms())
 
     def _not_throttled(self, followed: list[HostedPartition]) -> list[HostedPartition]:
         """The partitions without those that must wait because of the quota. If none must wait, it is the same list, so
@@ -181,9 +209,10 @@ class _Fetcher:
     def _encode(self, followed: list[HostedPartition], correlation_id: int, client_id: str) -> list[Buffer]:
         config, session = self._config, self._session
         names = session.names(followed)
-        limits = (
-            config.replica_fetch_wait_max_ms, config.replica_fetch_min_bytes, config.replica_fetch_response_max_bytes
-        )  # fmt: skip
+        wait_max_ms = config.replica_fetch_wait_max_ms
+        if self._delayed_ms:  # who failed is not in this request, and must not wait for its end
+            wait_max_ms = min(wait_max_ms, self._delay_ms())
+        limits = (wait_max_ms, config.replica_fetch_min_bytes, config.replica_fetch_response_max_bytes)
         frame = encode_follower_fetch(
             FETCH_VERSION,
             correlation_id,
@@ -197,13 +226,12 @@ class _Fetcher:
         return [frame]
 
     def _handle(self, response: _Response) -> bool:
-        """Takes an answer. Returns False if a partition could not be fetched: then there is a backoff before the next
-        round."""
+        """Takes an answer. Returns False if the leader refused the whole request: then there is a backoff before the
+        next round."""
         session = self._session
         was_full = session.is_full
         if not session.answered(response.error_code, response.session_id):
             return not was_full  # the leader does not know the session: send a full request at once
-        is_fine = True
         for topic in response.responses:
             for partition in topic.partitions:
                 hosted = session.find(topic.topic_id, partition.partition_index)
@@ -214,8 +242,10 @@ class _Fetcher:
                 if replica.leader_id != self._leader_id or replica.leader_epoch != asked.current_leader_epoch:
                     continue  # the role changed before the answer arrived; fetch again in the new role
                 session.moved(hosted)
-                is_fine &= self._handle_partition(hosted, partition, asked.fetch_offset)
-        return is_fine
+                if not self._handle_partition(hosted, partition, asked.fetch_offset):
+                    # Perhaps only one of the two brokers knows a new leader epoch already.
+                    self._delayed_ms[hosted] = monotonic_ms() + self._config.replica_fetch_backoff_ms
+        return True
 
     def _handle_partition(self, hosted: HostedPartition, answer: _Partition, asked_offset: int) -> bool:
         try:
