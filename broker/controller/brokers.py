@@ -71,7 +71,7 @@ def register(
         # processes would again and again replace the other.
         return Outcome(response=refusal(request, ErrorCode.duplicate_broker_registration))
     if not _are_valid(image, request):
-        return Outcome(response=refusal(request, ErrorCode.invalid_request))
+        return Outcome(response=refusal(request, ErrorCode.invalid_registration))
     leaving: tuple[MetadataRecord, ...]
     if existing is not None:
         has_lost = request.previous_broker_epoch != existing.broker_epoch

@@ -92,7 +92,7 @@ def test_directories_that_cannot_be_those_of_the_broker_are_refused(told: tuple[
     world = ControllerWorld()
     world.lead()
     assert world.register(2, directories=(directory(2, 0),)).error_code == 0
-    assert world.register(1, directories=told).error_code == ErrorCode.invalid_request
+    assert world.register(1, directories=told).error_code == ErrorCode.invalid_registration
     assert world.register(1, directories=(directory(1, 0),)).error_code == 0
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 from directories_helper import PATHS, TOPIC, Broker, fail, looped, new_disk
 
 from broker.log.checkpoints import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE
+from broker.node.handlers.api_62_broker_registration import refusal
 from broker.sim.disk import Failure, SimDisk
 from broker.sim.filesystem import SimFileSystem
+from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from broker.wire.messages import request
 
 
 @looped
@@ -42,6 +47,28 @@ def test_a_cordoned_directory_gets_no_new_log_unless_all_are_cordoned() -> None:
     broker.directories.cordon([])
     broker.apply(6)
     assert broker.paths(6)[5] == "/a"
+
+
+@pytest.mark.parametrize(
+    ("version", "told", "error"),
+    [
+        (1, {}, ErrorCode.invalid_registration),  # it cannot tell any
+        (4, {"log_dirs": []}, ErrorCode.invalid_registration),
+        (4, {"log_dirs": [UUID(int=2**100)]}, None),
+        (4, {"log_dirs": [], "cluster_id": "other"}, ErrorCode.inconsistent_cluster_id),
+    ],
+)
+def test_a_broker_without_log_directories_cannot_register(
+    version: int, told: dict[str, Any], error: ErrorCode | None
+) -> None:
+    fields: dict[str, Any] = {
+        "broker_id": 1, "cluster_id": "c", "incarnation_id": UUID(int=5), "listeners": [], "features": [], "rack": None,
+    }  # fmt: skip
+    message = request(ApiKey.BROKER_REGISTRATION, version, **{**fields, **told})
+    services: Any = SimpleNamespace(config=SimpleNamespace(harness_cluster_id="c"))
+    asked: Any = SimpleNamespace(message=message, version=version)
+    answer = refusal(services, asked)
+    assert (None if answer is None else answer.error_code) == error
 
 
 @looped

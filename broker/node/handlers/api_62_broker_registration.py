@@ -1,5 +1,6 @@
 """BrokerRegistration (key 62), versions 0-4, on the controller listener: a broker joins the cluster, fenced at first.
 
+A broker without log directories (all of versions 0 and 1) is refused, as by Kafka since KIP-858.
 Not done: features, migration from ZooKeeper.
 """
 
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
 def refusal(
     services: Services, request: AnyRequest[shapes.BrokerRegistrationRequest]
 ) -> shapes.BrokerRegistrationResponse | None:
-    if request.message.cluster_id == services.config.harness_cluster_id:
+    message = request.message
+    if message.cluster_id != services.config.harness_cluster_id:
+        error = ErrorCode.inconsistent_cluster_id
+    elif not field_or(message, "log_dirs", None):
+        error = ErrorCode.invalid_registration
+    else:
         return None
-    error = ErrorCode.inconsistent_cluster_id
     return response(ApiKey.BROKER_REGISTRATION, request.version, error_code=error, broker_epoch=-1)
 
 
