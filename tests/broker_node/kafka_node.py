@@ -43,7 +43,8 @@ def kafka_node(directory: Path, settings: Mapping[str, object], controller_port:
 
 
 def _java() -> list[str]:
-    return [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m", "-cp", f"{ensure_jars()}/*"]
+    # The log cleaner takes 128 MiB in one piece, which a heap of 256 MiB did not always have: then the node ended.
+    return [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m", "-cp", f"{ensure_jars()}/*"]
 
 
 def _format(directory: Path, properties: Mapping[str, object]) -> Path:

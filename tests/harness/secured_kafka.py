@@ -76,7 +76,7 @@ class SecuredKafka:
             subprocess.run([*tool, *users], check=True, capture_output=True, timeout=60)
         for broker in self.ids:
             with (self.directory / f"broker-{broker}.log").open("wb") as log:
-                command = [base[0], "-Xmx384m", *base[1:], "kafka.Kafka", str(self._properties(broker))]
+                command = [base[0], "-Xmx512m", *base[1:], "kafka.Kafka", str(self._properties(broker))]
                 self._processes.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
         self._wait()
 
