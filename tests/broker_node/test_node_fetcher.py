@@ -19,6 +19,7 @@ from broker.node.process.logs import Logger
 from broker.node.replicas.fetcher import FETCH_VERSION, _Fetcher
 from broker.node.replicas.replicas import Replicas
 from broker.node.replicas.replication_quotas import ReplicationQuotas
+from broker.node.settings.config import NodeConfig
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_request
 from broker.wire.encoder import Buffer
@@ -36,18 +37,22 @@ class OutOfRange:
         self.log_start_offset = log_start_offset
 
 
+def fetcher_of(replicas: Replicas, config: NodeConfig) -> _Fetcher:
+    return _Fetcher(
+        leader_id=PEER,
+        config=config,
+        logger=Logger(ME),
+        replicas=replicas,
+        address=lambda: None,
+        broker_epoch=lambda: 1,
+        quota=ReplicationQuotas(config).follower,
+        dialler=plain_dialler(Logger(ME)),
+    )
+
+
 def handle(replicas: Replicas, path: Path, *, leader_log_start: int) -> bool:
     async def run() -> bool:
-        fetcher = _Fetcher(
-            leader_id=PEER,
-            config=node_config(path),
-            logger=Logger(ME),
-            replicas=replicas,
-            address=lambda: None,
-            broker_epoch=lambda: 1,
-            quota=ReplicationQuotas(node_config(path)).follower,
-            dialler=plain_dialler(Logger(ME)),
-        )
+        fetcher = fetcher_of(replicas, node_config(path))
         hosted = the(replicas, "t")
         answer = cast(Message, OutOfRange(leader_log_start))
         return fetcher._handle_partition(hosted, answer, hosted.log.log_end_offset)
@@ -126,16 +131,7 @@ def test_a_partition_that_the_leader_refuses_does_not_delay_the_others(tmp_path:
     leader = Leader()
 
     async def run() -> None:
-        fetcher = _Fetcher(
-            leader_id=PEER,
-            config=config,
-            logger=Logger(ME),
-            replicas=replicas,
-            address=lambda: None,
-            broker_epoch=lambda: 1,
-            quota=ReplicationQuotas(config).follower,
-            dialler=plain_dialler(Logger(ME)),
-        )
+        fetcher = fetcher_of(replicas, config)
         fetcher.channel = cast(Channel, leader)
         task = asyncio.create_task(fetcher.run())
         async with asyncio.timeout(30):
@@ -158,16 +154,7 @@ def test_if_every_partition_is_refused_nothing_is_asked_until_one_may_be_again(t
     leader = Leader()
 
     async def run() -> float:
-        fetcher = _Fetcher(
-            leader_id=PEER,
-            config=config,
-            logger=Logger(ME),
-            replicas=replicas,
-            address=lambda: None,
-            broker_epoch=lambda: 1,
-            quota=ReplicationQuotas(config).follower,
-            dialler=plain_dialler(Logger(ME)),
-        )
+        fetcher = fetcher_of(replicas, config)
         fetcher.channel = cast(Channel, leader)
         began_s = asyncio.get_running_loop().time()
         task = asyncio.create_task(fetcher.run())
