@@ -52,7 +52,7 @@ class LogDirectoryEmptied:
     def heal(self) -> None:
         if self._before is None:
             return
-        self._directories.cordon(self._broker, self._before)  # first, because a cordoned directory takes no replica back
+        self._directories.cordon(self._broker, self._before)  # first: a cordoned directory takes no replica back
         if not self._moved:
             self._directories.stay(self._broker, self._of.topic)
         self._before = None
