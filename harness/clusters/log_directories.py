@@ -26,6 +26,7 @@ from harness.errors import CellError
 CORDONED: Final = "cordoned.log.dirs"
 _ANSWER_TIMEOUT_S: Final = 10.0
 _MOVED_WITHIN_S: Final = 120.0  # a whole log is copied
+_KNOWN_WITHIN_S: Final = 30.0
 _POLL_S: Final = 0.1
 
 
@@ -62,6 +63,12 @@ class BrokerDirectories:
         address = self._address(broker_id)
         what = f"{CORDONED} of broker {broker_id} could not be set to {value!r}"
         Admin(lambda: [address]).change(what, change)
+        # The controller answers. The broker acts by its old value until it has read the metadata log.
+        deadline = time.monotonic() + _KNOWN_WITHIN_S
+        while (told := self.cordoned(broker_id)) != value:
+            if time.monotonic() > deadline:
+                raise CellError(f"{what}: the broker tells {told!r} after {_KNOWN_WITHIN_S:.0f} s")
+            time.sleep(_POLL_S)
 
     def move(self, broker_id: int, topic: str, paths: Mapping[int, str]) -> None:
         self._begin(broker_id, topic, paths)

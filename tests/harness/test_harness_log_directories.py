@@ -14,11 +14,12 @@ import pytest
 
 from chaos.faults import FAULTS as FAULT_SPECS
 from chaos.targets import PartitionOfInterest
+from harness.clusters import log_directories
 from harness.clusters.admin import Admin
-from harness.clusters.base import ClusterKey, Engine
+from harness.clusters.base import Address, ClusterKey, Engine
 from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import ensure_jars
-from harness.clusters.log_directories import BrokerDirectories
+from harness.clusters.log_directories import CORDONED, BrokerDirectories
 from harness.clusters.own_topics import OwnTopics
 from harness.clusters.process_cluster import ProcessCluster
 from harness.clusters.topic_changes import TopicChanges
@@ -69,6 +70,28 @@ def test_partitions_lie_in_both_log_directories_and_all_of_them_are_removed(tmp_
         cluster.stop()
     cluster.remove_data()
     assert not data.exists()
+
+
+@pytest.mark.parametrize("wanted", ["/data/2", ""])
+def test_a_cordon_ends_when_the_broker_itself_tells_it(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
+    """In Apache Kafka the controller answers, and the broker reads the metadata log later. Until then it would move
+    replicas into a directory that was just cordoned, or refuse one whose cordon was just lifted."""
+    told = iter(["/data/1", "/data/1", wanted])
+    asked: list[str] = []
+
+    class BehindTheController:
+        def __init__(self, addresses: object) -> None: ...
+
+        def change(self, what: str, question: object) -> None:
+            asked.append("change")
+
+        def broker_config(self, broker_id: int, address: object) -> dict[str, str]:
+            asked.append("tell")
+            return {CORDONED: next(told)}
+
+    monkeypatch.setattr(log_directories, "Admin", BehindTheController)
+    BrokerDirectories(lambda broker: Address(host="127.0.0.1", port=1), lambda topic: None).cordon(1, wanted)
+    assert asked == ["change", "tell", "tell", "tell"]
 
 
 @pytest.mark.parametrize("engine", ["reference", pytest.param("kafka", marks=ON_APACHE_KAFKA)])
