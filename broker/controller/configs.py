@@ -98,13 +98,7 @@ def _new_values(image: MetadataImage, change: ConfigChange, config: ControllerCo
         default = _list_default(change.resource_type, name, config)
         if default is None:
             raise _Refused(ErrorCode.invalid_config, _no_list(change, name, config))
-        before = _items(present.get(name, default))
-        given = _given(items)
-        if name in change.appends:
-            before += [item for item in given if item not in before]
-        else:
-            before = [item for item in before if item not in given]
-        values[name] = ",".join(before)
+        values[name] = changed_list(present.get(name, default), items, is_append=name in change.appends)
     if change.resource_type == TOPIC_RESOURCE:
         _check_topic_name(change.resource_name)
     if change.replaces_all:
@@ -184,6 +178,14 @@ def _check_topic_name(name: str) -> None:
         raise _Refused(ErrorCode.invalid_request, "Default topic resources are not allowed.")
     if not is_legal_name(name):
         raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name {name!r} is illegal")
+
+
+def changed_list(value: str, items: str, *, is_append: bool) -> str:
+    """The list setting `value` with the `items` of an APPEND, or without those of a SUBTRACT."""
+    before, given = _items(value), _given(items)
+    if is_append:
+        return ",".join([*before, *(item for item in given if item not in before)])
+    return ",".join(item for item in before if item not in given)
 
 
 def _items(value: str) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cluster_helper import Cluster
 from kafka_node import kafka_node
+from same_words import printed_by_both
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
@@ -69,8 +69,7 @@ def printed(port: int, command: tuple[str, ...], directory: Path) -> list[str]:
 
 
 def test_the_tools_print_the_same_for_both(ports: tuple[int, int], tmp_path: Path) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        for command in COMMANDS:
-            theirs, ours = pool.map(lambda port, command=command: printed(port, command, tmp_path), ports)
-            assert ours == theirs, command
-            assert theirs or not {"--add", "--list"} & set(command), f"{command} prints something"
+    for command in COMMANDS:
+        theirs, ours = printed_by_both(command, ports, lambda port, command=command: printed(port, command, tmp_path))  # type: ignore[misc]
+        assert ours == theirs, command
+        assert theirs or not {"--add", "--list"} & set(command), f"{command} prints something"

@@ -16,6 +16,7 @@ import pytest
 from cluster_helper import Cluster, wait_until
 from confluent_kafka import Producer
 from kafka_node import kafka_node
+from same_words import printed_by_both
 
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.driver import Driver
@@ -190,7 +191,9 @@ def test_cordoned_directories_get_no_new_replicas_as_in_apache_kafka(sides: tupl
     different: list[tuple[object, list[str], list[str]]] = []
 
     def compare(command: tuple[str, ...], only: str = "") -> None:
-        theirs, ours = ([line for line in side.printed(command) if only in line] for side in sides)
+        theirs, ours = printed_by_both(
+            command, sides, lambda side: [line for line in side.printed(command) if only in line]
+        )
         if theirs != ours:
             different.append((command, theirs, ours))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
+from same_words import printed_by_both
 from share_helper import prepare as prepare_group
 from share_helper import send
 from test_node_admin_tools import Pair
@@ -160,7 +161,8 @@ def _differences(pair: Pair, commands: tuple[tuple[str, ...], ...], members: tup
     for command in commands:
         for member in members:
             assert member.beat() is ErrorCode.none
-        theirs, ours = (pair.printed(port, (TOOL, *command)) for port in pair.ports)
+        whole = (TOOL, *command)
+        theirs, ours = printed_by_both(command, pair.ports, lambda port, whole=whole: pair.printed(port, whole))  # type: ignore[misc]
         if theirs != ours:
             found.append(f"{command}\n  kafka {theirs}\n  ours  {ours}")
     return "\n".join(found)

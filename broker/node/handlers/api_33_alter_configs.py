@@ -6,12 +6,14 @@ Older clients still use it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
-from broker.node.handlers.config_answers import SET, all_failed, outcomes, shows
+from broker.node.handlers.config_answers import SET, OutcomeFields, all_failed, outcomes, shows
 from broker.node.handlers.forwarding import Forward
+from broker.node.handlers.own_settings import refuse
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -65,6 +67,17 @@ def _all_failed(
 def _shows(image: MetadataImage, message: shapes.AlterConfigsRequest, answered: shapes.AlterConfigsResponse) -> bool:
     asked = ((resource, [(SET, each.name, each.value) for each in resource.configs]) for resource in message.resources)
     return message.validate_only or shows(image, asked, answered.responses)
+
+
+def refusal(services: Services, request: AnyRequest[shapes.AlterConfigsRequest]) -> shapes.AlterConfigsResponse | None:
+    def answered(told: list[OutcomeFields]) -> shapes.AlterConfigsResponse:
+        return response(ApiKey.ALTER_CONFIGS, request.version, responses=told)
+
+    return refuse(services, request, problems_of(request.message), _after, answered)
+
+
+def _after(present: Mapping[str, str], resource: shapes.AlterConfigsResource) -> Mapping[str, str]:
+    return {each.name: each.value for each in resource.configs if each.value is not None}
 
 
 CONTROLLER = ControllerApi(event=event, answer=answer)

@@ -7,6 +7,7 @@ On a client listener it is forwarded to the controller. Changes of loggers are r
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.controller.image import (
@@ -18,9 +19,18 @@ from broker.controller.image import (
     MetadataImage,
 )
 from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
-from broker.node.handlers.config_answers import DELETE, SET, all_failed, outcomes, shows
+from broker.node.handlers.config_answers import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    OutcomeFields,
+    all_failed,
+    outcomes,
+    shows,
+)
 from broker.node.handlers.forwarding import Forward
-from broker.node.handlers.own_settings import own_problem
+from broker.node.handlers.own_settings import after_changes, refuse
 from broker.node.handlers.rows import ControllerApi, MakeEvent
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest
@@ -31,7 +41,6 @@ from broker.wire.messages import response
 if TYPE_CHECKING:
     from broker.wire.shapes import incremental_alter_configs as shapes
 
-APPEND, SUBTRACT = 2, 3  # two further operations, besides SET and DELETE
 OPERATIONS = frozenset({SET, DELETE, APPEND, SUBTRACT})
 RESOURCE_TYPES = (
     TOPIC_RESOURCE,
@@ -110,9 +119,8 @@ def _problem(resource: shapes.AlterConfigsResource) -> str | None:
                 return f"Unknown operation {each.config_operation} on {each.name}"
     if resource.resource_type == BROKER_RESOURCE and resource.resource_name and not _is_integer(resource.resource_name):
         return f"Node id must be an integer, but it is: {resource.resource_name}"
-    twice = [name for name, times in Counter(each.name for each in resource.configs).items() if times > 1]
-    if twice:
-        return f"Error due to duplicate config keys : {', '.join(twice)}"
+    if len({each.name for each in resource.configs}) < len(resource.configs):
+        return "Error due to duplicate config keys"
     for each in resource.configs:
         if each.value is None and each.config_operation != DELETE:
             return f"Null value not supported for : {each.name}"
@@ -144,20 +152,14 @@ def _change(resource: shapes.AlterConfigsResource) -> ConfigChange:
 def refusal(
     services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]
 ) -> shapes.IncrementalAlterConfigsResponse | None:
-    """Refuses what this broker could not use. Only the broker itself has the files. So, as in Kafka, the request goes
-    to that broker."""
-    for resource in request.message.resources:
-        if resource.resource_type == BROKER_RESOURCE:
-            # SUBTRACT leaves less of what is used already
-            changes = {
-                each.name: None if each.config_operation == DELETE else each.value
-                for each in resource.configs
-                if each.config_operation != SUBTRACT
-            }
-            problem = own_problem(services, resource.resource_name, changes)
-            if problem is not None:
-                return _all_failed(request, ErrorCode.invalid_request, problem)
-    return None
+    def answered(told: list[OutcomeFields]) -> shapes.IncrementalAlterConfigsResponse:
+        return response(ApiKey.INCREMENTAL_ALTER_CONFIGS, request.version, responses=told)
+
+    return refuse(services, request, problems_of(request.message), _after, answered)
+
+
+def _after(present: Mapping[str, str], resource: shapes.AlterConfigsResource) -> Mapping[str, str]:
+    return after_changes(present, ((each.config_operation, each.name, each.value) for each in resource.configs))
 
 
 _CONTROLLER = ControllerApi(event=_event, answer=_answer)

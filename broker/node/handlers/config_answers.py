@@ -13,7 +13,7 @@ from broker.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from broker.wire.shapes import alter_configs, incremental_alter_configs
 
-SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs; AlterConfigs only sets
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3  # operations of IncrementalAlterConfigs; AlterConfigs only sets
 # One resource of a request, and its outcome. In both APIs the two have the same names and fields.
 Resource: TypeAlias = "alter_configs.AlterConfigsResource | incremental_alter_configs.AlterConfigsResource"
 Outcome: TypeAlias = (

@@ -1,39 +1,108 @@
 """Checks whether this broker could use new settings, before they are stored. Only the broker itself can tell: it has
-the files of its listeners (`listener.name.NAME.KEY`) and the log directories that may be cordoned.
+the files of its listeners (`listener.name.NAME.KEY`) and the log directories that may be cordoned. So a broker refuses
+settings that are another broker's, as Apache Kafka does.
 
-Shown by tests/broker_node/test_node_tls.py and tests/broker_node/test_node_log_dir_tools.py.
+Other resources of the same request are not affected. Shown by tests/broker_node/test_node_own_settings.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from broker.controller.broker_configs import CORDONED, listener_of
+from broker.controller.broker_configs import CORDONED, LIST_BROKER_CONFIGS, listener_of
+from broker.controller.configs import changed_list
+from broker.controller.image import BROKER_RESOURCE
+from broker.node.handlers.config_answers import APPEND, DELETE, SUBTRACT, Change, OutcomeFields, Resource, all_failed
 from broker.node.handlers.services import Services
+from broker.node.net.requests import AnyRequest, Request
 from broker.node.net.tls import server_context
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.security import SecurityError, security_of
 from broker.node.settings.topic_config import broker_overrides
+from broker.wire.apis import Listener
+from broker.wire.errors import ErrorCode
+
+# What a resource's settings would be, from those that are set now. The resource is one of either API.
+After = Callable[[Mapping[str, str], Any], Mapping[str, str]]
 
 
-def own_problem(services: Services, broker: str, changes: Mapping[str, str | None]) -> str | None:
-    """`broker`: whose settings they are. `changes` maps a name to its new value; None
-    means that the setting is removed. The result is the error for the client, or None."""
-    is_own = broker == str(services.config.node_id)
-    names = {listener for key in changes if is_own and (listener := listener_of(key)) is not None}
-    is_cordon = CORDONED in changes and is_own
-    if not names and not is_cordon:
+def refuse(
+    services: Services,
+    request: AnyRequest[Any],
+    malformed: Container[int],
+    after: After,
+    answered: Callable[[list[OutcomeFields]], Any],
+) -> Any | None:
+    """The answer, if the request asks only for what this broker refuses. Otherwise the request goes on without those
+    resources, and None is the result. `malformed`: the positions of resources that are refused anyway. On the
+    controllers' listener nothing is refused: the broker that forwards a request has checked it."""
+    if request.listener is Listener.CONTROLLER:
         return None
-    overrides = broker_overrides(services.metadata.image, services.config.node_id)
-    for key, value in changes.items():
-        if value is None:
-            overrides.pop(key, None)
-        elif key == CORDONED or listener_of(key) is not None:
-            overrides[key] = value
-    config = with_dynamic(services.config, overrides)
-    if is_cordon and config.cordoned_problem is not None:
+    resources: Sequence[Resource] = request.message.resources
+    problems = {
+        (resource.resource_type, resource.resource_name): problem
+        for position, resource in enumerate(resources)
+        if resource.resource_type == BROKER_RESOURCE and resource.resource_name and position not in malformed
+        if (problem := _problem(services, resource.resource_name, resource, after)) is not None
+    }
+    if not problems:
+        return None
+    refused = [each for each in resources if _key(each) in problems]
+    told = [all_failed([each], ErrorCode.invalid_request, problems[_key(each)])[0] for each in refused]
+    answer = answered(told)
+    if len(refused) == len(resources):
+        return answer
+    request.message = replace(request.message, resources=tuple(each for each in resources if each not in refused))
+
+    def in_order(others: Any) -> Any:
+        by_key = {_key(each): each for each in (*others.responses, *answer.responses)}
+        return replace(others, responses=tuple(by_key[_key(each)] for each in resources))
+
+    assert isinstance(request, Request), "this broker asks itself as on the controllers' listener"
+    request.amend_answer(in_order)
+    return None
+
+
+def after_changes(present: Mapping[str, str], changes: Iterable[Change]) -> dict[str, str]:
+    """The settings after changes of IncrementalAlterConfigs. A list without a value begins from Kafka's default."""
+    values = dict(present)
+    for operation, name, value in changes:
+        if operation == DELETE:
+            values.pop(name, None)
+        elif operation in (APPEND, SUBTRACT):
+            before = values.get(name, LIST_BROKER_CONFIGS.get(name, ""))
+            values[name] = changed_list(before, value or "", is_append=operation == APPEND)
+        else:
+            values[name] = value or ""
+    return values
+
+
+def _key(resource: Any) -> tuple[int, str]:  # of a request or an answer of either API
+    return resource.resource_type, resource.resource_name
+
+
+def _problem(services: Services, broker: str, resource: Resource, after: After) -> str | None:
+    """Why this broker refuses the settings, in Kafka's words. None if it could use them."""
+    node_id = services.config.node_id
+    if not broker.removeprefix("-").isdecimal():
+        return f"Node id must be an integer, but it is: {broker}"
+    if int(broker) != node_id:
+        return f"Unexpected broker id, expected {node_id}, but received {broker}"
+    image = services.metadata.image
+    before = image.broker_configs.get(broker, {})
+    wanted = after(before, resource)
+    changed = {name for name in {*before, *wanted} if before.get(name) != wanted.get(name)}
+    listeners = {listener for name in changed if (listener := listener_of(name)) is not None}
+    if not listeners and CORDONED not in changed:
+        return None
+    used = {name: value for name, value in wanted.items() if name == CORDONED or listener_of(name) is not None}
+    others = {name: value for name, value in broker_overrides(image, node_id).items() if name not in before}
+    config = with_dynamic(services.config, {**others, **used})
+    if CORDONED in changed and config.cordoned_problem is not None:
         return f"requirement failed: {config.cordoned_problem}"
-    for name in sorted(names):
+    for name in sorted(listeners):
         if name.upper() not in config.listeners:
             return f"there is no listener {name.upper()}; there is {', '.join(sorted(config.listeners))}"
         try:

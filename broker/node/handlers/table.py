@@ -138,7 +138,11 @@ TABLE: dict[ApiKey, Row[Any]] = {
         refusal=api_31_delete_acls.refusal,
     ),
     ApiKey.DESCRIBE_CONFIGS: Row(handle=api_32_describe_configs.handle),
-    ApiKey.ALTER_CONFIGS: Row(controller=api_33_alter_configs.CONTROLLER, forward=api_33_alter_configs.FORWARD),
+    ApiKey.ALTER_CONFIGS: Row(
+        controller=api_33_alter_configs.CONTROLLER,
+        forward=api_33_alter_configs.FORWARD,
+        refusal=api_33_alter_configs.refusal,
+    ),
     ApiKey.ALTER_REPLICA_LOG_DIRS: Row(handle=api_34_alter_replica_log_dirs.handle),
     ApiKey.DESCRIBE_LOG_DIRS: Row(handle=api_35_describe_log_dirs.handle),
     ApiKey.SASL_AUTHENTICATE: Row(handle=api_36_sasl_authenticate.handle),

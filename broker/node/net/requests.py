@@ -171,6 +171,11 @@ class Request(Generic[Asked]):
         connection = self._connection
         return lambda: not connection.is_closed
 
+    def amend_answer(self, change: Callable[[Any], Any]) -> None:
+        """Changes the answer of this API before it is sent, after earlier changes."""
+        before = self.amend
+        self.amend = change if before is None else lambda message: change(before(message))
+
     def respond(self, message: Answers[Asked]) -> None:
         """Answers the request. It must be called exactly once, at once or later. If the connection is gone, it does
         nothing. It never raises: if an answer cannot be encoded, the request fails, and the caller continues its own

@@ -13,7 +13,6 @@ from broker.node.handlers.authorization.rules import (
     Need,
     Rule,
     all_in,
-    amend,
     each,
     made,
     narrowing,
@@ -171,7 +170,7 @@ def _offset_delete_topics(access: Access, services: Services, request: AnyApi) -
         is_of_group = answer.error_code is not ErrorCode.none
         return answer if is_of_group else replace(answer, topics=(*answer.topics, *told.topics))
 
-    amend(request, change)
+    request.amend_answer(change)
 
 
 OFFSET_DELETE = rule(
@@ -333,7 +332,7 @@ def _hide_topics_of_transactions(access: Access, services: Services, request: An
         )
         return replace(message, transaction_states=states)
 
-    amend(request, hidden)
+    request.amend_answer(hidden)
 
 
 DESCRIBE_TRANSACTIONS = rule(

@@ -13,7 +13,6 @@ from broker.node.handlers.authorization.rules import (
     Item,
     Need,
     Rule,
-    amend,
     each,
     hiding,
     made,
@@ -104,7 +103,7 @@ def _one_group(access: Access, services: Services, request: AnyApi) -> Any | Non
         seen = tuple(each for each in answer.topics if access.could(DESCRIBE, TOPIC, each.name))
         return replace(answer, topics=(*seen, *extra.topics))
 
-    amend(request, change)
+    request.amend_answer(change)
     return None
 
 
@@ -129,7 +128,7 @@ def _several_groups(access: Access, services: Services, request: AnyApi) -> Any 
     if refused and not kept:
         return told
     request.message = replace(request.message, groups=tuple(kept))
-    amend(request, lambda answer: _with_groups(access, request, answer, told.groups, hidden, names))
+    request.amend_answer(lambda answer: _with_groups(access, request, answer, told.groups, hidden, names))
     return None
 
 
@@ -249,7 +248,7 @@ def hide_topics_of_members(text: str) -> Callable[[Access, Services, AnyApi], No
                 groups += refused.groups
             return replace(answer, groups=tuple(groups))
 
-        amend(request, change)
+        request.amend_answer(change)
 
     return hide
 

@@ -168,7 +168,7 @@ def narrowing(
         if not kept:
             return told
         request.message = replace(request.message, **{field: tuple(kept)})
-        amend(request, lambda message: _joined(message, told, answered))
+        request.amend_answer(lambda message: _joined(message, told, answered))
         return None
 
     return step
@@ -176,12 +176,6 @@ def narrowing(
 
 def _joined(message: Any, told: Any, answered: str) -> Any:
     return replace(message, **{answered: (*getattr(message, answered), *getattr(told, answered))})
-
-
-def amend(request: AnyApi, change: Callable[[Any], Any]) -> None:
-    """Changes the answer before it is sent, after earlier changes."""
-    before = request.amend
-    request.amend = change if before is None else lambda message: change(before(message))
 
 
 # -- the answer ------------------------------------------------------------------------------------------------------
@@ -197,6 +191,6 @@ def hiding(
             kept = tuple(item for item in getattr(message, answered) if access.could(operation, resource, named(item)))
             return replace(message, **{answered: kept})
 
-        amend(request, hidden)
+        request.amend_answer(hidden)
 
     return Need(operation=operation, resource=resource, otherwise=otherwise), step

@@ -17,7 +17,6 @@ from broker.node.handlers.authorization.rules import (
     Entry,
     Item,
     Need,
-    amend,
     each,
     made,
     rule,
@@ -111,7 +110,7 @@ def _describe_offsets(access: Access, services: Services, request: AnyApi) -> No
             changed.append(replace(group, topics=topics))
         return replace(answer, groups=tuple(changed))
 
-    amend(request, change)
+    request.amend_answer(change)
 
 
 def _hidden_topic(item: Item) -> Entry:
@@ -179,7 +178,7 @@ def _delete_topics(access: Access, services: Services, request: AnyApi) -> None:
         is_of_group = answer.error_code is not ErrorCode.none
         return answer if is_of_group else replace(answer, responses=(*answer.responses, *told.responses))
 
-    amend(request, change)
+    request.amend_answer(change)
 
 
 DELETE_SHARE_GROUP_OFFSETS = rule(

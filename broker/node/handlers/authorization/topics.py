@@ -15,7 +15,6 @@ from broker.node.handlers.authorization.rules import (
     Item,
     Need,
     Rule,
-    amend,
     narrowing,
     rule,
     top,
@@ -54,7 +53,7 @@ def _create_topics(access: Access, services: Services, request: AnyApi) -> Any |
         if refused is not None:
             return refused
     if request.version >= 5:
-        amend(request, lambda answer: replace(answer, topics=tuple(_without_configs(access, answer.topics))))
+        request.amend_answer(lambda answer: replace(answer, topics=tuple(_without_configs(access, answer.topics))))
     return None
 
 

@@ -1,0 +1,24 @@
+"""What a tool prints of two brokers. After a change each broker hears of it a moment after the controller has
+answered, so a command that only reads is given again for a while before the two count as different."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+READING: Final = frozenset({"--describe", "--list", "--verify", "describe", "--version-mapping"})
+KNOWN_WITHIN_S: Final = 10.0
+Side = TypeVar("Side")
+
+
+def printed_by_both(
+    command: Sequence[str], sides: tuple[Side, Side], printed: Callable[[Side], list[str]]
+) -> tuple[list[str], list[str]]:
+    """The lines of Apache Kafka's side and of ours."""
+    deadline = time.monotonic() + KNOWN_WITHIN_S
+    while True:
+        theirs, ours = (printed(side) for side in sides)
+        if theirs == ours or not READING.intersection(command) or time.monotonic() > deadline:
+            return theirs, ours
+        time.sleep(0.1)
