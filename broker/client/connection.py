@@ -70,6 +70,7 @@ class Connection:
         self.clock = time.monotonic
         self.is_connecting = True
         self.is_ready = False
+        self.throttled_until_ms = 0  # the broker wants no request before (KIP-219); 0: it does not say so
         self.conversation = Conversation(client_id, correlation_ids)
         self.pending = self.conversation.pending
         self._silent: deque[Pending] = deque()
@@ -175,12 +176,28 @@ class Connection:
         pending.end_bytes = self._queued_bytes
 
     def _release_held(self) -> None:
-        while self._held:
+        while self._held and not self.throttled_until_ms:
             self._enqueue_now(*self._held.popleft())
+
+    def throttle(self, until_ms: int) -> None:
+        """New requests wait until `end_throttle`. The broker reads nothing meanwhile, so a request that was sent would
+        only meet its time limit."""
+        self.throttled_until_ms = max(self.throttled_until_ms, until_ms)
+
+    def end_throttle(self, now_ms: int) -> None:
+        self.throttled_until_ms = 0
+        held = list(self._held)
+        self._held.clear()
+        for pending, message in held:
+            self.enqueue(pending, message, now_ms)
 
     def enqueue(self, pending: Pending, message: Message, now_ms: int) -> None:
         """If the session is about to end (KIP-368), it is renewed first. New requests wait for the renewal; answers
-        still arrive."""
+        still arrive. The time of a request counts from the end of a throttle."""
+        if self.throttled_until_ms:
+            pending.deadline_ms += max(0, self.throttled_until_ms - now_ms)
+            self._hold(pending, message)
+            return
         authentication = self.authentication
         if authentication is None:
             self._enqueue_now(pending, message)
@@ -189,10 +206,13 @@ class Connection:
             self._sasl_deadline_ms = pending.deadline_ms
             self._ask_sasl(authentication.begin())
         if authentication.is_under_way:
-            pending.end_bytes = 2**62  # no byte of this request is written yet
-            self._held.append((pending, message))
+            self._hold(pending, message)
         else:
             self._enqueue_now(pending, message)
+
+    def _hold(self, pending: Pending, message: Message) -> None:
+        pending.end_bytes = 2**62  # no byte of this request is written yet
+        self._held.append((pending, message))
 
     def _enqueue_now(self, pending: Pending, message: Message) -> None:
         self._queue(self.conversation.ask(pending, message))

@@ -1,6 +1,7 @@
 """Non-blocking connections to brokers: one per node, pipelined requests, answers matched in order.
 
-Owns: sockets, framing, the ApiVersions handshake, connection and request timeouts, reconnect backoff. It knows no topic
+Owns: sockets, framing, the ApiVersions handshake, connection and request timeouts, reconnect backoff, and the time that
+a broker asks a client to wait (KIP-219). It knows no topic
 and no batch. One thread at a time may use it (the sender thread, or the caller of a consumer or admin). Only `wake` may
 be called from any thread. Views in an `Answered` message are valid until the next `poll`.
 """
@@ -28,7 +29,7 @@ from broker.client.security import Security
 from broker.wire.addresses import parse_address
 from broker.wire.apis import ApiKey
 from broker.wire.errors import RemoteProtocolError
-from broker.wire.messages import Message
+from broker.wire.messages import Message, to_ms
 
 _BOOTSTRAP_ID_FIRST = -1000
 _POLL_ERRORS = select.POLLERR | select.POLLHUP | select.POLLNVAL
@@ -108,6 +109,7 @@ class Network:
         self._connections: dict[int, Connection] = {}
         self._by_descriptor: dict[int, Connection] = {}
         self._backoffs: dict[int, _Backoff] = {}
+        self._throttled: dict[int, Connection] = {}  # by node: the broker wants no request for a while
         self._suspects: set[int] = set()  # nodes that lost a request and have answered none since
         self._poll = native.new_poll()
         self._wake_receiver, self._wake_sender = native.socket_pair()
@@ -184,7 +186,7 @@ class Network:
         for group in (known - self._suspects, listed - self._suspects, known & self._suspects, listed):
             connections = [self._connections[node] for node in group if node in self._connections]
             if ready := [each for each in connections if each.is_ready]:
-                return min(ready, key=lambda each: len(each.pending)).node
+                return min(ready, key=lambda each: (each.throttled_until_ms, len(each.pending))).node
             if connections or self._connect_one_of(sorted(group)):
                 return None
         return None
@@ -201,6 +203,7 @@ class Network:
         connection = self._connections.pop(node, None)
         if connection is None:
             return
+        self._throttled.pop(node, None)
         self._poll.unregister(connection.descriptor)
         del self._by_descriptor[connection.descriptor]
         del self._masks[connection.descriptor]
@@ -265,6 +268,8 @@ class Network:
             else:
                 self._on_io(connection, mask)
         self._check_deadlines()
+        if self._throttled:
+            self._end_throttles()
         events, self._events = self._events, []
         return events
 
@@ -302,6 +307,11 @@ class Network:
                     self._flush(connection)
             else:
                 self._suspects.discard(connection.node)
+                # an answer of any API; a few have no such field
+                if (wait := getattr(message, "throttle_time", None)) and (wait_ms := to_ms(wait)) > 0:
+                    # bounded: if the broker still does not read then, the request meets its time limit
+                    connection.throttle(self._now_ms() + min(wait_ms, self._config.request_timeout_ms))
+                    self._throttled[connection.node] = connection
                 latency_ms = (connection.clock() - pending.sent_at_s) * 1000
                 self._events.append(Answered(connection.node, pending.context, message, latency_ms))
 
@@ -325,9 +335,18 @@ class Network:
                 what = "no answer in time" if connection.is_ready else "not connected in time"
                 self.close_node(connection.node, what)
 
+    def _end_throttles(self) -> None:
+        now_ms = self._now_ms()
+        for node, connection in list(self._throttled.items()):
+            if now_ms >= connection.throttled_until_ms:
+                del self._throttled[node]
+                connection.end_throttle(now_ms)
+                self._flush(connection)
+
     def _next_deadline_ms(self, now_ms: int) -> int:
         deadlines = [connection.next_deadline_ms for connection in self._connections.values()]
         deadlines += [each.not_before_ms for each in self._backoffs.values() if each.not_before_ms > now_ms]
+        deadlines += [each.throttled_until_ms for each in self._throttled.values()]
         return min(deadlines, default=now_ms + 3_600_000)
 
     def _back_off(self, node: int) -> None:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -149,3 +150,51 @@ def test_the_bootstrap_list_is_asked_again_when_no_known_broker_can_be_reached()
         asked(network)
         tell_of(network, free_port())
         assert asked(network) < 0
+
+
+def test_a_broker_that_asks_the_client_to_wait_gets_no_request_until_then() -> None:
+    """KIP-219. The broker does not read meanwhile either: a request would only meet its time limit."""
+    seen: list[int] = []
+
+    def throttling(broker: HostileBroker, header: RequestHeader, message: Any) -> Answer:
+        seen.append(header.correlation_id)
+        yield broker.proper(header, message, throttle_time=timedelta(days=20))
+
+    late_ms = 0
+    with (
+        HostileBroker(throttling, polite=GREETS) as broker,
+        HostileBroker(silent, polite=GREETS) as other,
+        network_of(broker, other) as network,
+    ):
+        network._now_ms = lambda: now_ms() + late_ms
+        tell_of(network, broker.port, other.port)
+
+        def answer() -> Answered:
+            deadline_s = time.monotonic() + WAIT_S
+            while True:
+                assert time.monotonic() < deadline_s
+                for event in network.poll(20):
+                    assert not isinstance(event, Lost)
+                    if isinstance(event, Answered):
+                        return event
+
+        def send(context: str) -> None:
+            message = metadata_request(VERSION, ["t"], auto_create=False)
+            network.send(1, ApiKey.METADATA, VERSION, message, context, timeout_ms=10_000)
+
+        connected(network, 1)
+        connected(network, 2)
+        send("first")
+        assert answer().context == "first"
+        send("second")
+        assert network.any_ready() == 2, "a broker that is not throttled is asked first"
+        late_ms = 29_000  # past the time limit of the request, which does not run yet
+        for _ in range(5):
+            assert not network.poll(5)
+        assert len(seen) == 1
+        late_ms = 30_001  # request.timeout.ms: no broker silences a client for longer
+        assert answer().context == "second"
+        send("third")
+        network.close_node(1, "test")
+        (lost,) = [event for event in network.poll(5) if isinstance(event, Lost)]
+        assert (lost.unanswered, lost.unsent) == ((), ("third",))

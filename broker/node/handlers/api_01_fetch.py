@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from broker.node.handlers.fetch_answer import TOPIC_IDS_SINCE_VERSION, respond
 from broker.node.handlers.fetch_reads import PartitionReads, Read
 from broker.node.handlers.services import Services
-from broker.node.net.requests import AnyRequest
+from broker.node.net.requests import AnyRequest, Request
 from broker.node.process.clock import monotonic_ms
 from broker.node.replicas.fetch_sessions import (
     FINAL_EPOCH,
@@ -295,10 +295,24 @@ class _Fetch:
     def _respond(self, reads: list[Read]) -> None:
         self._reads.count_throttled(reads)
         session = self._session
+        if self._is_held_back(reads):
+            # Only a session that goes on is named. What its partitions told stays as it is.
+            session_id = NO_SESSION if session is None or not self._is_incremental else session.session_id
+            if session is not None and not self._is_incremental:
+                self._services.fetch_sessions.close(session.session_id)
+            respond(self._services, self._request, session_id, [])
+            return
         if session is None:
             respond(self._services, self._request, NO_SESSION, reads)
         else:
             respond(self._services, self._request, session.session_id, self._to_tell(session, reads))
+
+    def _is_held_back(self, reads: list[Read]) -> bool:
+        """Whether the client is over its quotas. Then it gets no partition, and asks again later, as in Kafka."""
+        request = self._request
+        if self._is_replica or not isinstance(request, Request) or request.charge is None:
+            return False
+        return request.charge.holds_back(sum(len(read.records) for read in reads))
 
     def _to_tell(self, session: FetchSession, reads: list[Read]) -> list[Read]:
         """The partitions in the answer. The first answer of a session contains all partitions, a later one only those

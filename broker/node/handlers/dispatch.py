@@ -7,24 +7,21 @@ Owns: only which handler an API has. While there are quotas, it measures what a 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.node.cluster.links import LocalRequest
+from broker.node.handlers.charges import ClientCharge
 from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request
-from broker.node.process.clock import monotonic_ms, monotonic_ns
 from broker.wire import apis
 from broker.wire.apis import ApiKey, Listener
 from broker.wire.errors import RemoteProtocolError
-from broker.wire.messages import to_ms
 
 if TYPE_CHECKING:
-    from broker.wire.shapes.fetch import FetchResponse
-    from broker.wire.shapes.kinds import Answers
-    from broker.wire.shapes.share_fetch import ShareFetchResponse
+    pass
 
 _NO_TIME: Final = timedelta(0)
 
@@ -46,12 +43,13 @@ class Dispatcher:
         handler = self._handlers.get(header.api_key)
         if handler is None or not apis.is_supported(header.api_key, header.api_version, request.listener):
             raise RemoteProtocolError(f"api key {header.api_key} version {header.api_version} is not offered here")
-        is_charged = self._services.quotas.is_active and request.listener is Listener.CLIENT
-        handled = self._charge(request) if is_charged else None
+        charge: ClientCharge | None = None
+        if self._services.quotas.is_active and request.listener is Listener.CLIENT:
+            request.charge = charge = ClientCharge(self._services.quotas, request)
         try:
             handler(self._services, request)
-            if handled is not None:
-                handled()
+            if charge is not None:
+                charge.handled()
         except RemoteProtocolError:
             raise
         except Exception:
@@ -64,25 +62,3 @@ class Dispatcher:
             handler(self._services, request)
         except Exception:
             request.fail(traceback.format_exc())
-
-    def _charge(self, request: Request[Any]) -> Callable[[], None]:
-        """Makes the quotas of this client count the request when it is answered. The result must be called after the
-        handler."""
-        began_ns, client_id, api_key = monotonic_ns(), request.client_id, request.header.api_key
-        quotas, user = self._services.quotas, request.principal.name
-        busy_ns: list[int] = []  # how long the handler used the event loop, set when it has returned
-
-        def charge(answer: Answers[Any] | None) -> int:
-            now_ms = monotonic_ms()
-            wait_ms = quotas.handled(user, client_id, busy_ns[0] if busy_ns else monotonic_ns() - began_ns, now_ms)
-            if api_key == ApiKey.PRODUCE:
-                wait_ms = max(wait_ms, quotas.produced(user, client_id, request.size_bytes, now_ms))
-            elif api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH) and answer is not None:
-                topics = cast("FetchResponse | ShareFetchResponse", answer).responses
-                size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
-                wait_ms = max(wait_ms, quotas.fetched(user, client_id, size_bytes, now_ms))
-            # The throttle time that the controller returned for a forwarded request.
-            return max(wait_ms, to_ms(getattr(answer, "throttle_time", _NO_TIME)))
-
-        request.charge = charge
-        return lambda: busy_ns.append(monotonic_ns() - began_ns)

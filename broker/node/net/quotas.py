@@ -74,15 +74,19 @@ class RateWindow:
             self._samples.append((now_ms, amount))
             del self._samples[: -self._count]
 
-    def per_second(self, now_ms: int) -> float:
-        """The rate over the time of the samples, or over `elapsed_windows_min` of them if that is longer."""
+    def total(self, now_ms: int) -> float:
         oldest_ms = now_ms - self._count * self._size_ms
         while self._samples and self._samples[0][0] <= oldest_ms:
             del self._samples[0]
+        return sum(amount for _, amount in self._samples)
+
+    def per_second(self, now_ms: int) -> float:
+        """The rate over the time of the samples, or over `elapsed_windows_min` of them if that is longer."""
+        total = self.total(now_ms)
         if not self._samples:
             return 0.0
         elapsed_ms = max(now_ms - self._samples[0][0], self._elapsed_ms_min)
-        return sum(amount for _, amount in self._samples) * 1000 / elapsed_ms
+        return total * 1000 / elapsed_ms
 
 
 class ClientQuotas:
@@ -109,6 +113,12 @@ class ClientQuotas:
 
     def fetched(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         return self._record(CONSUMER_BYTE_RATE, user, client_id, size_bytes, now_ms)
+
+    def fetched_in_window(self, user: str, client_id: str, now_ms: int) -> float:
+        """The bytes that count now for the fetch quota of this client; 0 without a quota."""
+        found = limit_of(self._limits, CONSUMER_BYTE_RATE, user, client_id)
+        window = None if found is None else self._windows.get((CONSUMER_BYTE_RATE, *found.sharing))
+        return 0.0 if window is None else window.total(now_ms)
 
     def handled(self, user: str, client_id: str, duration_ns: int, now_ms: int) -> int:
         """Counts the time for request_percentage: 100 is the whole time of this broker's one event loop. The wait is at

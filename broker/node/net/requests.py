@@ -19,8 +19,6 @@ from broker.wire.codec import RequestHeader, encode_response
 if TYPE_CHECKING:
     from broker.wire.shapes.kinds import Answers, Asks
 
-# An answer, or None for acks=0 -> milliseconds that the client must wait.
-Charge: TypeAlias = "Callable[[Answers[Any] | None], int]"
 # An answer -> the answer that is sent instead.
 Amend: TypeAlias = "Callable[[Answers[Any]], Answers[Any]]"
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -76,6 +74,16 @@ def guarded(request: UnderWay, callback: Callable[P, None]) -> Callable[P, None]
             request.fail(traceback.format_exc())
 
     return call
+
+
+class Charge(Protocol):
+    """Computes what an answer costs a client with quotas."""
+
+    def wait_ms(self, answer: Answers[Any] | None) -> int:
+        """How long the client must wait after this answer. None: it gets no answer (acks=0)."""
+
+    def holds_back(self, size_bytes: int) -> bool:
+        """Whether the answer to a Fetch must have no records. They are not counted then."""
 
 
 class RequestOrigin(Protocol):
@@ -186,7 +194,7 @@ class Request(Generic[Asked]):
         try:
             if self.amend is not None:
                 message = self.amend(message)
-            if self.charge is not None and (wait_ms := self.charge(message)) > 0:
+            if self.charge is not None and (wait_ms := self.charge.wait_ms(message)) > 0:
                 self._connection.throttle(wait_ms)
                 told: Any = message  # an answer of an API that has this field
                 if hasattr(told, "throttle_time"):
@@ -207,7 +215,7 @@ class Request(Generic[Asked]):
     def respond_nothing(self) -> None:
         """With acks=0 the client expects no answer."""
         if self.charge is not None:
-            self._connection.throttle(self.charge(None))
+            self._connection.throttle(self.charge.wait_ms(None))
         self._finish([])
 
     def close_connection(self) -> None:

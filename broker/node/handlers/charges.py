@@ -1,0 +1,66 @@
+"""Makes the quotas of a client count one of its requests (KIP-13, KIP-124, KIP-219). Used while there are quotas."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from broker.node.net.quotas import ClientQuotas
+from broker.node.net.requests import Request
+from broker.node.process.clock import monotonic_ms, monotonic_ns
+from broker.wire.apis import ApiKey
+from broker.wire.messages import to_ms
+
+if TYPE_CHECKING:
+    from broker.wire.shapes.kinds import Answers
+    from broker.wire.shapes.share_fetch import ShareFetchResponse
+
+_UNKNOWN: Final = -1
+_NO_TIME: Final = timedelta(0)
+
+
+class ClientCharge:
+    """Call `handled` when the handler has returned. The answer may come earlier or later than that."""
+
+    __slots__ = ("_began_ns", "_busy_ns", "_client", "_quotas", "_request", "_waits_ms")
+
+    def __init__(self, quotas: ClientQuotas, request: Request[Any]) -> None:
+        self._quotas, self._request = quotas, request
+        self._client = (request.principal.name, request.client_id)
+        self._began_ns = monotonic_ns()
+        self._busy_ns = _UNKNOWN  # how long the handler used the event loop
+        self._waits_ms = _UNKNOWN  # set when the records of a Fetch are counted, before its answer is made
+
+    def handled(self) -> None:
+        self._busy_ns = monotonic_ns() - self._began_ns
+
+    def holds_back(self, size_bytes: int) -> bool:
+        """Whether the answer to a Fetch must have no records, because its client is over one of its quotas. As in
+        Apache Kafka, such records count for nothing, and the client asks again after its wait. If the answer alone is
+        more than the whole window allows, it is sent: otherwise it could never be."""
+        now_ms = monotonic_ms()
+        wait_ms = self._time_used(now_ms)
+        self._waits_ms = max(wait_ms, self._quotas.fetched(*self._client, size_bytes, now_ms))
+        if not self._waits_ms or (not wait_ms and self._quotas.fetched_in_window(*self._client, now_ms) <= size_bytes):
+            return False
+        self._quotas.fetched(*self._client, -size_bytes, now_ms)
+        return True
+
+    def wait_ms(self, answer: Answers[Any] | None) -> int:
+        """How long the client must wait after this answer. None: it gets no answer (acks=0)."""
+        now_ms, key = monotonic_ms(), self._request.header.api_key
+        if self._waits_ms != _UNKNOWN:
+            return self._waits_ms
+        wait_ms = self._time_used(now_ms)
+        if key == ApiKey.PRODUCE:
+            wait_ms = max(wait_ms, self._quotas.produced(*self._client, self._request.size_bytes, now_ms))
+        elif key == ApiKey.SHARE_FETCH and answer is not None:
+            topics = cast("ShareFetchResponse", answer).responses
+            size_bytes = sum(len(each.records or b"") for topic in topics for each in topic.partitions)
+            wait_ms = max(wait_ms, self._quotas.fetched(*self._client, size_bytes, now_ms))
+        # The throttle time that the controller returned for a forwarded request.
+        return max(wait_ms, to_ms(getattr(answer, "throttle_time", _NO_TIME)))
+
+    def _time_used(self, now_ms: int) -> int:
+        busy_ns = monotonic_ns() - self._began_ns if self._busy_ns == _UNKNOWN else self._busy_ns
+        return self._quotas.handled(*self._client, busy_ns, now_ms)
