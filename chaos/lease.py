@@ -2,8 +2,8 @@
 
 There is one JSON file for each owner process. Each change replaces it atomically, with fsync. It names its owner and
 the owner's place (host, boot, PID namespace). An entry is a process (known by pid, start time and a token in its
-environment), an undo step of a fault, or a topic on a cluster that outlives us. If an owner has ended, reap.py undoes
-what it left. lease_file.py knows the layout. Shown by tests/chaos/test_chaos_lease.py.
+environment), an undo step of a fault, or a topic or group on a cluster that outlives us. If an owner has ended, reap.py
+undoes what it left. lease_file.py knows the layout. Shown by tests/chaos/test_chaos_lease.py.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.lease_file import FORMAT, own_directory
+from chaos.lease_file import FORMAT, ON_CLUSTERS, own_directory
 from chaos.process_identity import (
     TOKEN_VARIABLE,
     ProcessIdentity,
@@ -114,6 +114,12 @@ class Lease:
         with self._lock:
             self._replace({**self._entries, entry_id: {**self._entries[entry_id], "topic_id": topic_id}})
 
+    def reserve_group(self, bootstrap_servers: str, group: str, settings: Sequence[str]) -> str:
+        """Note a group before it is used on a cluster that outlives us. It is undone by removing these settings and
+        deleting it."""
+        noted = {"bootstrap_servers": bootstrap_servers, "group": group, "settings": ",".join(settings)}
+        return self._add({"kind": "group", **noted})
+
     def remove(self, entry_id: str) -> None:
         """The entry has been undone, or its process has ended. Unknown ids are ignored, so healing twice is no error.
 
@@ -131,10 +137,10 @@ class Lease:
                 self._entries = left
 
     def close(self) -> None:
-        """Call this when everything is undone. Topics that could not be deleted stay in the file, for `harness
-        clean`."""
+        """Call this when everything is undone. Topics and groups that could not be deleted stay in the file, for
+        `harness clean`."""
         with self._lock:
-            left = {key: entry for key, entry in self._entries.items() if entry["kind"] == "topic"}
+            left = {key: entry for key, entry in self._entries.items() if entry["kind"] in ON_CLUSTERS}
             if left:
                 self._replace(left)
             else:

@@ -24,7 +24,8 @@ FILE_BYTES_MAX: Final = 4 << 20  # about 10,000 entries
 _PID_MAX: Final = 1 << 22  # the kernel's own limit
 _TICKS_MAX: Final = 1 << 62
 _TEXT_MAX: Final = 4096
-_KINDS: Final = ("process", "stopped", "proxy", "proxy_disabled", "toxic", "cgroup", "topic")
+_KINDS: Final = ("process", "stopped", "proxy", "proxy_disabled", "toxic", "cgroup", "topic", "group")
+ON_CLUSTERS: Final = ("topic", "group")  # on clusters that outlive us: undone only by a client of the cluster
 
 
 class LeaseProblem(Exception):
@@ -49,6 +50,8 @@ class Entry:
     bootstrap_servers: str = ""
     topic: str = ""
     topic_id: str = ""
+    group: str = ""
+    settings: tuple[str, ...] = ()  # names of those that a group got
 
     @property
     def identity(self) -> ProcessIdentity | None:
@@ -173,6 +176,8 @@ def _entry(fields: object) -> Entry:
         bootstrap_servers=_text(fields, "bootstrap_servers"),
         topic=_text(fields, "topic"),
         topic_id=_text(fields, "topic_id"),
+        group=_text(fields, "group"),
+        settings=tuple(filter(None, _text(fields, "settings").split(","))),
     )
     if entry.url and not re.fullmatch(r"https?://[!-~]+", entry.url):
         raise LeaseProblem("the url of an entry is no http address")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from chaos import memory_group
-from chaos.lease_file import Entry, LeaseFile, LeaseProblem, own_directory, read_lease
+from chaos.lease_file import ON_CLUSTERS, Entry, LeaseFile, LeaseProblem, own_directory, read_lease
 from chaos.process_identity import (
     ProcessIdentity,
     find_by_token,
@@ -40,7 +40,6 @@ KILL_WAIT_MS: Final = 5_000
 CALL_TIMEOUT_MS: Final = 2_000
 LEASES_MAX: Final = 1_000  # leases that are read at one start
 REAP_MAX_MS: Final = 60_000  # after this time the rest waits for the next start
-TOPIC: Final = "topic"  # only `settle_topics` undoes it, because it needs a client of the cluster
 _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -57,7 +56,7 @@ def reap(root: Path) -> list[str]:
             if time.monotonic() > deadline:
                 return [*done, f"not all that crashed runs have left was undone within {REAP_MAX_MS // 1000} s"]
             done += _undo(entry, where, dead_servers)
-        _keep(path, [entry for entry in lease.entries if entry.kind == TOPIC], lease)
+        _keep(path, [entry for entry in lease.entries if entry.kind in ON_CLUSTERS], lease)
     remove_halves(root)
     return done
 
@@ -82,16 +81,16 @@ def _keep(path: Path, entries: Sequence[Entry], lease: LeaseFile) -> None:
             write_json(path, lease.with_entries(entries))
 
 
-def topics_left(root: Path) -> list[str]:
-    """Topics that ended runs have left on clusters of others. One line for each lease."""
+def left_on_clusters(root: Path) -> list[str]:
+    """Topics and groups that ended runs have left on clusters of others. One line for each lease."""
     lines: list[str] = []
     for _, lease in _leases(root, lines):
-        topics = [entry for entry in lease.entries if entry.kind == TOPIC]
-        if topics and not _has_owner(lease, _where(lease)):
-            at = ", ".join(sorted({entry.bootstrap_servers for entry in topics}))
-            lines.append(
-                f"{len(topics)} topics of an ended run are still on {at}: `harness clean` deletes them, by their ids"
-            )
+        found = [entry for entry in lease.entries if entry.kind in ON_CLUSTERS]
+        if found and not _has_owner(lease, _where(lease)):
+            at = ", ".join(sorted({entry.bootstrap_servers for entry in found}))
+            counts = [(kind, sum(entry.kind == kind for entry in found)) for kind in ON_CLUSTERS]
+            what = " and ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts if count)
+            lines.append(f"{what} of an ended run on {at}: `harness clean` deletes what is still there")
     return lines
 
 
@@ -111,19 +110,20 @@ def left_alone(root: Path) -> list[str]:
     return lines
 
 
-def settle_topics(root: Path, delete: Callable[[Entry], str]) -> list[str]:
-    """Delete the topics of ended owners. `delete` returns why a topic could not be deleted, or an empty text. Returns
-    one line for each topic."""
+def settle(root: Path, delete: Callable[[Entry], str]) -> list[str]:
+    """Delete the topics and groups of ended owners. `delete` returns why one could not be deleted, or an empty text.
+    Returns one line for each."""
     lines: list[str] = []
     for path, lease in _leases(root, lines):
         if _has_owner(lease, _where(lease)):
             continue
         kept: list[Entry] = []
-        for entry in lease.entries:
-            if entry.kind != TOPIC:
+        # A group that reads a topic is deleted before it.
+        for entry in sorted(lease.entries, key=lambda each: each.kind != "group"):
+            if entry.kind not in ON_CLUSTERS:
                 kept.append(entry)  # `reap` ran out of time; these wait for the next start
                 continue
-            problem, name = delete(entry), f"topic {entry.topic} at {entry.bootstrap_servers}"
+            problem, name = delete(entry), f"{entry.kind} {entry.topic or entry.group} at {entry.bootstrap_servers}"
             lines.append(f"{name} stays: {problem}" if problem else f"deleted {name}")
             if problem:
                 kept.append(entry)
@@ -158,7 +158,7 @@ def _undo(entry: Entry, where: Where, dead_servers: set[str]) -> list[str]:
     host, so its faults may still exist."""
     if entry.kind in ("toxic", "proxy_disabled", "proxy"):
         return [] if entry.url in dead_servers else _heal_proxy(entry, dead_servers)
-    if entry.kind == TOPIC:
+    if entry.kind in ON_CLUSTERS:
         return []
     if entry.kind not in ("process", "stopped", "cgroup"):
         return [f"left alone an entry of unknown kind {entry.kind!r}"]

@@ -82,7 +82,7 @@ class LoadContext:
             topics=plan.topic_names,
             properties={**plan.consumer_properties, **reader.properties},
             runtime=plan.runtime,
-            group_id=f"{plan.topic}-{reader.name}" if reader.mode == "group" else None,
+            group_id=reader.group_id(plan.topic) if reader.mode == "group" else None,
             start=reader.start,
         )
 

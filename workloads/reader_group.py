@@ -85,6 +85,10 @@ class ReaderGroup(StrictModel):
         """Kafka properties are text: false and 500 of a YAML file become "false" and "500"."""
         return {name: property_text(setting) for name, setting in value.items()} if isinstance(value, dict) else value
 
+    def group_id(self, topic: str) -> str:
+        """Of its group, if it is one. Two runs have no topic in common, so they have no group in common either."""
+        return f"{topic}-{self.name}"
+
     @model_validator(mode="after")
     def _fits_together(self) -> ReaderGroup:
         if self.own_processes and self.mode == "assign":

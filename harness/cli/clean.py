@@ -1,5 +1,5 @@
-"""`harness clean`: undoes what processes that are gone have left, by their leases. It also deletes the topics of
-crashed runs on clusters of others, by their ids, and removes the data of clusters that never came up.
+"""`harness clean`: undoes what processes that are gone have left, by their leases. It also deletes the topics
+(by their ids) and groups of crashed runs on clusters of others, and removes the data of clusters that never came up.
 
 Shown by tests/harness/test_harness_own_topics.py.
 """
@@ -15,10 +15,11 @@ from typing import Final
 
 from chaos.lease import default_root
 from chaos.lease_file import Entry
-from chaos.reap import left_alone, reap, settle_topics
+from chaos.reap import left_alone, reap, settle
 from harness.cli.cluster_state import remove_abandoned_data
 from harness.clusters.admin import Admin
 from harness.clusters.external import ExternalCluster
+from harness.clusters.own_groups import delete_group
 from harness.clusters.security import Security, read_security
 from harness.errors import HarnessError
 from harness.run.terminal_tables import print_fitting
@@ -34,7 +35,7 @@ def clean_up(client_config: Path | None = None) -> None:
     lines = reap(root)
     with tempfile.TemporaryDirectory() as directory:
         security = None if client_config is None else read_security(client_config, Path(directory))
-        lines += settle_topics(root, lambda entry: _delete_topic(entry, security))
+        lines += settle(root, lambda entry: _delete(entry, security))
     lines += [*left_alone(root), *_remove_abandoned_containers(), *remove_abandoned_data()]
     for line in dict.fromkeys(lines):
         print_fitting(line, hanging=2)
@@ -42,15 +43,25 @@ def clean_up(client_config: Path | None = None) -> None:
         print_fitting("nothing was left behind")
 
 
-def _delete_topic(entry: Entry, security: Security | None) -> str:
+def _delete(entry: Entry, security: Security | None) -> str:
     """Why it could not be deleted; empty if it is gone."""
-    if not entry.topic_id or not _OWN_NAME.fullmatch(entry.topic):
+    if not _OWN_NAME.fullmatch(entry.topic or entry.group):
+        return "its name is not one that a run makes; look, and remove the lease"
+    if entry.kind == "topic" and not entry.topic_id:
         return "its id is not known, so it may be somebody else's; look, and remove the lease"
     try:
         cluster = ExternalCluster(entry.bootstrap_servers, security=security)
         cluster.start()
     except HarnessError as error:
         return str(error)
+    if entry.kind == "topic":
+        return _delete_topic(entry, cluster)
+    properties = {**cluster.client_properties, "bootstrap.servers": entry.bootstrap_servers}
+    is_gone, problem = delete_group(properties, entry.group, entry.settings, timeout_s=_TOPIC_TIMEOUT_S)
+    return "" if is_gone else problem
+
+
+def _delete_topic(entry: Entry, cluster: ExternalCluster) -> str:
     deadline = time.monotonic() + _TOPIC_TIMEOUT_S
     admin = Admin(cluster.direct_addresses, should_stop=lambda: time.monotonic() > deadline)
     if admin.topic_id(entry.topic) not in (entry.topic_id, None):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from chaos.lease import default_root
-from chaos.reap import reap, topics_left
+from chaos.reap import left_on_clusters, reap
 from harness.cli.descriptors import require_descriptors
 from harness.cli.foreign_settings import fitting_brokers
 from harness.cli.options import RunOptions
@@ -98,7 +98,7 @@ def _lease_root() -> Path:
 
 
 def _undo_crashed_runs(leases: Path, engine: str) -> None:
-    left = [*reap(leases), *topics_left(leases)]
+    left = [*reap(leases), *left_on_clusters(leases)]
     if engine == "docker":
         from harness.clusters.docker.engine import reap_containers
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Final
 
 from harness.clusters.admin import Admin
-from harness.clusters.capabilities import OutlivesRun, Processes
+from harness.clusters.capabilities import Processes
 from harness.clusters.cluster import Cluster
+from harness.clusters.own_groups import OwnGroups
 from harness.errors import CellError
 from harness.planned_cell import PlannedCell
 from harness.run.cell_recording import CellRecording
@@ -25,7 +26,7 @@ from harness.run.members import MemberProcesses
 from harness.run.outcome import Outcome
 from harness.run.sends import nothing_came_of
 from harness.run.timeline_driver import TimelineDriver
-from harness.run.topics import delete_topics, own_topics
+from harness.run.topics import delete_own, own_groups, own_topics
 from harness.run.truncation import DeadLogs
 from harness.run.workload_process import Load
 from runlog.files.paths import cell_directory, events_path
@@ -59,14 +60,13 @@ class CellRun:
         self._outcome = Outcome(started_us=context.clock.now_us())
         self._admin = Admin(cluster.direct_addresses, should_stop=context.stop.is_set)
         self._topics = own_topics(self._admin, cluster, context)
+        self._groups: OwnGroups | None = None
         self._cluster_events = RecordWriter(events_path(context.run_dir, planned.cell_id, "cluster"), CLUSTER)
         self._stats = RecordWriter(events_path(context.run_dir, planned.cell_id, "stats"), STATS)
         # The credentials go only to the load and the members, and into no file of the run, because they contain
         # passwords.
         access = dict(cluster.client_properties)
-        self._members = MemberProcesses(
-            planned, context, cluster.bootstrap_servers, access, outlives_run=isinstance(cluster, OutlivesRun)
-        )
+        self._members = MemberProcesses(planned, context, cluster.bootstrap_servers, access)
         self._load = LoadRun(
             context, planned, cluster, load, access=access, chaos=chaos, outcome=self._outcome, stats=self._stats
         )
@@ -130,6 +130,7 @@ class CellRun:
     def _prepare_topic(self) -> None:
         planned = self._planned
         self._context.progress.phase("topic")
+        self._groups = own_groups(planned, self._cluster, self._context)
         for topic in planned.all_topics:
             self._topics.create(
                 topic,
@@ -237,7 +238,7 @@ class CellRun:
         self._list_files()
         self._write()
         self._load.forget_at_hosts()
-        problems = delete_topics(self._topics, self._cluster, context)
+        problems = delete_own(self._topics, self._groups, self._cluster, context)
         if problems:
             self._outcome.note(*problems)
             self._write()

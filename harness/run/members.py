@@ -69,12 +69,9 @@ class MemberProcesses:
         context: RunContext,
         bootstrap_servers: str,
         access: Mapping[str, str] | None = None,
-        *,
-        outlives_run: bool = False,
     ) -> None:
-        """`access`: the security settings that the load has too (`--client-config`). `outlives_run`: the cluster is not
-        ours, so what was set there for groups is taken back."""
-        self._planned, self._context, self._outlives_run = planned, context, outlives_run
+        """`access`: the security settings that the load has too (`--client-config`)."""
+        self._planned, self._context = planned, context
         self._directory = members_directory(context.run_dir, planned.cell_id)
         self._lock = threading.RLock()
         specs = _specs(planned, bootstrap_servers, access or {})
@@ -206,9 +203,6 @@ class MemberProcesses:
         for process in running:
             process.wait(max(0.1, deadline - time.monotonic()))
             process.stop(0.1)
-        if self._outlives_run:
-            for line in self._share_groups.undo():
-                self._context.progress.say(line)
         planned = self._planned
         return transcribe_cell(
             self._context.run_dir,
@@ -364,7 +358,7 @@ def _spec(
         client=planned.client,
         bootstrap_servers=bootstrap_servers,
         topic=copies if reader.reads == "copies" else planned.topic_name,
-        group_id=f"{planned.topic_name}-{reader.name}",
+        group_id=reader.group_id(planned.topic_name),
         journal="",
         # Clients differ in their defaults: Java's reads uncommitted records, librdkafka's does not.
         properties={

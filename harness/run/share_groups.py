@@ -22,8 +22,12 @@ from workloads.members.transcribe import SHARE_ENDS
 
 ASK_TIMEOUT_MS: Final = 5_000
 PREPARE_TIMEOUT_MS: Final = 30_000
-UNDO_TIMEOUT_MS: Final = 10_000
 OFFSET_RESET: Final = "share.auto.offset.reset"
+
+
+def settings_of(start: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """What a share group gets before its members start."""
+    return {OFFSET_RESET: start, **settings}
 
 
 def held_by(journal: Path) -> int:
@@ -60,12 +64,11 @@ class ShareGroups:
             spec.group_id: _Group(
                 group_id=spec.group_id,
                 topic=spec.topic,
-                settings={OFFSET_RESET: spec.start, **spec.group_settings},
+                settings=settings_of(spec.start, spec.group_settings),
             )
             for spec in specs
             if spec.is_share
         }
-        self._set: list[_Group] = []  # those whose settings the cluster may have
         self._properties = {**access, "bootstrap.servers": bootstrap_servers}
         self._directory = directory
 
@@ -76,25 +79,9 @@ class ShareGroups:
         try:
             with Admin({**self._properties, "default.api.timeout.ms": PREPARE_TIMEOUT_MS}) as admin:
                 for group in self._groups.values():
-                    self._set.append(group)  # also if the answer does not come
                     admin.alter_configs("group", group.group_id, group.settings)
         except KafkaError as error:
             raise CellError(f"the settings of a share group were refused: {error}") from error
-
-    def undo(self) -> list[str]:
-        """Remove the settings of these groups from a cluster that outlives the run. One line for each group whose
-        settings stay."""
-        left = []
-        try:
-            with Admin({**self._properties, "default.api.timeout.ms": UNDO_TIMEOUT_MS}) as admin:
-                while self._set:
-                    group = self._set[-1]
-                    admin.alter_configs("group", group.group_id, delete=group.settings)
-                    self._set.pop()
-        except KafkaError as error:
-            left = [f"the settings of share group {group.group_id} stay: {error}" for group in self._set]
-            self._set.clear()
-        return left
 
     def missing(self, end_offset: Callable[[str, int], int | None], partitions: int) -> str:
         """What is not done yet; empty when everything is. What the coordinators say is noted for the report."""

@@ -18,7 +18,7 @@ import pytest
 from chaos.lease import TOKEN_VARIABLE, Lease, default_root, is_alive, read_identity, read_state
 from chaos.lease_file import read_lease
 from chaos.process_identity import read_token
-from chaos.reap import left_alone, reap, settle_topics, topics_left
+from chaos.reap import left_alone, left_on_clusters, reap, settle
 from chaos.toxiproxy.states import ProxySpec
 from runlog.files.place import Place, here
 
@@ -233,13 +233,31 @@ def test_a_planted_path_removes_no_foreign_control_group(tmp_path, monkeypatch):
 def test_topics_of_an_owner_that_is_gone_wait_for_clean_and_are_told_of(tmp_path):
     topic = {"kind": "topic", "bootstrap_servers": "b:1", "topic": "harness-x", "topic_id": "i"}
     path = plant(tmp_path, {"kind": "process", "label": "p", "token": TOKEN}, topic)
-    told = ["1 topics of an ended run are still on b:1: `harness clean` deletes them, by their ids"]
+    told = ["1 topic of an ended run on b:1: `harness clean` deletes what is still there"]
     assert reap(tmp_path) == []
-    assert topics_left(tmp_path) == told
+    assert left_on_clusters(tmp_path) == told
     assert [entry.kind for entry in read_lease(path).entries] == ["topic"]
     assert path.stat().st_mode & 0o777 == 0o600
-    assert settle_topics(tmp_path, lambda entry: "nobody answers") == ["topic harness-x at b:1 stays: nobody answers"]
-    assert settle_topics(tmp_path, lambda entry: "") == ["deleted topic harness-x at b:1"]
+    assert settle(tmp_path, lambda entry: "nobody answers") == ["topic harness-x at b:1 stays: nobody answers"]
+    assert settle(tmp_path, lambda entry: "") == ["deleted topic harness-x at b:1"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_groups_of_an_owner_that_is_gone_go_before_the_topics_that_they_read(tmp_path):
+    topics = [
+        {"kind": "topic", "bootstrap_servers": "b:1", "topic": f"harness-{name}", "topic_id": "i"} for name in "xy"
+    ]
+    group = {"kind": "group", "bootstrap_servers": "b:1", "group": "harness-x-app", "settings": "a,b"}
+    path = plant(tmp_path, *topics, group)
+    assert left_on_clusters(tmp_path) == [
+        "2 topics and 1 group of an ended run on b:1: `harness clean` deletes what is still there"
+    ]
+    assert reap(tmp_path) == []
+    seen = []
+    settle(tmp_path, lambda entry: seen.append((entry.topic, entry.group, entry.settings)) or "nobody answers")
+    assert seen == [("", "harness-x-app", ("a", "b")), ("harness-x", "", ()), ("harness-y", "", ())]
+    assert len(read_lease(path).entries) == 3
+    assert settle(tmp_path, lambda entry: "")[0] == "deleted group harness-x-app at b:1"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -247,9 +265,9 @@ def test_topics_are_settled_beside_what_reap_had_no_time_for(tmp_path):
     topic = {"kind": "topic", "bootstrap_servers": "b:1", "topic_id": "i"}
     toxic = {"kind": "toxic", "url": "http://127.0.0.1:1", "proxy": "p", "upstream": "u", "toxic": "t"}
     path = plant(tmp_path, toxic, {**topic, "topic": "harness-x"}, {**topic, "topic": "harness-y"})
-    settle_topics(tmp_path, lambda entry: "refused" if entry.topic == "harness-y" else "")
+    settle(tmp_path, lambda entry: "refused" if entry.topic == "harness-y" else "")
     assert [(entry.kind, entry.topic) for entry in read_lease(path).entries] == [("toxic", ""), ("topic", "harness-y")]
-    settle_topics(tmp_path, lambda entry: "")
+    settle(tmp_path, lambda entry: "")
     assert [entry.kind for entry in read_lease(path).entries] == ["toxic"], "the fault is still to be healed"
 
 
@@ -276,10 +294,14 @@ def test_topics_that_could_not_be_deleted_stay_written_down_when_their_run_ends(
     lease.reserve_process("broker 1")
     entry = lease.reserve_topic("b:1", "harness-x")
     lease.record_topic(entry, "i")
+    lease.reserve_group("b:1", "harness-x-app", ["a", "b"])
     lease.close()
-    assert settle_topics(tmp_path, lambda entry: "") == [], "its owner, this process, is alive"
+    assert settle(tmp_path, lambda entry: "") == [], "its owner, this process, is alive"
     (path,) = tmp_path.glob("*.json")
-    assert [entry.topic_id for entry in read_lease(path).entries] == ["i"]
+    assert [(entry.topic_id, entry.group, entry.settings) for entry in read_lease(path).entries] == [
+        ("i", "", ()),
+        ("", "harness-x-app", ("a", "b")),
+    ]
 
 
 def test_state_is_for_its_owner_alone(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos.lease_file import FILE_BYTES_MAX, LeaseProblem, parse_lease, read_lease, read_own_file
-from chaos.reap import left_alone, reap, settle_topics
+from chaos.reap import left_alone, reap, settle
 from runlog.files.documents import write_json
 from runlog.files.place import Place, here
 from tests.amount import examples
@@ -45,7 +45,7 @@ def test_no_content_of_a_lease_blocks_a_start(content: bytes) -> None:
         path.chmod(0o600)
         reap(root)
         left_alone(root)
-        settle_topics(root, lambda entry: "")
+        settle(root, lambda entry: "")
 
 
 @given(content=st.binary(max_size=80) | (JSON | LEASE).map(lambda document: json.dumps(document).encode()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.client import Admin as Client
-from broker.client import NewTopic, Producer
+from broker.client import NewTopic, OffsetAndMetadata, Producer, TopicPartition
 from broker.wire.apis import ApiKey
 from chaos.lease import Lease
 from harness.clusters.admin import Admin
@@ -180,6 +181,79 @@ def test_a_share_group_gets_all_and_its_settings_do_not_stay(
     assert (outcome["status"], outcome["members"]["caught_up"], outcome["members"]["died"]) == ("done", True, [])
     assert outcome["members"]["deliveries"] > 100
     assert groups_with_settings(strangers) == []
+    assert groups_of(strangers) == []
+
+
+def groups_of(cluster: ProcessCluster) -> list[str]:
+    with Client({"bootstrap.servers": cluster.bootstrap_servers}) as client:
+        return sorted(name for name in client.groups.list() if name.startswith("harness-"))
+
+
+GROUPED = """
+name: grouped
+cluster: {brokers: 1}
+topic: {partitions: 2, replication_factor: 1, config: {min.insync.replicas: 1}}
+workload:
+  rate_per_s: 200
+  record_size_bytes: 100
+  warmup_ms: 300
+  measure_ms: 1000
+  drain_ms: 60000
+  readers:
+    - {name: inside, consumers: 1, mode: group, properties: {session.timeout.ms: 6000}}
+    - {name: own, consumers: 1, mode: group, own_processes: true, properties: {session.timeout.ms: 6000}}
+sweep:
+  proxied: false
+  baseline: {linger.ms: 5}
+  vary: {}
+"""
+
+
+def grouped(strangers: ProcessCluster, tmp_path: Path) -> HarnessProcess:
+    return HarnessProcess(
+        tmp_path, "run", "grouped.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        "--no-report", "--no-certify", "--run-dir", "run", "--client", "reference",
+    )  # fmt: skip
+
+
+def test_groups_of_members_and_readers_go_with_the_cell(strangers: ProcessCluster, tmp_path: Path) -> None:
+    with Client({"bootstrap.servers": strangers.bootstrap_servers}) as client:
+        make_foreign(strangers, "read")
+        client.groups.alter_offsets("harness-theirs", {TopicPartition("read", 0): OffsetAndMetadata(1)})
+        (tmp_path / "grouped.yaml").write_text(GROUPED)
+        run = grouped(strangers, tmp_path)
+        try:
+            run.await_that(lambda: len(groups_of(strangers)) == 3, "two groups of the run")
+            assert run.wait(300) == ExitCode.PASS, run.screen
+        finally:
+            run.close()
+        assert groups_of(strangers) == ["harness-theirs"]
+        client.groups.delete("harness-theirs")
+        client.delete_topics(["read"])
+    assert leases(tmp_path / "state") == []
+
+
+def test_clean_deletes_the_groups_of_a_run_that_was_killed(strangers: ProcessCluster, tmp_path: Path) -> None:
+    before = topics_of(strangers)
+    (tmp_path / "grouped.yaml").write_text(GROUPED.replace("measure_ms: 1000", "measure_ms: 60000"))
+    run = grouped(strangers, tmp_path)
+    try:
+        run.await_that(lambda: len(groups_of(strangers)) == 2, "two groups of the run")
+        run.send(signal.SIGKILL)
+        run.wait()
+    finally:
+        run.close()
+    screens = []
+    deadline = time.monotonic() + 120
+    while groups_of(strangers) and time.monotonic() < deadline:  # sessions of killed members must end first
+        again = HarnessProcess(tmp_path, "clean")
+        assert again.wait() == ExitCode.PASS, again.screen
+        again.close()
+        screens.append(again.stdout)
+    assert groups_of(strangers) == [], screens
+    assert topics_of(strangers) == before
+    assert "".join(screens).count("deleted group harness-") == 2, screens
+    assert leases(tmp_path / "state") == []
 
 
 def groups_with_settings(cluster: ProcessCluster) -> list[str]:
