@@ -27,6 +27,8 @@ pytestmark = [
 ]
 Request = tuple[ApiKey, int, dict[str, Any]]
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
+STATIC, DEFAULT = 4, 5  # sources of a setting
+AS_BY_DEFAULT = {"log.cleaner.backoff.ms": 15_000}  # in the properties file
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,10 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]
     directory = tmp_path_factory.mktemp("admin")
     for name in ("kafka", "ours"):
         (directory / name).mkdir()
-    with kafka_node(directory / "kafka", {}) as theirs, Cluster(directory / "ours", brokers=1) as cluster:
+    with (
+        kafka_node(directory / "kafka", AS_BY_DEFAULT) as theirs,
+        Cluster(directory / "ours", brokers=1, settings=AS_BY_DEFAULT) as cluster,
+    ):
         yield theirs, cluster.ports[1]["DIRECT"]
 
 
@@ -393,3 +398,20 @@ def test_an_unknown_setting_of_a_broker_is_kept_unused_alike(ports: tuple[int, i
         assert theirs == ours
     for name, key in (("1", "nonsense.key"), ("", "nonsense.for.all")):
         set_alike(ports, altered(BROKER, name, (key, DELETE, None), validate_only=False))
+
+
+def test_a_default_that_stands_in_the_file_comes_from_the_file(ports: tuple[int, int]) -> None:
+    resource = {
+        "resource_type": BROKER,
+        "resource_name": "1",
+        "configuration_keys": [*AS_BY_DEFAULT, "max.connections"],
+    }
+    for port in ports:
+        (result,) = ask(port, ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=True).results
+        sources = {
+            each.name: (each.config_source, [other.source for other in each.synonyms]) for each in result.configs
+        }
+        assert sources == {
+            "log.cleaner.backoff.ms": (STATIC, [STATIC, DEFAULT]),
+            "max.connections": (DEFAULT, [DEFAULT]),
+        }

@@ -149,8 +149,7 @@ def _broker_sources(services: Services, key: str, *, is_default: bool = False) -
     if key in image.broker_configs.get("", {}):
         found.append((SOURCE_DYNAMIC_DEFAULT, image.broker_configs[""][key]))
     if not is_default:
-        is_given = getattr(config, key.replace(".", "_")) != _DEFAULTS[key]
-        if is_given:
+        if key in config.given or getattr(config, key.replace(".", "_")) != _DEFAULTS[key]:
             found.append((SOURCE_STATIC, config.described()[key]))
         if _DEFAULTS[key] is not MISSING:
             found.append((SOURCE_DEFAULT, text_of(_DEFAULTS[key])))

@@ -55,6 +55,7 @@ class NodeConfig:
     controller_listener_names: str = "CONTROLLER"
     listener_security_protocol_map: str = ""  # empty: a listener has the protocol of its name, else PLAINTEXT
     listener_overrides: Mapping[str, str] = field(default_factory=dict, repr=False)  # listener.name.X.KEY -> value
+    given: frozenset[str] = field(default=frozenset(), repr=False)  # keys in the properties file, also if as by default
     # if it is given, the inter-broker listener is the one with this name
     security_inter_broker_protocol: str = "PLAINTEXT"
     ssl_keystore_type: str = "PEM"  # Kafka: JKS
@@ -351,8 +352,8 @@ def is_sensitive(key: str) -> bool:
 
 
 def setting_fields() -> tuple[Field[Any], ...]:
-    """The fields that stand for one setting each: all except the overrides of listeners."""
-    return tuple(each for each in fields(NodeConfig) if each.name != "listener_overrides")
+    """The fields that stand for one setting each."""
+    return tuple(each for each in fields(NodeConfig) if each.name not in ("listener_overrides", "given"))
 
 
 def key_of(field_name: str) -> str:

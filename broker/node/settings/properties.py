@@ -113,6 +113,7 @@ def load_config(path: Path) -> tuple[NodeConfig, list[str]]:
             raise ConfigError(f"{path}:{prop.line}: {prop.key}={prop.value} is not supported: {support.note}")
     _apply_coarser(path, properties, values)
     values["listener_overrides"] = of_listeners
+    values["given"] = frozenset(prop.key for prop in properties)
     config = _complete(path, values, lines)
     _check_groups(path, config, lines)
     if config.cordoned_problem is not None:
