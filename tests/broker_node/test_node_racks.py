@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,9 @@ from broker.node.settings.values import RACK_AWARE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import iter_batches
+from harness.clusters.kafka.jars import has_jars, jar_directory
+from tests.compatibility.clients import CLIENTS
+from tests.compatibility.driver import Driver
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 RACKS = {1: "a", 2: "a", 3: "b"}
@@ -41,18 +45,22 @@ def admin(cluster: Cluster) -> Iterator[Admin]:
 @pytest.fixture(scope="module")
 def partition(cluster: Cluster, admin: Admin) -> PartitionState:
     """Broker 1 leads, broker 3 in the other rack follows and has everything."""
-    admin.create_topics([NewTopic(TOPIC, 1, 2)])
-    key = TopicPartition(TOPIC, 0)
+    return filled(cluster, admin, TOPIC, [b"%d" % number for number in range(RECORDS)])
+
+
+def filled(cluster: Cluster, admin: Admin, topic: str, values: list[bytes]) -> PartitionState:
+    admin.create_topics([NewTopic(topic, 1, 2)])
+    key = TopicPartition(topic, 0)
     admin.alter_reassignments({key: [1, 3]})
 
     def state() -> PartitionState:
-        return admin.describe_topics([TOPIC])[TOPIC].partitions[0]
+        return admin.describe_topics([topic])[topic].partitions[0]
 
     wait_until(lambda: state().replicas == (1, 3) and set(state().isr) == {1, 3}, "it is on brokers 1 and 3")
     admin.elect_leaders([key])
     wait_until(lambda: state().leader == 1, "broker 1 leads")
     with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
-        for future in [producer.send(TOPIC, b"%d" % number) for number in range(RECORDS)]:
+        for future in [producer.send(topic, value) for value in values]:
             future.get(60)
     return state()
 
@@ -158,3 +166,29 @@ def test_librdkafka_reads_from_the_follower_in_its_rack(cluster: Cluster, partit
         assert values == [b"%d" % number for number in range(RECORDS)]
     finally:
         consumer.close()
+
+
+@pytest.mark.kafka
+@pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
+def test_the_java_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin: Admin, tmp_path: Path) -> None:
+    values = [b"%04d" % number + b"x" * 2_000 for number in range(RECORDS)]
+    filled(cluster, admin, "java", values)
+    prepared = next(kind for kind in CLIENTS if kind.name == "Java 4.3.1").prepare()
+    driver = Driver(prepared.command, cluster.bootstrap(), tmp_path / "driver.log", prepared.environment)
+    try:
+        driver.call("consumer_open", name="c", config={"reset": "earliest", "rack": "b"})
+        driver.call("assign", name="c", topic="java", partition=0, offset=0)
+        found: list[str] = []
+
+        def is_read() -> bool:
+            found.extend(each["value"] for each in driver.call("poll", name="c", timeout_ms=500)["records"])
+            return len(found) >= RECORDS
+
+        wait_until(is_read, "all is read", 120)
+        received = driver.call("received_bytes", name="c")
+    finally:
+        driver.close()
+    assert [each.encode() for each in found] == values
+    size_bytes = sum(map(len, values))
+    assert received["3"] > size_bytes
+    assert received.get("1", 0) < size_bytes / 10, "the leader only names the follower"

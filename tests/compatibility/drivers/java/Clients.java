@@ -100,6 +100,7 @@ final class Clients {
                 return List.of(consumers.get(name).beginningOffsets(one).get(partition(in)),
                     consumers.get(name).endOffsets(one).get(partition(in)));
             }
+            case "received_bytes": return receivedBytes(consumers.get(name));
             case "consumer_close": consumers.remove(name).close(); return null;
             case "reset": return reset();
             default: return administer(in);
@@ -180,6 +181,7 @@ final class Clients {
             properties.put("partition.assignment.strategy",
                 "org.apache.kafka.clients.consumer." + classes.get(config.text("assignor")));
         }
+        if (config.has("rack")) properties.put("client.rack", config.text("rack"));
         if (config.has("instance")) {
             properties.put("group.instance.id", config.text("instance"));
             properties.put("session.timeout.ms", config.asText("session_timeout_ms"));
@@ -187,6 +189,17 @@ final class Clients {
         consumers.put(in.text("name"),
             new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer()));
         return null;
+    }
+
+    /** By broker: what it has sent to this consumer. */
+    private static Map<String, Object> receivedBytes(KafkaConsumer<String, String> consumer) {
+        Map<String, Object> found = new LinkedHashMap<>();
+        consumer.metrics().forEach((name, metric) -> {
+            if (name.group().equals("consumer-node-metrics") && name.name().equals("incoming-byte-total")) {
+                found.put(name.tags().get("node-id").replace("node-", ""), metric.metricValue());
+            }
+        });
+        return found;
     }
 
     private static Object poll(Json.Node in) {
