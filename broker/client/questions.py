@@ -185,8 +185,8 @@ def end_of_epoch(partition: TopicPartition, leader_epoch: int, *, known_epoch: i
 def records_from(
     partition: TopicPartition, offset: int, *, size_bytes_max: int, max_wait_ms: int, known_epoch: int = -1
 ) -> Question[FetchResult]:
-    """The batches that the leader returns from this offset on; perhaps none. They are the stored bytes, and are not
-    checked."""
+    """The batches that the leader returns from this offset on; perhaps none, also because the client is over its quota
+    (`held_back_ms`). They are the stored bytes, and are not checked."""
 
     def build(version: int) -> FetchRequest:
         return fetch_request(
@@ -202,6 +202,8 @@ def records_from(
         where = f"{_named(partition)} at offset {offset}"
         raise_error(field_or(message, "error_code", ErrorCode.none), None, where)
         result = fetch_results(message).get(partition)
+        if result is None and (wait_ms := to_ms(message.throttle_time)) > 0:
+            return FetchResult(held_back_ms=wait_ms)
         if result is None:
             raise KafkaError(ErrorCode.unknown_topic_or_partition, where)
         if result.error_code:

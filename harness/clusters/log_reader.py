@@ -22,6 +22,7 @@ from harness.clusters.probe import BrokerProbe, ask_leader, is_answer
 FETCH_BYTES: Final = 8 << 20
 FETCH_WAIT_MS: Final = 500
 _STALL_TIMEOUT_S: Final = 15.0
+_HELD_BACK_MAX_S: Final = 600.0  # in all, for one partition: a quota that lets nothing through must not hold the run
 
 
 class TopicLogReader:
@@ -48,7 +49,8 @@ class TopicLogReader:
 
     def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]:
         """Whole batches from the log's start (or the one with `from_offset`) until `to_offset`. TimeoutError when
-        nothing comes for 15 s."""
+        nothing comes for 15 s, not counting the waits that brokers ask for because of a quota."""
+        held_back_s = 0.0
         position = self.start_offset(partition) if from_offset is None else from_offset
         probe: BrokerProbe | None = None
         deadline = time.monotonic() + _STALL_TIMEOUT_S
@@ -58,7 +60,16 @@ class TopicLogReader:
                 if time.monotonic() >= deadline:
                     raise TimeoutError(f"{self._topic}-{partition}: nothing after offset {position}: {problem}")
                 probe = probe or self._probe_of_leader(partition)
-                records, problem = (None, "no leader") if probe is None else self._fetch(probe, partition, position)
+                records, problem, wait_s = (
+                    (None, "no leader", 0.0) if probe is None else self._fetch(probe, partition, position)
+                )
+                if wait_s:
+                    held_back_s += wait_s
+                    if held_back_s > _HELD_BACK_MAX_S:
+                        raise TimeoutError(f"{self._topic}-{partition}, at offset {position}: {problem}")
+                    time.sleep(wait_s)
+                    deadline = time.monotonic() + _STALL_TIMEOUT_S
+                    continue
                 if records is None and probe is not None:
                     probe.close()
                     probe = None
@@ -83,15 +94,20 @@ class TopicLogReader:
         except CorruptBatchError as error:
             raise CorruptBatchError(f"{self._topic}-{partition}, fetched at offset {position}: {error}") from error
 
-    def _fetch(self, probe: BrokerProbe, partition: int, offset: int) -> tuple[memoryview | bytes | None, str]:
-        """Records from `offset`, possibly empty; None and the reason when the leader must be looked up again."""
+    def _fetch(self, probe: BrokerProbe, partition: int, offset: int) -> tuple[memoryview | bytes | None, str, float]:
+        """Records from `offset`, possibly empty; None and the reason when the leader must be looked up again. The last
+        is how long the broker wants us to wait because of a quota, in seconds."""
         question = records_from(
             TopicPartition(self._topic, partition), offset, size_bytes_max=FETCH_BYTES, max_wait_ms=FETCH_WAIT_MS
         )
         try:
-            return probe.ask(question).records, "no records"
+            found = probe.ask(question)
         except KafkaError as error:
-            return None, error.name if is_answer(error) else "no answer"
+            return None, error.name if is_answer(error) else "no answer", 0.0
+        if found.held_back_ms:
+            cause = "the fetch quota of the run's user holds records back (consumer_byte_rate or request_percentage)"
+            return None, cause, found.held_back_ms / 1000
+        return found.records, "no records", 0.0
 
 
 class SeveralTopics:

@@ -21,7 +21,11 @@ from broker.node.net.quotas import ClientQuotas
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import to_ms
+from harness.clusters import log_reader
+from harness.clusters.base import Address
 from harness.clusters.kafka.jars import has_jars, jar_directory
+from harness.clusters.log_reader import TopicLogReader
+from harness.clusters.probe import BrokerProbe
 
 TOPIC = "t"
 RATE = 2_000  # bytes a second: at most 20,000 in the eleven samples of a second
@@ -129,6 +133,28 @@ def test_the_reference_client_waits_as_it_is_told_and_reads_everything(cluster: 
             seen += [int(each.value[:4]) for each in consumer.poll(500)]
     assert seen == list(range(60))
     assert time.monotonic() - began_s > 2, "300,000 bytes are three windows at this rate"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cluster", [{**WINDOW, "quota.window.num": 3}], indirect=True)
+def test_the_final_read_waits_for_its_quota_and_reads_everything(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its limit for a read in which nothing comes is shorter than the waits."""
+    port = cluster.ports[1]["DIRECT"]
+    bootstrap = f"127.0.0.1:{port}"
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        admin.create_topics([NewTopic(TOPIC, 1, 1)])
+        admin.alter_client_quotas(None, {"consumer_byte_rate": 50_000.0})
+    with Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}) as producer:
+        for _ in range(60):
+            producer.send(TOPIC, bytes(RECORD_BYTES), partition=0).get(60)
+    reader = TopicLogReader(TOPIC, lambda partition: BrokerProbe(Address(host="127.0.0.1", port=port)))
+    monkeypatch.setattr(log_reader, "_STALL_TIMEOUT_S", 1.0)
+    assert sum(batch.header.record_count for batch in reader.batches(0, 60)) == 60
+    monkeypatch.setattr(log_reader, "_HELD_BACK_MAX_S", 0.5)
+    with pytest.raises(TimeoutError, match=r"t-0, at offset .*: the fetch quota of the run's user holds records back"):
+        list(reader.batches(0, 60))
 
 
 def charge(quotas: ClientQuotas) -> ClientCharge:

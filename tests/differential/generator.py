@@ -51,7 +51,7 @@ TWICE_SHARE = 0.3  # of the drawn repetitions of one thing in a request that are
 NEVER_TWICE = frozenset({
     ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT, ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.WRITE_TXN_MARKERS, ApiKey.DELETE_RECORDS, ApiKey.ALTER_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS,
-    ApiKey.JOIN_GROUP, ApiKey.ELECT_LEADERS,
+    ApiKey.JOIN_GROUP, ApiKey.ELECT_LEADERS, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
 })  # fmt: skip
 _IDENTITY_OF = {"transactions": ("transactional_id",), "markers": ("producer_id",)}
 _IDENTITIES = (

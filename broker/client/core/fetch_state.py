@@ -36,6 +36,7 @@ class FetchResult:
     log_start_offset: int = -1
     records: bytes | memoryview = b""
     aborted: tuple[tuple[int, int], ...] = ()  # (producer id, first offset) of transactions that reach into `records`
+    held_back_ms: int = 0  # the client is over its quota: it gets nothing before it has waited so long (KIP-219)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from broker.node.handlers.authorization.rules import (
     Entry,
     Item,
     Need,
+    Step,
     each,
     made,
     rule,
@@ -156,32 +158,30 @@ def _altered(item: Item, error: ErrorCode) -> Entry:
     }
 
 
-ALTER_SHARE_GROUP_OFFSETS = rule(
-    whole(READ, GROUP, _group, _nothing, _FAILED),
-    each(READ, TOPIC, "topics", _altered, "responses", lambda services, item: str(item.topic_name)),
-)
+def _deleted(item: Item, error: ErrorCode) -> Entry:
+    return {"topic_name": item.topic_name, "topic_id": None, "error_code": error}
 
 
-def _delete_topics(access: Access, services: Services, request: AnyApi) -> None:
+def _read_topics(refused_as: Callable[[Item, ErrorCode], Entry]) -> tuple[Need, Step]:
     """The coordinator is asked even if all topics are denied. As in Kafka, if the group has an error, the answer
     contains only that."""
-    topics = request.message.topics
-    kept = tuple(item for item in topics if access.may(READ, TOPIC, item.topic_name))
     error = ErrorCode.topic_authorization_failed
-    refused = [
-        {"topic_name": item.topic_name, "topic_id": None, "error_code": error} for item in topics if item not in kept
-    ]
-    told = made(request, error_code=ErrorCode.none, responses=refused)
-    request.message = replace(request.message, topics=kept)
 
-    def change(answer: Any) -> Any:
-        is_of_group = answer.error_code is not ErrorCode.none
-        return answer if is_of_group else replace(answer, responses=(*answer.responses, *told.responses))
+    def step(access: Access, services: Services, request: AnyApi) -> None:
+        topics = request.message.topics
+        kept = tuple(item for item in topics if access.may(READ, TOPIC, item.topic_name))
+        refused = [refused_as(item, error) for item in topics if item not in kept]
+        told = made(request, error_code=ErrorCode.none, responses=refused)
+        request.message = replace(request.message, topics=kept)
 
-    request.amend_answer(change)
+        def change(answer: Any) -> Any:
+            is_of_group = answer.error_code is not ErrorCode.none
+            return answer if is_of_group else replace(answer, responses=(*answer.responses, *told.responses))
+
+        request.amend_answer(change)
+
+    return Need(operation=READ, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for that one"), step
 
 
-DELETE_SHARE_GROUP_OFFSETS = rule(
-    whole(DELETE, GROUP, _group, _nothing, _FAILED),
-    (Need(operation=READ, resource=TOPIC, otherwise="TOPIC_AUTHORIZATION_FAILED for that one"), _delete_topics),
-)
+ALTER_SHARE_GROUP_OFFSETS = rule(whole(READ, GROUP, _group, _nothing, _FAILED), _read_topics(_altered))
+DELETE_SHARE_GROUP_OFFSETS = rule(whole(DELETE, GROUP, _group, _nothing, _FAILED), _read_topics(_deleted))
