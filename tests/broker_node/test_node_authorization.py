@@ -24,7 +24,7 @@ from broker.security.authorizer import Authorizer
 from broker.wire.apis import APIS, ApiKey, Listener
 from broker.wire.codec import RequestHeader, decode_response
 from broker.wire.errors import ErrorCode, RemoteProtocolError
-from broker.wire.messages import build, request_type, response
+from broker.wire.messages import build, request_type, response, response_type
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.differential.generator import _values
@@ -188,6 +188,27 @@ def test_groups_that_a_client_may_not_describe_are_left_out() -> None:
         )
         authorized(ApiKey.LIST_GROUPS, handle)(services(*bindings), request)
         assert [each.group_id for each in answer_of(request, origin).groups] == seen
+
+
+@pytest.mark.parametrize("error", [ErrorCode.none, ErrorCode.invalid_group_id])
+@pytest.mark.parametrize("key", [ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS])
+def test_an_error_of_a_share_group_is_told_without_the_topics_that_were_refused(key: ApiKey, error: ErrorCode) -> None:
+    is_alter = key is ApiKey.ALTER_SHARE_GROUP_OFFSETS
+    parts = {"partitions": [{"partition_index": 0, "start_offset": 3}]} if is_alter else {}
+    topics = [{"topic_name": name, **parts} for name in (T, U)]
+    request, origin = asked(key, 0, {"group_id": "g", "topics": topics})
+
+    def handle(_: Any, narrowed: Request[Any]) -> None:
+        assert [topic.topic_name for topic in narrowed.message.topics] == [U]
+        done = {"partitions": []} if is_alter else {"error_code": 0}
+        told = [{"topic_name": U, "topic_id": UUID(int=2), **done}]
+        narrowed.respond(build(response_type(key, 0), {"error_code": error, "responses": told if not error else []}))
+
+    group = allow(GROUP, "g", Operation.READ if is_alter else Operation.DELETE)
+    authorized(key, handle)(services(group, allow(TOPIC, U, Operation.READ)), request)
+    answer = answer_of(request, origin)
+    assert answer.error_code is error
+    assert [each.topic_name for each in answer.responses] == ([] if error else [U, T])
 
 
 @pytest.mark.parametrize("may", [True, False])

@@ -115,6 +115,7 @@ def test_apache_kafka_does_the_same(tmp_path: Path) -> None:
         assert over_its_rate(port) == EXPECTED
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", [{**WINDOW, "quota.window.num": 3}], indirect=True)
 def test_the_reference_client_waits_as_it_is_told_and_reads_everything(cluster: Cluster) -> None:

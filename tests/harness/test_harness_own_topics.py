@@ -233,6 +233,7 @@ def test_groups_of_members_and_readers_go_with_the_cell(strangers: ProcessCluste
     assert leases(tmp_path / "state") == []
 
 
+@pytest.mark.long
 def test_clean_deletes_the_groups_of_a_run_that_was_killed(strangers: ProcessCluster, tmp_path: Path) -> None:
     before = topics_of(strangers)
     (tmp_path / "grouped.yaml").write_text(GROUPED.replace("measure_ms: 1000", "measure_ms: 60000"))
