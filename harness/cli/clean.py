@@ -30,7 +30,7 @@ _OWN_NAME: Final = re.compile(r"harness-[0-9a-f]{10}[-A-Za-z0-9._]*")  # as run/
 
 def clean_up(client_config: Path | None = None) -> None:
     """One line for each thing that was undone, and for each thing that is left alone. If there is nothing to undo, a
-    line says so. `client_config`: how to reach the clusters on which topics were left."""
+    line says so. `client_config`: how to reach the clusters on which topics or groups were left."""
     root = default_root(os.environ)
     lines = reap(root)
     with tempfile.TemporaryDirectory() as directory:
