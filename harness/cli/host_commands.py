@@ -85,7 +85,7 @@ def load_keys(directory: Annotated[Path, typer.Argument(metavar="DIR", help="whe
 
 
 def clean(client_config: ClientConfig = None) -> None:
-    """Undo what crashed runs left behind: processes, proxies, faults; topics and groups of theirs on your own cluster."""
+    """Undo what crashed runs left behind: processes, proxies, faults; topics and groups on your own cluster."""
     from harness.cli.clean import clean_up
 
     clean_up(client_config)
