@@ -118,12 +118,17 @@ class Admin:
     def describe_configs(self, kind: str, name: str) -> dict[str, str | None]:
         """Effective settings of a "topic", a "broker" (its id as text) or a "group"."""
         question = settings_of(kind, name)
-        node = int(name) if kind == "broker" else None
         deadline_ms = self._deadline_ms()
-        if node is not None:
-            self._client.fetch_metadata([], deadline_ms)
+        node = self._broker_of(kind, name, deadline_ms)
         found = self._client.retrying(lambda: self._client.ask(node, question, deadline_ms), deadline_ms)
         return {key: setting.value for key, setting in found.items()}
+
+    def _broker_of(self, kind: str, name: str, deadline_ms: int) -> int | None:
+        """Whom to ask about the settings of a resource: the broker whose settings they are, or anybody."""
+        if kind != "broker" or not name:
+            return None
+        self._client.fetch_metadata([], deadline_ms)
+        return int(name)
 
     def list_offsets(
         self, partitions: Iterable[TopicPartition], timestamp_ms: int = LATEST
@@ -173,9 +178,10 @@ class Admin:
         subtract: Mapping[str, str] | None = None,
     ) -> None:
         """Change settings of a "topic", a "broker" (its id as text; empty means all brokers) or a "group". Either all
-        of these changes are made or none."""
+        of these changes are made or none. A broker checks its own settings, so it is asked itself."""
         question = changed_settings(kind, name, set_=set_, delete=delete, append=append, subtract=subtract)
-        self._client.ask(None, question, self._deadline_ms())
+        deadline_ms = self._deadline_ms()
+        self._client.ask(self._broker_of(kind, name, deadline_ms), question, deadline_ms)
 
     def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None = None, *, is_unclean: bool = False

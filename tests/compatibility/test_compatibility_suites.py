@@ -77,6 +77,19 @@ Test assertion failed: "10 == 100":
     }
 
 
+def test_what_passed_before_librdkafkas_program_aborted_has_passed() -> None:
+    """A test that fails and leaves threads behind ends the program before the summary."""
+    printed = """\x1b[36m[0045_update  / 13.501s] \x1b[32m============= Test 0045_update PASSED =============\x1b[0m
+\x1b[31m### Test "0045_regex (do_test:704: Regex)" failed at 0045-update.c:97:await() at Sat Nov 28 00:57:12 2026: ###
+Test assertion failed: "2 == 10"
+\x1b[36m[0045_many         / 44.276s] \x1b[32m================= Test 0045_many PASSED =================\x1b[0m
+\x1b[31m### Test "<MAIN>" failed at test.c:1950:test_wait_exit() at Sat Nov 28 00:57:58 2026: ###
+"""
+    assert {name: each.state for name, each in outcomes_of(printed).items()} == {
+        "0045_update": "passed", "0045_regex": "failed", "0045_many": "passed",
+    }  # fmt: skip
+
+
 def test_of_librdkafka_those_are_run_that_ask_a_broker() -> None:
     table = """struct test tests[] = {
     {.name = "<MAIN>", .flags = TEST_F_LOCAL},
