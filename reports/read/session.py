@@ -37,7 +37,16 @@ SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second 
 # Of a JVM that lives for half a minute. On two cores G1 is chosen, whose threads cost more than they save there. Each
 # time that loaded classes outgrow a threshold, the whole heap is collected: the threshold is set above what an analysis
 # loads. For the same reason the heap has its whole size from the start; what is not used of it is not touched.
-_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m", "-Xms1g", "-Xmn320m")
+# With one compiler a JVM reserves 48 MiB for compiled code, and 250 cells one after the other filled them: then the
+# JVM ends. What it reserves with two costs nothing until it is used.
+_SHORT_LIVED = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    "-XX:+UseSerialGC",
+    "-XX:MetaspaceSize=256m",
+    "-Xms1g",
+    "-Xmn320m",
+)
 # spark-submit starts a JVM of its own, which only puts the command of the other one together.
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -79,7 +88,7 @@ def session_settings(*, small: bool, scratch: str) -> dict[str, str]:
         "spark.sql.ansi.enabled": "false",
     }
     if small:
-        settings["spark.executor.extraJavaOptions"] = "-XX:TieredStopAtLevel=1"
+        settings["spark.executor.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
         # Every sort and hash table takes a page at least: with the default of 16 MB they cost more than their work.
         settings["spark.buffer.pageSize"] = "1m"
     return settings

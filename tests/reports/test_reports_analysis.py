@@ -213,3 +213,12 @@ def test_spark_and_the_written_rules_agree_where_nothing_is_in_order(spark: Spar
                 assert identities(found) == wanted, (facts.cell.cell_id, anomaly.name)
     assert all(expected["reordered"].get(cell_id) for cell_id in ("wild", "swapped"))
     assert not expected["reordered"].get("alternating")
+
+
+def test_what_a_jvm_compiles_has_room_for_many_cells(spark: SparkSession) -> None:
+    """With one compiler a JVM has 48 MiB by itself. Then it ended after some hundred cells."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    code_bytes = sum(pool.getUsage().getMax() for pool in pools if pool.getName().startswith("Code"))
+    assert code_bytes >= 200 << 20
