@@ -136,6 +136,7 @@ def test_the_reference_client_waits_as_it_is_told_and_reads_everything(cluster: 
     assert time.monotonic() - began_s > 2, "300,000 bytes are three windows at this rate"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", [{**WINDOW, "quota.window.num": 3}], indirect=True)
 def test_the_final_read_waits_for_its_quota_and_reads_everything(

@@ -168,6 +168,7 @@ def test_librdkafka_reads_from_the_follower_in_its_rack(cluster: Cluster, partit
         consumer.close()
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev")
 def test_the_java_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin: Admin, tmp_path: Path) -> None:
