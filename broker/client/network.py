@@ -1,9 +1,9 @@
 """Non-blocking connections to brokers: one per node, pipelined requests, answers matched in order.
 
 Owns: sockets, framing, the ApiVersions handshake, connection and request timeouts, reconnect backoff, and the time that
-a broker asks a client to wait (KIP-219). It knows no topic
-and no batch. One thread at a time may use it (the sender thread, or the caller of a consumer or admin). Only `wake` may
-be called from any thread. Views in an `Answered` message are valid until the next `poll`.
+a broker asks a client to wait (KIP-219). It knows no topic and no batch. One thread at a time may use it (the sender
+thread, or the caller of a consumer or admin). Only `wake` may be called from any thread. Views in an `Answered` message
+are valid until the next `poll`.
 """
 
 from __future__ import annotations

@@ -22,14 +22,22 @@ from harness.clusters.probe import BrokerProbe, ask_leader, is_answer
 FETCH_BYTES: Final = 8 << 20
 FETCH_WAIT_MS: Final = 500
 _STALL_TIMEOUT_S: Final = 15.0
+_SLICE_S: Final = 0.25  # of a wait, so that it ends soon if the run is stopped
 _HELD_BACK_MAX_S: Final = 600.0  # in all, for one partition: a quota that lets nothing through must not hold the run
 
 
 class TopicLogReader:
-    """`probe_of_leader(partition)` opens a connection to the partition's present leader, or gives None."""
+    """`probe_of_leader(partition)` opens a connection to the partition's present leader, or gives None. `should_stop`
+    ends the wait for a quota, which may be long."""
 
-    def __init__(self, topic: str, probe_of_leader: Callable[[int], BrokerProbe | None]) -> None:
-        self._topic = topic
+    def __init__(
+        self,
+        topic: str,
+        probe_of_leader: Callable[[int], BrokerProbe | None],
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._topic, self._should_stop = topic, should_stop
         self._probe_of_leader = probe_of_leader
 
     def end_offset(self, partition: int) -> int:
@@ -67,7 +75,7 @@ class TopicLogReader:
                     held_back_s += wait_s
                     if held_back_s > _HELD_BACK_MAX_S:
                         raise TimeoutError(f"{self._topic}-{partition}, at offset {position}: {problem}")
-                    time.sleep(wait_s)
+                    self._wait(wait_s, f"{self._topic}-{partition}, at offset {position}: {problem}")
                     deadline = time.monotonic() + _STALL_TIMEOUT_S
                     continue
                 if records is None and probe is not None:
@@ -85,6 +93,13 @@ class TopicLogReader:
         finally:
             if probe is not None:
                 probe.close()
+
+    def _wait(self, wait_s: float, why: str) -> None:
+        until_s = time.monotonic() + wait_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            if self._should_stop():
+                raise TimeoutError(f"{why}; the run was stopped")
+            time.sleep(min(left_s, _SLICE_S))
 
     def _checked(self, records: memoryview | bytes, partition: int, position: int) -> Iterator[RawBatch]:
         try:

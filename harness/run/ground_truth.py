@@ -161,7 +161,11 @@ class GroundTruth:
 
     def _topic_reader(self, topic: str) -> TopicLogReader:
         cluster = self._cluster
-        return TopicLogReader(topic, lambda partition: cluster.probe_of_leader(topic, partition))
+        return TopicLogReader(
+            topic,
+            lambda partition: cluster.probe_of_leader(topic, partition),
+            should_stop=self._context.stop.is_set,
+        )
 
     def _compare_replicas(self) -> None:
         """Compares the replicas, only if the cell had faults. Without a fault replicas do not differ."""

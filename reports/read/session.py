@@ -37,8 +37,8 @@ SMALL_RUN_BYTES = 16 << 20  # 5 to 25 million rows; below this the JVM's second 
 # Of a JVM that lives for half a minute. On two cores G1 is chosen, whose threads cost more than they save there. Each
 # time that loaded classes outgrow a threshold, the whole heap is collected: the threshold is set above what an analysis
 # loads. For the same reason the heap has its whole size from the start; what is not used of it is not touched.
-# With one compiler a JVM reserves 48 MiB for compiled code, and 250 cells one after the other filled them: then the
-# JVM ends. What it reserves with two costs nothing until it is used.
+# With one compiler a JVM reserves 48 MiB for compiled code. The JVM that our tests share filled them with some hundred
+# cells, and then it ended. What is reserved costs nothing until it is used.
 _SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1",
     "-XX:ReservedCodeCacheSize=240m",

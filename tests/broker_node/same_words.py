@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-READING: Final = frozenset({"--describe", "--list", "--verify", "describe", "--version-mapping"})
+READING: Final = frozenset({"--describe", "--list", "--verify", "describe"})
 KNOWN_WITHIN_S: Final = 10.0
 Side = TypeVar("Side")
 

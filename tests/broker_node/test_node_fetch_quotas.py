@@ -151,9 +151,15 @@ def test_the_final_read_waits_for_its_quota_and_reads_everything(
     with Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}) as producer:
         for _ in range(60):
             producer.send(TOPIC, bytes(RECORD_BYTES), partition=0).get(60)
-    reader = TopicLogReader(TOPIC, lambda partition: BrokerProbe(Address(host="127.0.0.1", port=port)))
+
+    def probe(partition: int) -> BrokerProbe:
+        return BrokerProbe(Address(host="127.0.0.1", port=port))
+
+    reader = TopicLogReader(TOPIC, probe)
     monkeypatch.setattr(log_reader, "_STALL_TIMEOUT_S", 1.0)
     assert sum(batch.header.record_count for batch in reader.batches(0, 60)) == 60
+    with pytest.raises(TimeoutError, match=r"holds records back .*; the run was stopped"):
+        list(TopicLogReader(TOPIC, probe, should_stop=lambda: True).batches(0, 60))
     monkeypatch.setattr(log_reader, "_HELD_BACK_MAX_S", 0.5)
     with pytest.raises(TimeoutError, match=r"t-0, at offset .*: the fetch quota of the run's user holds records back"):
         list(reader.batches(0, 60))

@@ -102,6 +102,7 @@ TRIED: tuple[tuple[Request, str], ...] = (
     (replace(wholly("A", broker="one")), "B"),
     (increment(incrementally((SET, "/nowhere")), TOPIC), "B"),
     (increment(TOPIC, incrementally((SET, "/nowhere")), incrementally((SET, "A"), broker="7")), "B"),
+    (increment(incrementally((SET, "A")), incrementally((SET, "A"))), "B"),
     (increment(TOPIC, incrementally((SET, "A"))), "A"),
     (replace(wholly("*")), "*"),
     (increment(incrementally((APPEND, "A"))), "*"),
@@ -161,6 +162,14 @@ def test_apache_kafka_answers_the_same(ours: Side, tmp_path: Path) -> None:
     directories = {"A": str(tmp_path / "a"), "B": str(tmp_path / "b")}
     with kafka_node(tmp_path, {"log.dirs": ",".join(directories.values())}) as port:
         assert not checked((Side(port, directories), ours))
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_named_twice_is_refused_without_a_look_at_its_settings(ours: Side) -> None:
+    """Apache Kafka 4.3.1 gives no answer to this."""
+    cause = "Each resource must appear at most once."
+    told = ours.answered(replace(wholly("A"), wholly("/nowhere")))
+    assert told == [("1", ErrorCode.invalid_request.name, cause)] * 2
 
 
 def test_lists_change_as_the_controller_will_change_them() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker.controller.image import MetadataImage
 from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, ConfigChange
-from broker.node.handlers.config_answers import SET, OutcomeFields, all_failed, outcomes, shows
+from broker.node.handlers.config_answers import SET, OutcomeFields, all_failed, named_twice, outcomes, shows
 from broker.node.handlers.forwarding import Forward
 from broker.node.handlers.own_settings import refuse
 from broker.node.handlers.rows import ControllerApi, MakeEvent
@@ -43,11 +43,12 @@ def event(services: Services, request: AnyRequest[shapes.AlterConfigsRequest]) -
 
 def problems_of(message: shapes.AlterConfigsRequest) -> dict[int, str]:
     """The errors of resources that are not sent to the controller, by their position in the request."""
-    return {
+    nulls = {
         position: f"Null value not supported for : {name}"
         for position, resource in enumerate(message.resources)
         for name in [each.name for each in resource.configs if each.value is None][:1]
     }
+    return nulls | named_twice(message.resources)
 
 
 def answer(

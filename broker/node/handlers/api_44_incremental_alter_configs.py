@@ -6,7 +6,6 @@ On a client listener it is forwarded to the controller. Changes of loggers are r
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from broker.node.handlers.config_answers import (
     SUBTRACT,
     OutcomeFields,
     all_failed,
+    named_twice,
     outcomes,
     shows,
 )
@@ -103,11 +103,7 @@ def _shows(
 def problems_of(message: shapes.IncrementalAlterConfigsRequest) -> dict[int, str]:
     """The errors of resources that are not sent to the controller, by their position in the request."""
     wrong = {position: cause for position, each in enumerate(message.resources) if (cause := _problem(each))}
-    times = Counter((each.resource_type, each.resource_name) for each in message.resources)
-    for position, each in enumerate(message.resources):
-        if times[each.resource_type, each.resource_name] > 1:
-            wrong[position] = "Each resource must appear at most once."
-    return wrong
+    return wrong | named_twice(message.resources)
 
 
 def _problem(resource: shapes.AlterConfigsResource) -> str | None:

@@ -3,6 +3,7 @@ a change."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -40,6 +41,16 @@ def outcomes(
             error, cause = altered.error_code, altered.error_message or ""
         responses.append(_entry(resource, error, cause or None))
     return responses
+
+
+def named_twice(resources: Sequence[Resource]) -> dict[int, str]:
+    """The errors of resources that a request names more than once, by their position."""
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    return {
+        position: "Each resource must appear at most once."
+        for position, each in enumerate(resources)
+        if times[each.resource_type, each.resource_name] > 1
+    }
 
 
 def all_failed(resources: Sequence[Resource], error: ErrorCode, cause: str | None) -> list[OutcomeFields]:

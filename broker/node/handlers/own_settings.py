@@ -54,7 +54,9 @@ def refuse(
     answer = answered(told)
     if len(refused) == len(resources):
         return answer
-    request.message = replace(request.message, resources=tuple(each for each in resources if each not in refused))
+    request.message = replace(
+        request.message, resources=tuple(each for each in resources if _key(each) not in problems)
+    )
 
     def in_order(others: Any) -> Any:
         by_key = {_key(each): each for each in (*others.responses, *answer.responses)}
