@@ -1,7 +1,8 @@
 """Requests that move a group with members between the two group protocols, step by step. Run against any broker.
 
 The answers are masked as those of group_script.py. A group's generation goes on as its epoch, and back. Where several
-members have nothing, only counts of partitions are told, because who gets which is up to the assignor.
+members have nothing, only counts of partitions are told, because who gets which is up to the assignor. The counts are
+even: an odd partition goes to the first member in the order of hashes in Apache Kafka, and brokers make up some ids.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from group_script import PATIENCE_MS, GroupScript
+from group_script import ALL_OF_S, PATIENCE_MS, GroupScript
 
 from broker.wire.apis import ApiKey
 
@@ -17,6 +18,8 @@ COOPERATIVE, EAGER = "cooperative-sticky", "range"
 
 
 class ConversionScript(GroupScript):
+    topic = "s"
+
     def __init__(self, port: int) -> None:
         super().__init__(port)
         self._are_counted = False
@@ -57,12 +60,12 @@ class ConversionScript(GroupScript):
         return self.join(label, version, group, member, **values)
 
     def classic_group(self, group: str, **changes: Any) -> str:
-        """A stable group of one member that has all three partitions of `t`."""
+        """A stable group of one member that has all partitions of `s`."""
         joined = self.classic_join("first", group, **changes)
         if changes.get("group_instance_id") is None:
             joined = self.classic_join("first, with its id", group, joined.member_id, **changes)
         member = str(joined.member_id)
-        assignments = [{"member_id": member, "assignment": assignment(0, 1, 2)}]
+        assignments = [{"member_id": member, "assignment": assignment(*ALL_OF_S)}]
         self.classic_sync("leader", group, member, joined.generation_id, assignments=assignments, **changes)
         return member
 
@@ -84,7 +87,7 @@ class ConversionScript(GroupScript):
         self.fetch(f"{label}: offsets", 8, group)
 
     def gave_up(self, label: str, group: str, member: str, epoch: int, *partitions: int) -> Any:
-        owned = [{"topic_id": self.topics["t"], "partitions": list(partitions)}] if partitions else []
+        owned = [{"topic_id": self.topics["s"], "partitions": list(partitions)}] if partitions else []
         return self.beat(label, group, member, epoch, topic_partitions=owned)
 
     # -- the script --------------------------------------------------------------------------------------------------
@@ -127,7 +130,7 @@ class ConversionScript(GroupScript):
         self.heartbeat("after the downgrade, the group's", 4, group, a, joined.generation_id + 1)
         self.commit("after the downgrade", 8, group, a, joined.generation_id)
         joined = self.classic_join("a leads again", group, a)
-        assignments = [{"member_id": a, "assignment": assignment(0, 1, 2)}]
+        assignments = [{"member_id": a, "assignment": assignment(*ALL_OF_S)}]
         self.classic_sync("a assigns", group, a, joined.generation_id, assignments=assignments)
         self.look("classic again", group)
         self.leave("a leaves", 5, group, (a, None))
@@ -139,12 +142,12 @@ class ConversionScript(GroupScript):
         a = self.classic_group(group, name=COOPERATIVE)
         b = self.beat("b joins", group, "B", 0).member_epoch
         self.heartbeat("told to join again", 4, group, a, 1)
-        joined = self.classic_join("a joins, and owns all", group, a, owned=(0, 1, 2), name=COOPERATIVE)
+        joined = self.classic_join("a joins, and owns all", group, a, owned=ALL_OF_S, name=COOPERATIVE)
         self.look("a must give up", group)
         self.heartbeat("before the sync", 4, group, a, joined.generation_id)
         self.classic_sync("a syncs", group, a, joined.generation_id, name=COOPERATIVE)
         self.beat("b waits", group, "B", b)
-        self.classic_join("a still owns all", group, a, owned=(0, 1, 2), name=COOPERATIVE)
+        self.classic_join("a still owns all", group, a, owned=ALL_OF_S, name=COOPERATIVE)
         held = self.answers_of_member(group, a)
         joined = self.classic_join("a gave up", group, a, owned=held, name=COOPERATIVE)
         self.classic_sync("a syncs again", group, a, joined.generation_id, name=COOPERATIVE)
@@ -215,7 +218,7 @@ class ConversionScript(GroupScript):
         self.heartbeat("lives", 4, group, joined.member_id, joined.generation_id, group_instance_id="i")
         self.leave("leaves", 5, group, (joined.member_id, "i"))
         group = "c-static-changed"
-        self.beat("static", group, "S", 0, instance_id="i", subscribed_topic_names=["t", "u"])
+        self.beat("static", group, "S", 0, instance_id="i", subscribed_topic_names=["s", "u"])
         joined = self.classic_join("classic, fewer topics", group, group_instance_id="i")
         self.look("downgraded", group)
         self.classic_sync("syncs", group, joined.member_id, joined.generation_id, group_instance_id="i")
@@ -255,7 +258,7 @@ class ConversionScript(GroupScript):
         for version in range(10):
             self.classic_join(f"version {version}", group, f"m-{version}", version=version)
         self.delete("with members", 2, group)
-        self.delete_offsets("subscribed", group, "t", "u")
+        self.delete_offsets("subscribed", group, "s", "u")
         self.fetch("classic member", 9, group, member_id=a, member_epoch=generation)
         self.fetch("classic member, other epoch", 9, group, member_id=a, member_epoch=generation + 50)
         self.leave("wrong instance", 5, group, (a, "i"))
@@ -291,7 +294,7 @@ class ConversionScript(GroupScript):
         self.leave("malformed", 5, group, (member, "i"))
         group = "c-custom"
         member = self.classic_join("custom assignor", group, group_instance_id="i").member_id
-        custom = assignment(0, 1, 2)[:-4] + b"\0\0\0\1x"
+        custom = assignment(*ALL_OF_S)[:-4] + b"\0\0\0\1x"
         assignments = [{"member_id": member, "assignment": custom}]
         self.classic_sync("custom assignor", group, member, 1, group_instance_id="i", assignments=assignments)
         self.beat("on a custom group", group, "N", 0)
@@ -309,17 +312,17 @@ class ConversionScript(GroupScript):
 
 
 def subscription(owned: Sequence[int] = ()) -> bytes:
-    """Of topic `t`, version 1: with what the member owns."""
-    listed = b"\0\0\0\0" if not owned else b"\0\0\0\1" + _of_t(owned)
-    return b"\0\1\0\0\0\1\0\1t\xff\xff\xff\xff" + listed
+    """Of topic `s`, version 1: with what the member owns."""
+    listed = b"\0\0\0\0" if not owned else b"\0\0\0\1" + _of_s(owned)
+    return b"\0\1\0\0\0\1\0\1s\xff\xff\xff\xff" + listed
 
 
 def assignment(*partitions: int) -> bytes:
-    return b"\0\1\0\0\0\1" + _of_t(partitions) + b"\xff\xff\xff\xff"
+    return b"\0\1\0\0\0\1" + _of_s(partitions) + b"\xff\xff\xff\xff"
 
 
-def _of_t(partitions: Sequence[int]) -> bytes:
-    return b"\0\1t" + len(partitions).to_bytes(4, "big") + b"".join(each.to_bytes(4, "big") for each in partitions)
+def _of_s(partitions: Sequence[int]) -> bytes:
+    return b"\0\1s" + len(partitions).to_bytes(4, "big") + b"".join(each.to_bytes(4, "big") for each in partitions)
 
 
 def _join_values(group: str, **changes: Any) -> dict[str, Any]:

@@ -23,12 +23,16 @@ from broker.wire.errors import ErrorCode
 
 NOWHERE = UUID(int=5)
 PATIENCE_MS = 300_000  # so that no member is put out while a busy host takes its time
+ALL_OF_S = tuple(range(6))  # partitions: two or three members share them evenly
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"  # of topic `t`, version 0
+_OWN = ""  # stands for the topic of the script
 _LEFT_OUT = frozenset({"throttle_time", "error_message", "authorized_operations", "client_host", "port"})
 _MADE_UP = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|^[A-Za-z0-9_-]{22}$")
 
 
 class GroupScript:
+    topic = "t"  # of what a request names no topic for
+
     def __init__(self, port: int) -> None:
         self.answers: list[tuple[str, Any]] = []
         self._port = port
@@ -112,7 +116,7 @@ class GroupScript:
         )
 
     def _commit(self, version: int, group: str, member: str, generation: int, **changes: Any) -> dict[str, Any]:
-        values = {"topic": "t", "partition": 0, "offset": 5, "metadata": "x", "instance": None, **changes}
+        values = {"topic": self.topic, "partition": 0, "offset": 5, "metadata": "x", "instance": None, **changes}
         topic = {"topic_id": self.topics.get(values["topic"], NOWHERE)} if version >= 10 else {"name": values["topic"]}
         partition = {
             "partition_index": values["partition"],
@@ -128,13 +132,15 @@ class GroupScript:
             "topics": [{**topic, "partitions": [partition]}],
         }
 
-    def fetch(self, label: str, version: int, group: str, topics: Sequence[str] | None = ("t",), **changes: Any) -> Any:
+    def fetch(
+        self, label: str, version: int, group: str, topics: Sequence[str] | None = (_OWN,), **changes: Any
+    ) -> Any:
         asked = None
         if topics is not None:
             asked = [
                 {**({"topic_id": self.topics.get(name, NOWHERE)} if version >= 10 else {"name": name}),
                  "partition_indexes": [0, 1]}
-                for name in topics
+                for name in (self.topic if each == _OWN else each for each in topics)
             ]  # fmt: skip
         if version < 8:
             return self.do(label, ApiKey.OFFSET_FETCH, version, group_id=group, topics=asked)
@@ -155,7 +161,7 @@ class GroupScript:
         return self.do(label, ApiKey.OFFSET_DELETE, 0, group_id=group, topics=listed)
 
     def beat(self, label: str, group: str, member: str, epoch: int, version: int = 1, **changes: Any) -> Any:
-        first = {"rebalance_timeout": PATIENCE_MS, "subscribed_topic_names": ["t"], "topic_partitions": []}
+        first = {"rebalance_timeout": PATIENCE_MS, "subscribed_topic_names": [self.topic], "topic_partitions": []}
         none = {"instance_id": None, "rack_id": None, "server_assignor": None, "subscribed_topic_regex": None}
         other = {"rebalance_timeout": -1, "subscribed_topic_names": None, "topic_partitions": None}
         values = {**none, **(first if epoch == 0 else other), **changes}
@@ -174,7 +180,7 @@ class GroupScript:
     def _prepare(self) -> None:
         wanted = [
             {"name": name, "num_partitions": count, "replication_factor": 1, "assignments": [], "configs": []}
-            for name, count in (("t", 3), ("u", 2))
+            for name, count in (("t", 3), ("u", 2), ("s", len(ALL_OF_S)))
         ]
         ask(self._port, ApiKey.CREATE_TOPICS, 7, topics=wanted, timeout=10_000, validate_only=False)
         wait_until(self._is_ready, "coordinators", 60)
