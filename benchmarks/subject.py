@@ -108,17 +108,7 @@ class Subject:
             time.sleep(0.05)
 
     def back_memory(self, load_bytes: int) -> None:
-        """Have the host back as much memory as the copies of a load take in the page cache, and leave it free.
-
-        A virtual machine gives free pages back to its host; the first write to such a page costs ten times that to
-        another, whoever's it is (measured: 0.4 against 4 GB/s). Both engines would pay it at random.
-        """
-        path = self._directory / "backing"
-        chunk = bytes(1 << 20)
-        with path.open("wb", buffering=0) as file:
-            for _ in range(self.shape.brokers * load_bytes // len(chunk) + 1):
-                file.write(chunk)
-        path.unlink()
+        back_memory(self._directory, self.shape.brokers * load_bytes)
 
     def load(self, load: Load, operation: Operation, topic: str, load_bytes: int, batch_bytes: int) -> Measured:
         bootstrap = self._cluster.bootstrap_servers
@@ -195,7 +185,17 @@ class Subject:
         pids = self._cluster.pids()
         if len(pids) != self.shape.brokers:
             raise EnvironmentFault(f"{self.engine}: expected {self.shape.brokers} brokers running, got {len(pids)}")
-        return sum(_cpu_ticks(pid) for pid in pids.values()) / _TICKS_PER_S
+        return sum(cpu_s(pid) for pid in pids.values())
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._cluster.bootstrap_servers
+
+    @property
+    def only_pid(self) -> int:
+        """Of a cluster of one broker."""
+        (pid,) = self._cluster.pids().values()
+        return pid
 
     def _has_files(self, topic: str) -> bool:
         # Apache Kafka renames a directory to TOPIC-PARTITION.ID-delete until it removes it.
@@ -207,7 +207,21 @@ class Subject:
         )
 
 
-def _cpu_ticks(pid: int) -> int:
+def cpu_s(pid: int) -> float:
+    """User and system time of all threads of a process, to 10 ms."""
     # The command name in parentheses may hold spaces: fields are counted after the last parenthesis.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def back_memory(directory: Path, size_bytes: int) -> None:
+    """Have the host back as much memory as the copies of a load take in the page cache, and leave it free.
+
+    A virtual machine gives free pages back to its host; the first write to such a page costs ten times that to
+    another, whoever's it is (measured: 0.4 against 4 GB/s). Both engines would pay it at random.
+    """
+    path, chunk = directory / "backing", bytes(1 << 20)
+    with path.open("wb", buffering=0) as file:
+        for _ in range(size_bytes // len(chunk) + 1):
+            file.write(chunk)
+    path.unlink()

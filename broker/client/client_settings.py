@@ -110,7 +110,7 @@ NOTES: Mapping[str, Mapping[str, str]] = {
         **_SECURITY_NOTES,
     },
     "consumer": {
-        "client.rack": "told to the group; this client reads from leaders",
+        "client.rack": "told to the group, and to leaders, which may name a follower in this rack to read from",
         "enable.auto.commit": "only with a group.id; refused if it is asked for without",
         "group.remote.assignor": "with group.protocol=consumer alone",
         "heartbeat.interval.ms": "with group.protocol=classic alone",

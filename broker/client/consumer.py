@@ -132,6 +132,11 @@ class Consumer:
         for partition in partitions or self._core.assignment():
             self._core.seek_to(TopicPartition(*partition), LATEST)
 
+    def read_replica(self, partition: TopicPartition) -> int | None:
+        """The follower that records of this partition come from, which its leader named because of client.rack. None:
+        they come from the leader."""
+        return self._core.read_replica(TopicPartition(*partition))
+
     def position(self, partition: TopicPartition) -> int:
         """Offset of the next record that `poll` will return. Looks it up if necessary, within
         default.api.timeout.ms."""

@@ -114,6 +114,7 @@ class Fetching:
             max_bytes=config.fetch_max_bytes,
             partition_max_bytes=config.max_partition_fetch_bytes,
             isolation_level=self._isolation_level,
+            rack=config.client_rack,
         )
 
     def _on_event(self, event: NetworkEvent) -> None:

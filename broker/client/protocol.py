@@ -1,8 +1,8 @@
 """Translates between the requests and answers of the client's APIs and the values of the core. It does no I/O.
 
 The highest versions are the last ones that identify topics by name: Produce 12, Fetch 12, Metadata 12, DeleteTopics 5,
-OffsetCommit and OffsetFetch 9. Later versions use topic ids. Left out: fetch sessions, rack awareness, leader hints of
-Produce v10, OffsetForLeaderEpoch as a replica.
+OffsetCommit and OffsetFetch 9. Later versions use topic ids. Left out: fetch sessions, leader hints of Produce v10,
+OffsetForLeaderEpoch as a replica.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.client.core.batch import Batch, TopicPartition
 from broker.client.core.fetch_state import FetchPosition, FetchResult
-from broker.client.core.metadata import BrokerAddress, MetadataAnswer, PartitionState, TopicState
+from broker.client.core.metadata import NO_LEADER, BrokerAddress, MetadataAnswer, PartitionState, TopicState
 from broker.client.core.sender_events import PartitionResult
 from broker.client.core.uniform import uniform_body, with_header
 from broker.wire.apis import ApiKey
@@ -223,6 +223,7 @@ def fetch_request(
     max_bytes: int,
     partition_max_bytes: int,
     isolation_level: int = 0,
+    rack: str = "",
 ) -> FetchRequest:
     """There is no fetch session: each request names all its partitions."""
     entries: Iterable[tuple[TopicPartition, FetchPartitionFields]] = (
@@ -251,7 +252,7 @@ def fetch_request(
         session_epoch=-1,
         topics=[{"topic": topic, "partitions": asked} for topic, asked in by_topic(entries).items()],
         forgotten_topics_data=(),
-        rack_id="",
+        rack_id=rack,
     )
 
 
@@ -262,6 +263,7 @@ def fetch_results(message: FetchResponse) -> dict[TopicPartition, FetchResult]:
             high_watermark=each.high_watermark,
             log_start_offset=field_or(each, "log_start_offset", -1),
             records=b"" if each.records is None else each.records,
+            preferred_read_replica=field_or(each, "preferred_read_replica", NO_LEADER),
             aborted=tuple([(one.producer_id, one.first_offset) for one in each.aborted_transactions or ()]),
         )
         for topic in message.responses

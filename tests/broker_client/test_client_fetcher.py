@@ -261,3 +261,70 @@ def test_a_broker_without_the_request_is_believed() -> None:
     core, _, asked = read_ten_records("latest")
     core.on_validation_unsupported(ONE, asked)
     assert core.plan(0)[1][ONE].offset == 10
+
+
+# -- reading from followers (KIP-392) ---------------------------------------------------------------------------------
+
+
+def sent_to_a_follower(**properties: object) -> tuple[FetcherCore, MetadataCache]:
+    """Both partitions stand at 0, and broker 1 has named broker 2 for partition 0."""
+    core, metadata = make_with_metadata(**properties)
+    core.seek(ONE, 0)
+    answer(core, ONE, FetchResult(preferred_read_replica=2, high_watermark=9))
+    return core, metadata
+
+
+def test_a_follower_that_the_leader_names_is_read_from_until_the_metadata_is_old() -> None:
+    core, _ = sent_to_a_follower(**{"metadata.max.age.ms": 1_000})
+    assert core.read_replica(ONE) == 2
+    assert core.plan(0) == {2: {ONE: FetchPosition(offset=0, leader_epoch=4)}}
+    answer(core, ONE, FetchResult(records=batch(0, 3), high_watermark=3))
+    assert [record.offset for record in core.take(10)] == [0, 1, 2]
+    assert list(core.plan(999)) == [2]
+    assert list(core.plan(1_000)) == [1]
+    assert core.read_replica(ONE) is None
+
+
+def test_one_fetch_of_a_broker_is_for_what_it_leads_and_what_it_follows() -> None:
+    core, _ = sent_to_a_follower()
+    core.seek(TWO, 5)
+    plan = core.plan(0)
+    assert {node: sorted(positions) for node, positions in plan.items()} == {2: [ONE, TWO]}
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.not_leader_or_follower, ErrorCode.offset_not_available, ErrorCode.offset_out_of_range]
+)
+def test_after_an_error_of_a_follower_the_leader_is_asked_and_the_position_stays(code: ErrorCode) -> None:
+    core, _ = sent_to_a_follower()
+    answer(core, ONE, FetchResult(error_code=int(code)))
+    assert core.resets(10**6) == {TWO: EARLIEST}, "not even an offset out of range resets the position"
+    assert core.plan(10**6) == {1: {ONE: FetchPosition(offset=0, leader_epoch=4)}}
+    core.take(1)
+    answer(core, ONE, FetchResult(error_code=int(ErrorCode.offset_out_of_range)), 10**6)
+    assert ONE in core.resets(10**7), "of the leader it does"
+
+
+def test_a_follower_is_left_when_its_connection_is_lost_or_another_leader_is_elected_or_it_is_gone() -> None:
+    core, _ = sent_to_a_follower()
+    core.on_sent(2, core.plan(0)[2])
+    core.on_failed(2, 0)
+    assert list(core.plan(10**6)) == [1]
+
+    core, metadata = sent_to_a_follower()
+    lead(metadata, 5)
+    assert list(core.plan(0)) == [1]
+
+    core, metadata = sent_to_a_follower()
+    states = (PartitionState(partition=0, leader=1, leader_epoch=4),)
+    alone = (BrokerAddress(broker_id=1, host="h", port=1),)
+    metadata.on_answer(MetadataAnswer(brokers=alone, topics=(TopicState(name="t", partitions=states),)), 0)
+    assert list(core.plan(0)) == [1]
+
+
+def test_a_follower_that_no_metadata_names_yet_is_asked_about() -> None:
+    core, metadata = make_with_metadata()
+    core.seek(ONE, 0)
+    answer(core, ONE, FetchResult(preferred_read_replica=7))
+    assert metadata.next_request_ms() is not None
+    assert list(core.plan(0)) == [1]

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer
 from wire_helper import ask
 
 from broker.client import Admin, NewTopic, Producer, TopicPartition
+from broker.client import Consumer as BrokerConsumer
 from broker.client.core.metadata import PartitionState
 from broker.node.settings.values import RACK_AWARE
 from broker.wire.apis import ApiKey
@@ -166,6 +167,52 @@ def test_librdkafka_reads_from_the_follower_in_its_rack(cluster: Cluster, partit
         assert values == [b"%d" % number for number in range(RECORDS)]
     finally:
         consumer.close()
+
+
+def test_our_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin: Admin) -> None:
+    values = [b"%d" % number for number in range(RECORDS)]
+    filled(cluster, admin, "ours", values)
+    partition = TopicPartition("ours", 0)
+    settings = {"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest"}
+    for rack, source in (("b", 3), ("a", None), ("", None)):
+        with BrokerConsumer({**settings, "client.rack": rack}) as consumer:
+            consumer.assign([partition])
+            found: list[bytes | None] = []
+
+            def is_read(consumer: BrokerConsumer = consumer, found: list[bytes | None] = found) -> bool:
+                found.extend(record.value for record in consumer.poll(500))
+                return len(found) >= RECORDS
+
+            wait_until(is_read, "all is read", 120)
+            assert found == values
+            assert consumer.read_replica(partition) == source, rack
+
+
+def test_our_client_goes_back_to_the_leader_when_the_follower_dies(cluster: Cluster, admin: Admin) -> None:
+    values = [b"%d" % number for number in range(RECORDS)]
+    filled(cluster, admin, "dies", values[:100])
+    partition = TopicPartition("dies", 0)
+    settings = {"bootstrap.servers": cluster.bootstrap(), "auto.offset.reset": "earliest", "client.rack": "b"}
+    with BrokerConsumer(settings) as consumer:
+        consumer.assign([partition])
+        found: list[bytes | None] = []
+
+        def has_read(count: int) -> bool:
+            found.extend(record.value for record in consumer.poll(500))
+            return len(found) >= count
+
+        wait_until(lambda: has_read(100), "the first half is read", 120)
+        assert consumer.read_replica(partition) == 3
+        cluster.kill(3)
+        try:
+            with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "1"}) as producer:
+                for future in [producer.send("dies", value) for value in values[100:]]:
+                    future.get(60)
+            wait_until(lambda: has_read(RECORDS), "the second half is read", 120)
+        finally:
+            cluster.start(3)
+        assert found == values
+        assert consumer.read_replica(partition) is None
 
 
 @pytest.mark.long

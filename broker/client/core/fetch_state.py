@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.client.core.metadata import UNKNOWN_EPOCH
+from broker.client.core.metadata import NO_LEADER, UNKNOWN_EPOCH
 from broker.client.core.positions import EpochChain
 
 EARLIEST = -2  # special timestamps of ListOffsets
@@ -36,6 +36,7 @@ class FetchResult:
     log_start_offset: int = -1
     records: bytes | memoryview = b""
     aborted: tuple[tuple[int, int], ...] = ()  # (producer id, first offset) of transactions that reach into `records`
+    preferred_read_replica: int = NO_LEADER  # the leader sends this consumer to a follower (KIP-392)
     held_back_ms: int = 0  # the client is over its quota: it gets nothing before it has waited so long (KIP-219)
 
 
@@ -55,6 +56,15 @@ class Validation:
     leader_epoch: int
 
 
+class ReadReplica(NamedTuple):
+    """A follower that the leader of `leader_epoch` named. After `until_ms` the leader is asked again: another replica
+    may be nearer by then."""
+
+    node: int
+    leader_epoch: int
+    until_ms: int
+
+
 class PartitionState:
     """Invariant: `position` is the offset of the next record that `take` returns, and `fetch_offset` the offset of the
     next record to fetch."""
@@ -69,6 +79,7 @@ class PartitionState:
         "log_start_offset",
         "not_before_ms",
         "position",
+        "read_replica",
         "records",
         "reset_to",
         "validated_epoch",
@@ -85,6 +96,7 @@ class PartitionState:
         self.log_start_offset = -1
         self.awaits_committed = False
         self.is_paused = False
+        self.read_replica: ReadReplica | None = None  # None: records come from the leader
         self.epochs = EpochChain()
         # epoch of the leader that confirmed the position, or had no need to confirm it
         self.validated_epoch = UNKNOWN_EPOCH

@@ -6,8 +6,10 @@ answers.
 - If a partition has a leader of another epoch, that leader must first confirm that the records before the position
   still exist (KIP-320). Otherwise, if a log was truncated and has grown beyond the position again, the reader would
   miss the new records before its position.
+- With client.rack a leader may name a follower to read from (KIP-392). The follower is left for the leader after an
+  error, when another leader is elected, when the metadata does not list it any more, and every metadata.max.age.ms.
 
-Fetch sessions and fetching from followers are left out. Shown by tests/broker_client/test_client_fetcher.py.
+Fetch sessions are left out. Shown by tests/broker_client/test_client_fetcher.py.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from broker.client.core.fetch_state import (
     FetchPosition,
     FetchResult,
     PartitionState,
+    ReadReplica,
     Validation,
 )
 from broker.client.core.metadata import NO_LEADER, UNKNOWN_EPOCH, MetadataCache
@@ -224,7 +227,7 @@ class FetcherCore:
             self._back_off(state, now_ms)
 
     def plan(self, now_ms: int) -> dict[int, dict[TopicPartition, FetchPosition]]:
-        """The partitions to fetch now, by leader. Leaders with a fetch under way are left out."""
+        """The partitions to fetch now, by broker. Brokers with a fetch under way are left out."""
         plans: dict[int, dict[TopicPartition, FetchPosition]] = {}
         unconfirmed = self.validations(now_ms)
         for partition, state in self._partitions.items():
@@ -233,10 +236,27 @@ class FetcherCore:
             leader = self._metadata.leader(partition)
             if leader == NO_LEADER:
                 self._metadata.request_update()
-            elif leader not in self._in_flight and partition not in unconfirmed:
-                epoch = self._metadata.leader_epoch(partition)
-                plans.setdefault(leader, {})[partition] = FetchPosition(offset=state.fetch_offset, leader_epoch=epoch)
+                continue
+            epoch = self._metadata.leader_epoch(partition)
+            node = self._source(state, leader, epoch, now_ms)
+            if node not in self._in_flight and partition not in unconfirmed:
+                plans.setdefault(node, {})[partition] = FetchPosition(offset=state.fetch_offset, leader_epoch=epoch)
         return plans
+
+    def _source(self, state: PartitionState, leader: int, leader_epoch: int, now_ms: int) -> int:
+        """The broker to read this partition from."""
+        named = state.read_replica
+        if named is None:
+            return leader
+        if named.leader_epoch == leader_epoch and named.node in self._metadata.brokers and now_ms < named.until_ms:
+            return named.node
+        state.read_replica = None
+        return leader
+
+    def read_replica(self, partition: TopicPartition) -> int | None:
+        """The follower that records come from. None: they come from the leader."""
+        named = self._state(partition).read_replica
+        return None if named is None else named.node
 
     def on_sent(self, node: int, plan: Mapping[TopicPartition, FetchPosition]) -> None:
         assert node not in self._in_flight
@@ -247,6 +267,7 @@ class FetcherCore:
         for partition in self._in_flight.pop(node, {}):
             state = self._partitions.get(partition)
             if state is not None:
+                state.read_replica = None
                 self._back_off(state, now_ms)
         self._metadata.request_update()
 
@@ -263,6 +284,8 @@ class FetcherCore:
                 state.attempts = 0
                 state.high_watermark = result.high_watermark
                 state.log_start_offset = result.log_start_offset
+                if result.preferred_read_replica != NO_LEADER:
+                    self._read_from(partition, state, result.preferred_read_replica, now_ms)
                 damage = unpack(partition, state, result, room, checks_crc=self._config.check_crcs)
                 self._error = self._error or damage
             else:
@@ -276,8 +299,19 @@ class FetcherCore:
 
     # -- private --------------------------------------------------------------------------------------------------
 
+    def _read_from(self, partition: TopicPartition, state: PartitionState, node: int, now_ms: int) -> None:
+        until_ms = now_ms + self._config.metadata_max_age_ms
+        epoch = self._metadata.leader_epoch(partition)
+        state.read_replica = ReadReplica(node=node, leader_epoch=epoch, until_ms=until_ms)
+        if node not in self._metadata.brokers:
+            self._metadata.request_update()
+
     def _on_error(self, partition: TopicPartition, state: PartitionState, code: ErrorCode, now_ms: int) -> None:
         name = f"{partition.topic}-{partition.partition}"
+        was_follower, state.read_replica = state.read_replica is not None, None
+        if was_follower and code is ErrorCode.offset_out_of_range:
+            self._back_off(state, now_ms)  # a follower may lack what the leader has, so the leader decides
+            return
         if code is ErrorCode.offset_out_of_range:
             if self._config.auto_offset_reset == "none":
                 text = f"{name}: offset {state.fetch_offset} is out of range and auto.offset.reset=none"
