@@ -31,7 +31,7 @@ class Work:
     def answer(self, frame: memoryview) -> bytes:
         """`frame` is a whole request with its length."""
         correlation_id = bytes(frame[8:12])
-        if frame[4:6] != _PRODUCE_KEY:
+        if bytes(frame[4:6]) != _PRODUCE_KEY:
             return self.metadata[:4] + correlation_id + self.metadata[8:]
         if self.file >= 0:
             os.pwrite(self.file, frame, self.written)

@@ -22,7 +22,7 @@ from uuid import UUID
 
 import confluent_kafka
 
-from benchmarks.limits.page import BARE
+from benchmarks.limits.page import BARE, BARE_IN_PYTHON
 from benchmarks.replay import METADATA_VERSION, PRODUCE_VERSION
 from broker.wire.apis import ApiKey
 from broker.wire.codec import encode_response
@@ -70,7 +70,7 @@ def bare_servers(directory: Path) -> tuple[Bare, ...]:
         Bare(name=f"{BARE}, writes nothing", command=in_c, threads=1, writes=False),
         Bare(name=BARE, command=in_c, threads=1, writes=True),
         Bare(name="bare, in C, 2 threads", command=in_c, threads=2, writes=True),
-        Bare(name="bare, in Python on uvloop, 1 thread", command=in_python, threads=1, writes=True),
+        Bare(name=BARE_IN_PYTHON, command=in_python, threads=1, writes=True),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.limits.__main__ import load
-from benchmarks.limits.page import BARE, MOCK, Document, Sample, Split, render
+from benchmarks.limits.page import BARE, BARE_IN_PYTHON, MOCK, Document, Sample, Split, render
 from benchmarks.limits.servers import bare_servers, running_bare, running_mock
 from benchmarks.limits.split import shares
 
@@ -39,25 +39,28 @@ def test_a_sample_belongs_to_the_system_call_or_to_the_library_in_which_it_was_t
     }
 
 
-def test_an_aim_above_the_bare_server_is_called_out_of_reach() -> None:
+def test_the_page_says_what_an_aim_leaves_beside_what_the_barest_server_takes() -> None:
     document = Document(date="2026-11-28", command="c", host={"processor": "p"}, rounds=1)
-    for batch_bytes, bare in ((16_384, 500.0), (131_072, 2500.0)):
-        for server, rate in ((f"{BARE}, writes nothing", 9000.0), (BARE, bare), (MOCK, 300.0),
-                             ("reference broker", 350.0), ("Apache Kafka", 250.0)):  # fmt: skip
+    servers = ((f"{BARE}, writes nothing", 9000.0, 1.0), (BARE, 500.0, 25.0), (BARE_IN_PYTHON, 400.0, 30.0),
+               (MOCK, 300.0, 9.0), ("reference broker", 350.0, 40.0), ("Apache Kafka", 250.0, 80.0))  # fmt: skip
+    for batch_bytes, times in ((16_384, 1), (131_072, 2)):
+        for server, rate, server_us in servers:
             document.samples.append(
                 Sample(
                     server=server,
                     batch_bytes=batch_bytes,
                     round_number=1,
-                    mb_per_s=rate,
-                    server_us=40.0,
+                    mb_per_s=rate * times if server == BARE else rate,
+                    server_us=server_us,
                     client_us=5.0,
                 )
             )
     document.splits.append(Split(batch_bytes=16_384, connections=2, us=50.0, shares={"CRC-32C": 0.1}))
     page = render(document)
-    assert "16 KiB: aim 3 times Apache Kafka, bare server 2.00, reference broker 1.40: the aim is out of reach" in page
-    assert "128 KiB: aim 2.5 times Apache Kafka, bare server 10.00, reference broker 1.40: the aim is within" in page
+    assert "| 16 KiB | 3 | 750 | 22 | 25 | 30 | 40 | out of reach: the bare server has 500 MB/s |" in page
+    left = "left for the work of a broker: 185 in C, 180 in Python"
+    assert f"| 128 KiB | 2.5 | 625 | 210 | 25 | 30 | 40 | {left} |" in page
+    assert "| 16 KiB | bare, in C, 1 thread | 500 (500-500) | 2.00 |" in page
     assert "| CRC-32C | 5.0 (10%) |" in page
 
 
