@@ -39,13 +39,19 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 def elect(
     state: PartitionState, *, isr: tuple[int, ...], may_lead: Set[int], unclean: bool
 ) -> tuple[int, tuple[int, ...]]:
-    """(leader, isr) of a partition whose ISR is to become `isr`, which may be empty."""
+    """(leader, isr) of a partition whose ISR is to become `isr`, which may be empty. This is the election without
+    eligible leader replicas: the last member stays in the ISR. If the ISR is empty, it became so while there were such
+    replicas, and they may still lead."""
     kept = isr or state.isr
     if state.leader in kept and state.leader in may_lead:
         return state.leader, kept
     for replica in state.replicas:
         if replica in kept and replica in may_lead:
             return replica, kept
+    eligible: Set[int] = may_lead & set(state.elr) if not kept else frozenset()
+    for replica in state.replicas:
+        if replica in eligible:
+            return replica, (replica,)
     if unclean:
         for replica in state.replicas:
             if replica in may_lead:
@@ -78,7 +84,10 @@ def change_partition(
     moved = replace(state, replicas=after.replicas)
     if min_isr is None:
         leader, new_isr = elect(moved, isr=isr, may_lead=may_lead, unclean=unclean)
-        new = Elected(leader=leader, isr=new_isr, elr=(), last_known_elr=state.last_known_elr)
+        # What KIP-966 has left stays until there is a leader again.
+        left = tuple(replica for replica in state.elr if replica in after.replicas)
+        elr, last_known = ((), ()) if new_isr else (left, state.last_known_elr)
+        new = Elected(leader=leader, isr=new_isr, elr=elr, last_known_elr=last_known)
     else:
         new = elect_eligible(moved, isr=isr, may_lead=may_lead, unclean=unclean, min_isr=min_isr, lost=lost)
     present = Elected(leader=state.leader, isr=state.isr, elr=state.elr, last_known_elr=state.last_known_elr)

@@ -16,8 +16,9 @@ A replica leaves the ISR and the ELR when its broker registers after an unclean 
 records that were not synced. A shutdown was clean if the broker then names the epoch that it was registered with (see
 `broker.controller.brokers`). The ELR becomes empty when the ISR has `min.insync.replicas` members again.
 
-The rules are those of Apache Kafka 4.3.1 (PartitionChangeBuilder, ConfigurationControlManager), with one difference. If
-a reassignment removes a replica, we remove it from the ELR too. Apache Kafka keeps it there and never elects it.
+The rules are those of Apache Kafka 4.3.1 (PartitionChangeBuilder, ConfigurationControlManager), with two differences.
+If a reassignment removes a replica, we remove it from the ELR too. Apache Kafka keeps it there and never elects it. And
+if the feature is switched off while an ISR is empty, the ELR stays until a leader is elected from it (elections.py).
 Shown by tests/broker_controller/test_controller_eligible.py.
 """
 

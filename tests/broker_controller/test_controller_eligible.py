@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.controller.eligible import Elected, elect_eligible
+from broker.controller.feature_types import FeatureUpdate, UpdateFeatures, UpdateFeaturesResponse
 from broker.controller.image import PartitionState
 from broker.controller.setting_types import AlterConfigs, AlterConfigsResponse, AlteredConfig, ConfigChange
 from broker.controller.types import ElectLeaders, ElectLeadersResponse, UnregisterBroker, UnregisterBrokerResponse
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from controller_world import ControllerWorld, cluster
 
 NOBODY = -1
+SAFE_DOWNGRADE = 2
 # isr, elr, last known and leader before; wanted isr, may lead, unclean, min isr, lost -> leader, isr, elr, last known
 TABLE = [
     ("enough are left", (1, 2, 3), (), (), 1, (1, 2), {1, 2}, False, 2, None, (1, (1, 2), (), ())),
@@ -161,6 +163,36 @@ def test_without_the_feature_the_last_member_stays_in_the_isr() -> None:
     assert world.controller.image.broker_configs == {}
     world.restart(1)
     assert world.partition().leader == 1
+
+
+def switched_off(world: ControllerWorld) -> None:
+    off = FeatureUpdate(name="eligible.leader.replicas.version", level=0, upgrade_type=SAFE_DOWNGRADE)
+    answer = world.ask(UpdateFeaturesResponse, UpdateFeatures(token=world.token(), updates=(off,)))
+    assert answer.error_code is ErrorCode.none
+
+
+def test_replicas_that_were_eligible_when_the_feature_was_switched_off_may_still_lead() -> None:
+    """Nobody else can: the ISR is empty. Before, the partition stayed without a leader for ever."""
+    world = last_one_standing()
+    switched_off(world)
+    world.restart(3)
+    state = world.partition()
+    assert (state.leader, state.isr, state.elr, state.last_known_elr) == (-1, (), (1, 2), (1,)), "3 was not eligible"
+    world.restart(2)  # it was killed: without the feature that is not asked for
+    state = world.partition()
+    assert (state.leader, state.isr, state.elr, state.last_known_elr) == (2, (2,), (), ())
+    world.restart(1)
+    assert world.partition().isr == (2,), "the others come back as followers"
+
+
+def test_a_leader_that_is_chosen_without_the_feature_leaves_no_traces_of_it() -> None:
+    world = last_one_standing(unclean_leader_election_enable=True)
+    state = world.partition()
+    assert (state.leader, state.elr, state.last_known_elr) == (-1, (1, 2), (1,))
+    switched_off(world)
+    world.restart(3)
+    state = world.partition()
+    assert (state.leader, state.isr, state.elr, state.last_known_elr) == (3, (3,), (), ())
 
 
 def test_a_cluster_that_was_made_without_the_feature_goes_on_without_it() -> None:
