@@ -31,6 +31,7 @@ from harness.clusters.ports import free_port
 from harness.errors import EnvironmentFault
 
 SOURCE: Final = Path(__file__).with_name("bare_server.c")
+COMPILERS: Final = ("cc", "gcc", "clang")
 READY_TIMEOUT_S: Final = 20.0
 _MARK: Final = 0x0123456789ABCDEF  # stands for the base offset, to find its place
 
@@ -51,13 +52,17 @@ class Served:
     pid: int
 
 
+def compiler() -> str | None:
+    return next((found for name in COMPILERS if (found := shutil.which(name))), None)
+
+
 def compiled(directory: Path) -> str:
     """The path of bare_server. EnvironmentFault if there is no compiler, or it fails."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise EnvironmentFault("bare_server.c: expected a C compiler (cc or gcc, or CC), found none")
+    found = compiler()
+    if found is None:
+        raise EnvironmentFault(f"bare_server.c: expected a C compiler ({', '.join(COMPILERS)}), found none")
     target = directory / "bare_server"
-    command = [compiler, "-O2", "-pthread", "-o", str(target), str(SOURCE)]
+    command = [found, "-O2", "-pthread", "-o", str(target), str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise EnvironmentFault(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.limits.__main__ import load
 from benchmarks.limits.page import BARE, BARE_IN_PYTHON, MOCK, Document, Sample, Split, render
-from benchmarks.limits.servers import bare_servers, running_bare, running_mock
+from benchmarks.limits.servers import bare_servers, compiler, running_bare, running_mock
 from benchmarks.limits.split import shares
 
 PERF = """\
@@ -65,6 +65,7 @@ def test_the_page_says_what_an_aim_leaves_beside_what_the_barest_server_takes() 
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
 def test_bare_servers_take_a_load_whole_and_answer_with_offsets_that_follow(tmp_path: Path) -> None:
     for bare in bare_servers(tmp_path):
         with running_bare(bare, tmp_path, "bench", 16) as served:
