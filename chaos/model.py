@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from io import StringIO
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 from ruamel.yaml import YAML
@@ -117,6 +117,9 @@ class Scenario(StrictModel):
     log_directories: int = Field(
         default=1, ge=1, le=9, description="of each broker; more if cluster.log_directories says so"
     )
+    racks: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(), max_length=9, description="of the brokers, in turn (broker.rack); empty: what cluster.racks says"
+    )
     security: Literal["", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
         default="", description="of the clients' listeners, as cluster.security of a suite; empty: what the suite says"
     )
@@ -218,6 +221,7 @@ class Scenario(StrictModel):
             any(step.fault and not _is_on_clients(step) for step in steps)
             or any(step.when and not conditions.is_seen_by_clients(step.when) for step in steps)
             or self.log_directories > 1
+            or self.racks
             or self.security
             or not {"reference", "kafka"} & set(self.engines)
         )
@@ -233,6 +237,7 @@ class Scenario(StrictModel):
             any(step.fault and step.fault not in known and not _is_on_clients(step) for step in steps)
             or any(step.when and conditions.is_of_files(step.when) for step in steps)
             or self.log_directories > 1
+            or self.racks
             or self.security
             or not {"reference", "kafka"} & set(self.engines)
         )

@@ -26,6 +26,7 @@ _MAX_REQUEST_BYTES: Final = 1_048_576  # Kafka's default of max.request.size
 _PARTITIONS_FOR_ONE_PRODUCER: Final = 12
 _COMPRESSIBLE: Final = 0.85
 _INCOMPRESSIBLE: Final = 0.05
+RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +54,11 @@ def findings_of(suite: Suite, cells: Sequence[PlannedCell], *, is_own_cluster: b
 
 
 def lint(cells: Sequence[PlannedCell], *, is_own_cluster: bool = True) -> list[Finding]:
-    """All findings of a plan, in the order of the rules. The rules about the number of clusters do not apply to an
-    external cluster, because the harness cannot start it anew."""
+    """All findings of a plan, in the order of the rules. The rules about the number of clusters and about racks do not
+    apply to an external cluster: the harness cannot start it anew, and does not know its racks."""
     sweep = [cell for cell in cells if cell.kind == "sweep" and cell.repetition == 1]
     findings: list[Finding] = []
-    for rule in _CELL_RULES:
+    for rule in (rule for rule in _CELL_RULES if is_own_cluster or rule is not _rack_without_effect):
         found = [(cell, message) for cell in sweep if (message := rule(cell))]
         for message in dict.fromkeys(message for _, message in found):
             where = tuple(cell.cell_id for cell, own in found if own == message)
@@ -186,6 +187,20 @@ def _consumer_missing(cell: PlannedCell) -> str:
     return "no consumer: what is measured ends at the acknowledgement; delivery and end-to-end latency stay unknown"
 
 
+def _rack_without_effect(cell: PlannedCell) -> str:
+    racks = {str(rack) for reader in cell.workload.readers if (rack := reader.properties.get("client.rack"))}
+    if not racks:
+        return ""
+    if unknown := racks - set(cell.racks):
+        known = f"the brokers are in {', '.join(dict.fromkeys(cell.racks))}" if cell.racks else "see cluster.racks"
+        return f"client.rack={min(unknown)}: no broker is in this rack, so consumers read from leaders; {known}"
+    if cell.record.broker_settings.get("replica.selector.class") != RACK_AWARE:
+        return (
+            f"client.rack={min(racks)}: leaders name no follower without replica.selector.class={RACK_AWARE} of brokers"
+        )
+    return ""
+
+
 # --- rules of the whole sweep ---------------------------------------------------------------------------------------
 
 
@@ -268,6 +283,7 @@ _CELL_RULES: Final[tuple[Callable[[PlannedCell], str], ...]] = (
     _one_producer_many_partitions,
     _closed_loop,
     _consumer_missing,
+    _rack_without_effect,
 )
 _RUN_RULES: Final[tuple[Callable[[Sequence[PlannedCell]], str], ...]] = (
     _compression_of_made_up_data,

@@ -133,6 +133,7 @@ def _sweep_cell(
         ),
         broker_settings=suite.cluster.settings,
         log_directories=suite.cluster.log_directories,
+        racks=suite.cluster.racks,
         proxied=sweep.proxied,
         seed=seed,
     )
@@ -198,6 +199,7 @@ def search_cell(
         topic=_topic(suite),
         broker_settings=suite.cluster.settings,
         log_directories=suite.cluster.log_directories,
+        racks=suite.cluster.racks,
         proxied=False,
         seed=seed,
     )
@@ -243,6 +245,7 @@ def _chaos_cell(
         ),
         broker_settings={**suite.cluster.settings, **scenario.broker_settings_of(name)},
         log_directories=max(suite.cluster.log_directories, scenario.log_directories),
+        racks=scenario.racks or suite.cluster.racks,
         proxied=True,
         seed=seed,
     )

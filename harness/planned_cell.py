@@ -107,6 +107,11 @@ class PlannedCell:
         return self.record.log_directories
 
     @property
+    def racks(self) -> tuple[str, ...]:
+        """Of the brokers, in turn."""
+        return self.record.racks
+
+    @property
     def topic_config(self) -> Mapping[str, str]:
         return self.record.topic.config
 
@@ -154,6 +159,7 @@ def new_record(
     topic: TopicRecord,
     broker_settings: Mapping[str, str],
     log_directories: int,
+    racks: tuple[str, ...],
     proxied: bool,
     seed: int,
 ) -> CellRecord:
@@ -192,6 +198,7 @@ def new_record(
         command="",
         broker_settings=broker_settings,
         log_directories=log_directories,
+        racks=racks,
         certificate=CertificateReference(),
         outcome=not_begun(),
     )

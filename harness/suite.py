@@ -43,6 +43,7 @@ KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
 }
 
 
+Racks = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=9)]
 KafkaValue = Annotated[str, BeforeValidator(setting_text)]
 KafkaSettings = dict[str, KafkaValue]
 
@@ -74,6 +75,9 @@ class ClusterSpec(_Strict):
     brokers: int = Field(default=3, ge=1, le=9, description="broker processes")
     log_directories: int = Field(
         default=1, ge=1, le=9, description="of each broker (log.dirs); with several, one may fail alone"
+    )
+    racks: Racks = Field(
+        default=(), description="of the brokers, in turn (broker.rack): replicas are spread over them, see client.rack"
     )
     host: Literal["127.0.0.1", "::1"] = Field(
         default="127.0.0.1", description="where brokers and proxies of --cluster reference listen"

@@ -126,6 +126,9 @@ def _check_place(suite: Suite, options: RunOptions) -> None:
         if suite.cluster.log_directories > 1:
             told = f"without effect on an external cluster: cluster.log_directories ({suite.cluster.log_directories})"
             print_fitting(told, to_stderr=True, hanging=2)
+        if suite.cluster.racks:
+            told = f"without effect on an external cluster: cluster.racks ({', '.join(suite.cluster.racks)})"
+            print_fitting(told, to_stderr=True, hanging=2)
     elif options.fault_hosts is not None:
         raise UsageError(f"--fault-hosts belongs to --cluster external, not to {options.engine}")
     elif options.bootstrap_server:

@@ -6,7 +6,7 @@ kafka/layout, carried out by process_cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NewType
@@ -114,10 +114,16 @@ class ClusterKey:
     settings: tuple[tuple[str, str], ...]
     host: str = IPV4_LOOPBACK  # where brokers and proxies listen; only the reference cluster can use another one
     log_directories: int = 1  # of each broker
+    racks: tuple[str, ...] = ()  # of the brokers, in turn
     journal_appends: bool = False
     security: ClusterSecurity = PLAINTEXT
     interposed: bool = False  # Apache Kafka's processes can be given a wrong clock and a failing disk
     fork: int = 1  # number of the cluster; rounds of a sweep with different numbers must not share a cluster
+
+
+def rack_of(broker: BrokerId, racks: Sequence[str]) -> dict[str, str]:
+    """The setting that puts a broker into its rack: the first broker into the first one, and so on, in turn."""
+    return {"broker.rack": racks[(broker - 1) % len(racks)]} if racks else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,22 @@ Pure but for the choice of free ports, which is passed in. Shown by tests/harnes
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from harness import VERSION
-from harness.clusters.base import IPV4_LOOPBACK, Address, BrokerId, ClusterLayout, Engine, Link, LinkKind, NodeLayout
+from harness.clusters.base import (
+    IPV4_LOOPBACK,
+    Address,
+    BrokerId,
+    ClusterLayout,
+    Engine,
+    Link,
+    LinkKind,
+    NodeLayout,
+    rack_of,
+)
 from harness.clusters.ports import PortAllocator
 from harness.clusters.storage import BrokerStorage
 
@@ -42,6 +52,7 @@ def reference_layout(
     *,
     brokers: int,
     log_directories: int = 1,
+    racks: Sequence[str] = (),
     settings: Mapping[str, str],
     proxied: bool,
     journal_appends: bool,
@@ -67,7 +78,7 @@ def reference_layout(
             broker,
             ids,
             BrokerStorage(data=directory / f"broker-{broker}" / DATA_DIRECTORY, count=log_directories),
-            settings,
+            {**settings, **rack_of(broker, racks)},
             listeners,
             links,
             journal_appends,

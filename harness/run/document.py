@@ -29,6 +29,7 @@ def cell_record(
         engine_version=cluster.version,
         brokers=len(cluster.broker_ids),
         log_directories=None if cluster.engine == "external" else planned.log_directories,
+        racks=() if cluster.engine == "external" else planned.racks,
         order=order,
         topic=replace(planned.record.topic, name=planned.topic_name),
         workload=from_document(WorkloadRecord, planned.workload.model_dump(mode="json")),

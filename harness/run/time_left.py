@@ -33,6 +33,7 @@ def key_of(planned: PlannedCell, *, engine: Engine, brokers: int, host: str = IP
         proxied=planned.record.proxied,
         brokers=planned.brokers or brokers,
         log_directories=planned.log_directories,
+        racks=planned.racks,
         host=host,
         settings=tuple(sorted(planned.record.broker_settings.items())),
         journal_appends=planned.kind == "chaos",

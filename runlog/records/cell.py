@@ -229,6 +229,7 @@ class CellRecord:
     limits: tuple[str, ...] = ()  # of the suite, as text: `p99_ms <= 50`
     tags: tuple[str, ...]
     log_directories: int | None = None  # of each broker; None: an older run, or a cluster that is not ours
+    racks: tuple[str, ...] = ()  # of the brokers, in turn (broker.rack); empty: none, or a cluster that is not ours
     has_faults: bool = True  # False: a control run. Older runs do not have this field
     proxied: bool
     path: str  # loopback, or the proxy server

@@ -15,10 +15,11 @@ from harness.clusters.ports import PortAllocator
 from harness.clusters.storage import BrokerStorage
 
 
-def reference(tmp_path: Path, *, proxied: bool, log_directories: int = 1) -> ClusterLayout:
+def reference(tmp_path: Path, *, proxied: bool, log_directories: int = 1, racks: tuple[str, ...] = ()) -> ClusterLayout:
     return reference_layout(
         tmp_path,
         brokers=3,
+        racks=racks,
         log_directories=log_directories,
         settings={"num.partitions": "4"},
         proxied=proxied,
@@ -28,10 +29,18 @@ def reference(tmp_path: Path, *, proxied: bool, log_directories: int = 1) -> Clu
     )
 
 
-def kafka(tmp_path: Path, *, proxied: bool, log_directories: int = 1, interposer: Path | None = None) -> ClusterLayout:
+def kafka(
+    tmp_path: Path,
+    *,
+    proxied: bool,
+    log_directories: int = 1,
+    racks: tuple[str, ...] = (),
+    interposer: Path | None = None,
+) -> ClusterLayout:
     return kafka_layout(
         tmp_path,
         brokers=3,
+        racks=racks,
         log_directories=log_directories,
         settings={"num.partitions": "4"},
         proxied=proxied,
@@ -123,6 +132,13 @@ def test_with_several_log_directories_the_metadata_log_is_in_none_of_them(make, 
     for node in make(tmp_path, proxied=False).nodes:
         assert node.properties["log.dirs"] == str(node.directory / "data")
         assert "metadata.log.dir" not in node.properties
+
+
+@pytest.mark.parametrize("make", [reference, kafka])
+def test_brokers_are_in_the_racks_in_turn(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    for racks, expected in ((("a", "b", "c"), ["a", "b", "c"]), (("a", "b"), ["a", "b", "a"]), ((), [None] * 3)):
+        nodes = make(tmp_path, proxied=False, racks=racks).nodes
+        assert [node.properties.get("broker.rack") for node in nodes] == expected
 
 
 @pytest.mark.parametrize(("count", "place"), [(1, "t-0"), (2, "1/t-0"), (2, "2/t-0")])

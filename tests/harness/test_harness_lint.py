@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
-from harness.lint import lint, rule_names
+from harness.lint import RACK_AWARE, lint, rule_names
 from harness.planned_cell import PlannedCell, new_record
 from runlog.records.cell import CellKind, TopicRecord
 from workloads.model import Workload
@@ -23,7 +23,7 @@ SOUND = PlannedCell(
             topic=TopicRecord(
                 name=None, partitions=3, replication_factor=3, config={"min.insync.replicas": "2"}
             ),
-            log_directories=1, broker_settings={}, proxied=False, seed=1,
+            log_directories=1, racks=(), broker_settings={}, proxied=False, seed=1,
         ),
         baseline=True,
     ),
@@ -51,6 +51,11 @@ def cell(**changes: object) -> PlannedCell:
     return recorded(replace(SOUND, workload=Workload.model_validate(workload)), properties=properties, **own)
 
 
+def in_rack(rack: str) -> PlannedCell:
+    """The sound cell with a reader in this rack beside another one."""
+    return cell(consumers=2, readers=[{"name": "any"}, {"name": "near", "properties": {"client.rack": rack}}])
+
+
 def repeated(*cells: PlannedCell) -> list[PlannedCell]:
     return [recorded(one, repetition=number, fork=number) for number in (1, 2, 3, 4) for one in cells]
 
@@ -66,6 +71,7 @@ CASES: dict[str, list[PlannedCell]] = {
     "one-producer-many-partitions": [cell(partitions=48)],
     "closed-loop": [cell(schedule={"kind": "closed", "outstanding": 4})],
     "consumer-missing": [cell(consumers=0)],
+    "rack-without-effect": [in_rack("a")],
     "compression-of-made-up-data": [cell(), cell(compression_type="none")],
     "mixed-durability": [cell(), cell(acks=1, max_in_flight_requests_per_connection=1, enable_idempotence="false")],
     "through-proxies": [cell(proxied=True)],
@@ -98,6 +104,24 @@ def test_repetitions_on_one_cluster_or_two_are_told(forks: tuple[int, ...], said
     found = lint([recorded(one, fork=fork) for one, fork in zip(repeated(cell()), forks, strict=True)])
     assert [finding.rule for finding in found] == (["one-cluster"] if said else [])
     assert said in "".join(finding.text() for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("racks", "selector", "rack", "said"),
+    [
+        ((), "", "b", "no broker is in this rack, so consumers read from leaders; see cluster.racks"),
+        (("a", "c", "a"), RACK_AWARE, "b", "the brokers are in a, c"),
+        (("a", "b"), "", "b", f"replica.selector.class={RACK_AWARE}"),
+        (("a", "b"), RACK_AWARE, "b", ""),
+        ((), "", "", ""),
+    ],
+)
+def test_a_rack_without_effect_is_told(racks: tuple[str, ...], selector: str, rack: str, said: str) -> None:
+    one = recorded(in_rack(rack), racks=racks, broker_settings={"replica.selector.class": selector})
+    found = lint(repeated(one))
+    assert [finding.rule for finding in found] == (["rack-without-effect"] if said else [])
+    assert said in "".join(finding.text() for finding in found)
+    assert lint(repeated(one), is_own_cluster=False) == []
 
 
 def test_the_default_of_idempotence_follows_acks() -> None:

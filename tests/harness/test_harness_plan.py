@@ -57,6 +57,29 @@ def test_a_chaos_cell_has_the_log_directories_that_its_scenario_needs(
     assert {key_of(cell, engine="reference", brokers=3).log_directories for cell in cells} == {of_suite, planned}
 
 
+@pytest.mark.parametrize(
+    ("of_suite", "of_scenario", "planned"), [((), (), ()), (("a",), (), ("a",)), (("a",), ("b", "c"), ("b", "c"))]
+)
+def test_a_chaos_cell_has_the_racks_of_its_scenario_or_else_of_its_suite(
+    demo: Suite, of_suite: tuple[str, ...], of_scenario: tuple[str, ...], planned: tuple[str, ...]
+) -> None:
+    def cases(entry: ChaosEntry) -> Sequence[ScenarioCase]:
+        return [
+            replace(case, scenario=case.scenario.model_copy(update={"racks": of_scenario})) for case in two_cases(entry)
+        ]
+
+    suite = demo.model_copy(
+        update={
+            "cluster": demo.cluster.model_copy(update={"racks": of_suite}),
+            "chaos": [ChaosEntry(scenario="leader-kill")],
+        }
+    )
+    cells = build_plan(suite, cases, seed=1, client="x")
+    assert {cell.racks for cell in cells if cell.kind == "chaos"} == {planned}
+    assert {cell.racks for cell in cells if cell.is_of_sweep} == {of_suite}
+    assert {key_of(cell, engine="reference", brokers=3).racks for cell in cells} == {of_suite, planned}
+
+
 @pytest.fixture(scope="module")
 def demo() -> Suite:
     return load_suite("demo")

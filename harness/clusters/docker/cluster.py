@@ -158,6 +158,7 @@ def build_docker_cluster(
         directory,
         brokers=key.brokers,
         log_directories=key.log_directories,
+        racks=key.racks,
         # A network of the run's own. Only this host and the containers in it can reach its addresses.
         settings={"harness.allow.remote": "true", **dict(key.settings)},
         proxied=key.proxied,

@@ -7,12 +7,12 @@ Shown by tests/harness/test_harness_layouts.py and, with real nodes, test_harnes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from chaos.interposer import fault_page
-from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout
+from harness.clusters.base import Address, BrokerId, ClusterLayout, Link, NodeLayout, rack_of
 from harness.clusters.kafka.jars import VERSION
 from harness.clusters.layout_reference import DATA_DIRECTORY, FAULT_PAGE_FILE, render_properties
 from harness.clusters.ports import PortAllocator
@@ -55,6 +55,7 @@ def kafka_layout(
     *,
     brokers: int,
     log_directories: int = 1,
+    racks: Sequence[str] = (),
     settings: Mapping[str, str],
     proxied: bool,
     java: str,
@@ -72,7 +73,7 @@ def kafka_layout(
             broker,
             ids,
             BrokerStorage(data=directory / f"broker-{broker}" / DATA_DIRECTORY, count=log_directories),
-            settings,
+            {**settings, **rack_of(broker, racks)},
             proxied,
             java,
             jars,
