@@ -20,6 +20,7 @@ from pathlib import Path
 from chaos.lease import Lease
 from chaos.toxiproxy.calls import ToxiproxyError
 from chaos.toxiproxy.client import ToxiproxyClient
+from chaos.toxiproxy.listening import may_listen
 
 BINARY_NAME = "toxiproxy-server"
 READY_TIMEOUT_MS = 30_000  # half a second on an idle machine
@@ -198,7 +199,7 @@ def _start(
             except OSError as error:  # for example a full disk; without a lease the server may not run
                 server.stop()
                 raise ServerUnavailable(f"cannot write down that {label} runs: {error}") from error
-        failure = _wait_ready(server, label)
+        failure = _wait_ready(server, label, port)
         if not failure:
             return server
         server.stop()
@@ -228,8 +229,8 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], log_path: Pat
             log.close()
 
 
-def _wait_ready(server: RunningServer, label: str) -> str:
-    """Wait for an answer and set the version. Returns an empty text, or why there was no answer."""
+def _wait_ready(server: RunningServer, label: str, port: int) -> str:
+    """Wait for an answer of this server itself and set the version. Returns an empty text, or why there was none."""
     assert server.process is not None
     client = server.client()
     deadline = time.monotonic() + READY_TIMEOUT_MS / 1000
@@ -238,10 +239,14 @@ def _wait_ready(server: RunningServer, label: str) -> str:
             if server.process.poll() is not None:
                 return f"{label} ended with exit {server.process.returncode} before it answered"
             try:
-                server.version = client.version()
-                return ""
+                version = client.version()
             except ToxiproxyError:
                 time.sleep(0.02)
+                continue
+            if may_listen(server.process.pid, port):
+                server.version = version
+                return ""
+            time.sleep(0.02)  # somebody else's server has the port, so ours is about to end
         return f"{label} did not answer at {server.url} within {READY_TIMEOUT_MS} ms"
     finally:
         client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -13,8 +14,10 @@ import time
 import pytest
 import requests
 
+from chaos.toxiproxy import lookup
 from chaos.toxiproxy.calls import InvalidRequest, Unreachable
 from chaos.toxiproxy.client import ToxiproxyClient
+from chaos.toxiproxy.listening import may_listen
 from chaos.toxiproxy.lookup import ServerUnavailable, find_binary, start_embedded, start_real, use_server
 from chaos.toxiproxy.states import ProxySpec
 from harness.clusters.ports import free_port
@@ -349,6 +352,30 @@ def test_two_servers_in_one_process(client, echo_upstream):
     finally:
         other.close()
         other_server.stop()
+
+
+def test_a_server_that_took_the_port_first_is_not_ours(embedded_server, monkeypatch):
+    """Two programs may choose the same free port. The one that comes second must not take the other's server for its
+    own: it would delete its proxies."""
+    ports = [port_of(embedded_server.url), free_port()]
+    monkeypatch.setattr(lookup, "_free_port", lambda: ports.pop(0))
+    ours = start_embedded()
+    try:
+        assert ours.url != embedded_server.url
+        assert ours.process.poll() is None
+    finally:
+        ours.stop()
+
+
+def test_only_the_process_that_listens_on_a_port_is_said_to():
+    with socket.create_server(("127.0.0.1", 0)) as server, subprocess.Popen(["sleep", "60"]) as other:
+        port = server.getsockname()[1]
+        assert may_listen(os.getpid(), port)
+        assert not may_listen(other.pid, port)
+        other.kill()
+        other.wait()
+        assert not may_listen(other.pid, port), "it is gone"
+    assert not may_listen(os.getpid(), port), "nobody listens any more"
 
 
 def test_client_ignores_proxy_settings_of_the_environment(client, monkeypatch):
