@@ -32,7 +32,8 @@ def _listening(table: Path, port: int) -> set[str]:
     if not table.exists():
         return set()
     rows = [line.split() for line in table.read_text().splitlines()[1:]]
-    return {row[9] for row in rows if row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port}
+    wanted = f":{port:04X}"  # the tables have addresses in hexadecimal digits
+    return {row[9] for row in rows if row[3] == _LISTENING and row[1].endswith(wanted)}
 
 
 def _inodes(descriptors: list[Path]) -> set[str]:
