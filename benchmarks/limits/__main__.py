@@ -1,4 +1,4 @@
-"""How fast a broker can be on this host: `python -m benchmarks.limits`, some 10 minutes, best on an idle host.
+"""How fast a broker can be on this host: `python -m benchmarks.limits`, some two minutes, best on an idle host.
 
 One load, prepared batches to one partition with acks=1 (replay.py), goes in turns to servers that do the least that a
 broker must, to librdkafka's mock cluster, to the reference broker and to a warm Apache Kafka. So the table says which

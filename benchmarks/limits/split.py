@@ -36,7 +36,7 @@ def is_there() -> bool:
 
 
 class Recorder:
-    """`perf record` of one process, from `start` to `stop`."""
+    """`perf record` of one process, which begins at once and ends with `stop`, or with the process."""
 
     def __init__(self, pid: int, target: Path) -> None:
         self._target = target

@@ -304,7 +304,9 @@ class FetcherCore:
         epoch = self._metadata.leader_epoch(partition)
         state.read_replica = ReadReplica(node=node, leader_epoch=epoch, until_ms=until_ms)
         if node not in self._metadata.brokers:
+            # Until the metadata lists it, the leader would only name it again, at once and without records.
             self._metadata.request_update()
+            self._back_off(state, now_ms)
 
     def _on_error(self, partition: TopicPartition, state: PartitionState, code: ErrorCode, now_ms: int) -> None:
         name = f"{partition.topic}-{partition.partition}"
