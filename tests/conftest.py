@@ -57,6 +57,7 @@ _ONE_SPARK_SESSION: Final = frozenset(
         "page",
         "partial",
         "planted",
+        "readers",
         "results_schema",
     )
 )

@@ -164,11 +164,13 @@ class _Speed:
     latencies: pd.DataFrame
     latency_blocks: pd.DataFrame
     latency_slots: pd.DataFrame
+    reader_latencies: pd.DataFrame
+    reader_blocks: pd.DataFrame
 
 
 def _ask(spark: SparkSession, run: Run, pair: Pair) -> _Answers:
     """All that is asked of Spark: two halves, and neither reads what the other keeps. Damage has two halves again."""
-    damage, speed = pair(lambda: _ask_damage(spark, run, pair), lambda: _ask_speed(spark))
+    damage, speed = pair(lambda: _ask_damage(spark, run, pair), lambda: _ask_speed(spark, run))
     frames = Frames(
         log_ends=damage.log_ends,
         repeated=damage.repeated,
@@ -179,6 +181,8 @@ def _ask(spark: SparkSession, run: Run, pair: Pair) -> _Answers:
         latencies=speed.latencies,
         latency_blocks=speed.latency_blocks,
         latency_slots=speed.latency_slots,
+        reader_latencies=speed.reader_latencies,
+        reader_blocks=speed.reader_blocks,
     )
     return _Answers(frames=frames, sets=damage.sets, stories=damage.stories)
 
@@ -195,8 +199,13 @@ def _ask_damage(spark: SparkSession, run: Run, pair: Pair) -> _Damage:
     return _Damage(sets=sets, stories=told, extra_copies=extra_copies, log_ends=log_ends, repeated=repeated)
 
 
-def _ask_speed(spark: SparkSession) -> _Speed:
+def _ask_speed(spark: SparkSession, run: Run) -> _Speed:
     kept = Kept(spark)
+    has_several_readers = any(len(cell.record.workload.reader_groups) > 1 for cell in run.cells)
+
+    def of_readers(sql: str) -> pd.DataFrame:
+        return kept.collect(sql) if has_several_readers else pd.DataFrame({"cell": []})
+
     try:
         kept.keep("send_slots", queries.SEND_SLOTS)
         kept.keep("recv_slots", queries.RECV_SLOTS)
@@ -212,6 +221,8 @@ def _ask_speed(spark: SparkSession) -> _Speed:
             latencies=latencies,
             latency_blocks=kept.collect(queries.LATENCY_BLOCKS),
             latency_slots=kept.collect(queries.LATENCY_SLOTS),
+            reader_latencies=of_readers(queries.READER_LATENCIES),
+            reader_blocks=of_readers(queries.READER_LATENCY_BLOCKS),
         )
     finally:
         kept.release()

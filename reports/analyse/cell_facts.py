@@ -63,6 +63,8 @@ class Frames:
     latencies: pd.DataFrame
     latency_blocks: pd.DataFrame
     latency_slots: pd.DataFrame
+    reader_latencies: pd.DataFrame
+    reader_blocks: pd.DataFrame
 
     def by_cell(self, cell_ids: Iterable[str]) -> dict[str, Frames]:
         """The rows of each cell."""
@@ -108,6 +110,10 @@ def cell_facts(found: Found, criteria: Criteria) -> CellFacts:
         throughput_basis=speed.basis,
         steady_ratio=speed.steady_ratio,
         latency={**latency, END_TO_END: latency_beyond(latency[END_TO_END], clock_error_us)},
+        reader_latency={
+            reader: latency_beyond(own, clock_error_us)
+            for reader, own in _reader_latencies(cell, frames, criteria).items()
+        },
         observed={kind: sets[kind].observed if kind in sets else IdentitySet() for kind in SET_KINDS},
         unseen=unseen,
         predictions={kind: _with_how(sets.get(kind), found.prediction.how[kind]) for kind in PREDICTED_KINDS},
@@ -179,6 +185,26 @@ def _latencies(cell: Cell, counts: Counts, frames: Frames, criteria: Criteria) -
         )
         for kind in LATENCY_KINDS
     }
+
+
+def _reader_latencies(cell: Cell, frames: Frames, criteria: Criteria) -> dict[int, Latency]:
+    """End to end, of each reader group by its number. Empty if the cell has only one."""
+    groups = cell.record.workload.reader_groups
+    if len(groups) < 2:
+        return {}
+    return {
+        reader: summarise(
+            _of_reader(frames.reader_latencies, reader),
+            _of_reader(frames.reader_blocks, reader),
+            criteria,
+            cell.record.seed or 0,
+        )
+        for reader in range(len(groups))
+    }
+
+
+def _of_reader(frame: pd.DataFrame, reader: int) -> pd.DataFrame:
+    return frame[frame["reader"] == reader] if len(frame) else frame
 
 
 def _of_kind(frame: pd.DataFrame, kind: str) -> pd.DataFrame:

@@ -132,6 +132,25 @@ FROM (SELECT *, sum(n) OVER (PARTITION BY cell, kind, slot ORDER BY bin) AS rank
 GROUP BY cell, kind, slot
 """
 
+# End-to-end latencies of the measured window by group of readers: in fine bins, and in blocks for the interval of the
+# p99. Most runs have no cell with several groups. Then nobody asks.
+_READER_SAMPLES = f"""
+SELECT /*+ BROADCAST(w) */ r.cell, coalesce(r.reader, 0) AS reader, r.polled_us - r.intended_us AS us,
+       CAST(floor((r.intended_us - w.start_us) * {BOOTSTRAP_BLOCKS} / (w.end_us - w.start_us)) AS INT) AS block
+FROM recv r JOIN windows w ON r.cell = w.cell WHERE r.intended_us >= w.start_us AND r.intended_us < w.end_us
+"""
+
+READER_LATENCIES = f"""
+SELECT cell, reader, {_bin(LATENCY_BINS_PER_E_FOLD)} AS bin, count(*) AS n, min(us) AS low, max(us) AS high,
+       sum(us) AS total, count_if(us < 0) AS negative
+FROM ({_READER_SAMPLES}) GROUP BY cell, reader, {_bin(LATENCY_BINS_PER_E_FOLD)}
+"""
+
+READER_LATENCY_BLOCKS = f"""
+SELECT cell, reader, block, {_bin(SLOT_BINS_PER_E_FOLD)} AS bin, count(*) AS n
+FROM ({_READER_SAMPLES}) GROUP BY cell, reader, block, {_bin(SLOT_BINS_PER_E_FOLD)}
+"""
+
 # Longest time in the measured window in which no acknowledgement came; the window's ends count as acknowledgements.
 # Acknowledgements are folded by millisecond first, so a gap is exact from 1 ms upwards.
 GAPS = """

@@ -16,6 +16,7 @@ from reports.figures.host_share import HostShare, host_share
 from reports.figures.knobs import settings_text
 from reports.figures.latencies import CurvePoint, percentile_curve
 from reports.figures.over_time import OverTime, over_time
+from reports.figures.readers import ReaderRow, reader_rows
 from reports.figures.recovery_words import recovery_sentences
 from reports.figures.redelivery import redelivery_sentences
 from reports.figures.replica_logs import PartitionPicture, pictures
@@ -119,6 +120,7 @@ class CellFigures:
     capacity_records_per_s: float | None  # of its configuration in its round; None: not measured, or not claimed
     steady_ratio: float | None
     latency: Mapping[str, Latency]
+    readers: tuple[ReaderRow, ...]  # none for a cell with one group of readers
     end_to_end_clock_error_us: float | None  # between two load hosts; None: no record went from one to another
     lost: int | None
     observed: Mapping[str, IdentitySet]
@@ -201,6 +203,7 @@ def cell_figures(item: Judged, capacity_records_per_s: float | None = None) -> C
         capacity_records_per_s=capacity_records_per_s,
         steady_ratio=facts.steady_ratio,
         latency=facts.latency,
+        readers=reader_rows(facts),
         end_to_end_clock_error_us=known_error_us(clock_error_between_us(hosts)),
         lost=facts.lost,
         observed=facts.observed,

@@ -18,6 +18,7 @@ from runlog.quality.criteria import Criteria
 from runlog.quality.steadiness import CHANGING_KINDS
 from runlog.records.cell import CellKind, CriterionRecord
 
+READER_LATE: Final = "a reader late"  # a scenario's word
 AREA: Final = "area_record_seconds"
 _LIMIT_FIGURES: Final[Mapping[str, str]] = {  # a scenario's word for a figure -> that of a suite's limit
     "gap": GAP, "detect": "detect_ms", "elect": "elect_ms", "first ack": "first_ack_ms", "recover": "recover_ms",
@@ -52,6 +53,8 @@ def _criteria(facts: CellFacts) -> list[Check]:
 
 def _criterion(facts: CellFacts, item: CriterionRecord) -> Check:
     """One of a scenario's limits on recovery, or on silence. An outage that never began has length 0."""
+    if item.figure == READER_LATE:
+        return _reader_late(facts, item)
     name = _LIMIT_FIGURES.get(item.figure)
     span = None if name is None else span_of(facts, name)
     if span is None:
@@ -68,6 +71,25 @@ def _criterion(facts: CellFacts, item: CriterionRecord) -> Check:
     if is_held is None:
         return Check(name=item.text, result=INCONCLUSIVE, reason=f"{told}; {span.why_open()}")
     return check(item.text, is_held, told, told, FAIL)
+
+
+def _reader_late(facts: CellFacts, item: CriterionRecord) -> Check:
+    """Whether the fault delayed some readers and not others. If not, the cell shows nothing about them."""
+    groups = facts.cell.record.workload.reader_groups
+    p90_us = {
+        groups[number].name: latency.p90_us
+        for number, latency in facts.reader_latency.items()
+        if latency.p90_us is not None
+    }
+    if len(p90_us) < 2:
+        return Check(name=item.text, result=INCONCLUSIVE, reason=f"{item.text}: the run does not show it")
+    last, first = (pick(p90_us, key=lambda reader: p90_us[reader]) for pick in (max, min))
+    told = (
+        f"{item.text}: nine of ten records came to {first} within {p90_us[first] / 1000:.1f} ms, and to {last} within "
+        f"{p90_us[last] / 1000:.1f} ms"
+    )
+    is_late = p90_us[last] - p90_us[first] >= item.limit * 1e6
+    return check(item.text, is_late, told, f"{told}, so the fault did not reach one group of readers only")
 
 
 def _generator(facts: CellFacts, criteria: Criteria) -> Check:

@@ -345,6 +345,7 @@ class CellFacts:
     throughput_basis: Basis = Basis.ACKNOWLEDGED
     steady_ratio: float | None = None
     latency: Mapping[str, Latency] = field(default_factory=dict)
+    reader_latency: Mapping[int, Latency] = field(default_factory=dict)  # end to end, by group; empty: only one group
     observed: Mapping[str, IdentitySet] = field(default_factory=dict)
     predictions: Mapping[str, SetComparison] = field(default_factory=dict)
     dup_extra_copies: int = 0

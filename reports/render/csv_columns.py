@@ -54,6 +54,7 @@ TABLES: Final[Mapping[str, str]] = {
     "cells.csv": "One row for each cell: its kind, its settings, and its figures.",
     "time.csv": "One row for each time bucket of a cell: records due, sent, acknowledged, received; latencies.",
     "latency_curves.csv": "The percentile curve of each latency of each cell.",
+    "readers.csv": "Cells with several groups of readers: the end-to-end latency of each group.",
     "stages.csv": "Where the time goes: percentiles of each stage between sending and delivery.",
     "sets.csv": "Which records were predicted and observed as lost, duplicated or reordered, as ranges.",
     "generator.csv": "One row for each cell: whether the load generator and the host kept up.",
@@ -127,6 +128,10 @@ COMMON: Final[Mapping[str, str]] = {
     "recovered": "records without an acknowledgement that the final read found",
     "end_to_end_clock_error_us": "how much an end-to-end latency between two load hosts can be wrong, microseconds: "
     "by their clocks; empty if no record went from one to another",
+    "reader": "the group of readers, by its name in the workload",
+    "consumers": "how many consumers share its partitions",
+    "end_to_end_p99_us_low": _LOW,
+    "end_to_end_p99_us_high": _HIGH,
     "gap_ms": "longest time without an acknowledgement",
     "gap_clock_error_ms": "with load hosts: how much gap_ms can be wrong by their clocks; gap_ms is left out if it is "
     "not above that",
@@ -241,6 +246,9 @@ SETTING_PREFIX: Final = "setting."  # of cells.csv: one column for each setting 
 SETTING: Final = "the client's setting of this name, or the swept `workload.` or `topic.` value; empty if it is unset"
 OWN: Final[Mapping[tuple[str, str], str]] = {
     ("latency_curves.csv", "kind"): "corrected, uncorrected, end_to_end or schedule_lag",
+    ("readers.csv", "settings"): "the client settings that this group has for itself, NAME=VALUE",
+    ("readers.csv", "max_us"): "maximum, microseconds, from the intended send time to the consumer's poll",
+    ("readers.csv", "n"): "records that the group read, of those due in the measured window",
     ("sets.csv", "kind"): "lost, duplicated or reordered",
     (
         "price.csv",

@@ -34,6 +34,11 @@ _CELLS: Final = (
     *("lost", "duplicated", "reordered", "recovered", "unknown", "gap_ms", "gap_clock_error_ms"),
     *("records_per_batch", "compression_ratio"),
 )
+READERS: Final = (
+    *("cell_id", "reader", "consumers", "settings"),
+    *(f"end_to_end_{name}_us" for name, _ in QUANTILES),
+    *("end_to_end_p99_us_low", "end_to_end_p99_us_high", "max_us", "n"),
+)
 _CURVES: Final = ("cell_id", "kind", "quantile", "latency_us", "n")
 _SETS: Final = ("cell_id", "kind", "part", "producer", "incarnation", "first_seq", "last_seq")
 STAGES: Final = (
@@ -67,6 +72,8 @@ def _tables(figures: Figures) -> Mapping[str, Table]:
         "certificates.csv": certificate_table(figures.generator),
     }
     by_knob: list[tuple[str, Any]] = [(knob, row) for knob, rows in figures.knobs.items() for row in rows]
+    if any(cell.readers for cell in figures.cells):
+        found["readers.csv"] = _reader_table(figures.cells)
     if figures.price.points:
         found["price.csv"] = (_names(figures.price.points[0]), [_values(point) for point in figures.price.points])
     if by_knob:
@@ -80,6 +87,19 @@ def _names(row: Any) -> list[str]:
 
 def _values(row: Any) -> list[object]:
     return [getattr(row, one.name) for one in fields(row)]
+
+
+def _reader_table(cells: Sequence[CellFigures]) -> Table:
+    return [*READERS], [
+        [
+            *(cell.id, row.name, row.consumers, row.settings),
+            *(row.latency.quantiles.get(name) for name, _ in QUANTILES),
+            *(row.latency.p99_interval_us or (None, None)),
+            *(row.latency.max_us, row.latency.n),
+        ]
+        for cell in cells
+        for row in cell.readers
+    ]
 
 
 def _cell_table(cells: Sequence[CellFigures]) -> Table:

@@ -11,7 +11,7 @@ from reports.figures.knobs import KnobRow
 from reports.figures.search import LoadPoint, SearchFigures, Try
 from reports.render import comparison
 from reports.render.csv_columns import columns_page, written_name
-from reports.render.csv_tables import write_tables
+from reports.render.csv_tables import READERS, write_tables
 from tests.reports.test_reports_reading import swept
 
 _TRY = Try(number=1, rate=1.0, low=1.0, high=2.0, result="kept", why="")
@@ -28,6 +28,7 @@ def headers() -> dict[str, list[str]]:
     return {
         **found,
         "knobs.csv": [written_name("knobs.csv", name) for name in knobs],
+        "readers.csv": list(READERS),  # of cells with several groups of readers, which the made sweep does not have
         "compare-BASE.csv": list(comparison.HEADER),
     }
 
