@@ -2,7 +2,7 @@
 
 They are read at the start, every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and soon after a token with an unknown
 key. If they cannot be read, the old keys stay, and a log line says so.
-Shown by tests/broker_node/test_node_sasl.py.
+Shown by tests/broker_node/test_node_signing_keys.py and test_node_jwks_http.py.
 """
 
 from __future__ import annotations
