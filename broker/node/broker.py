@@ -369,7 +369,8 @@ class Broker:
             follow(self._authorizer, old, new, is_current=self._is_current(new))
         if old.broker_configs != new.broker_configs:
             config = with_dynamic(self.config, broker_overrides(new, self.config.node_id))
-            self._server.reconfigure(config)
+            for each in (self._server, self._outgoing, self._fetchers, self.metadata):
+                each.reconfigure(config)
             self._replication_quotas.reconfigure(config)
             if self._directories.cordon(config.cordoned_paths):
                 self.lifecycle.directories_cordoned()

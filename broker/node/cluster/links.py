@@ -98,7 +98,7 @@ class Links:
         logger: Logger,
         dialler: Dialler,
     ) -> None:
-        self._dialler = dialler
+        self.dialler = dialler
         self._name, self._node_id, self._listener_name = name, node_id, listener_name
         self._address, self._handle_locally, self._logger = address, handle_locally, logger
         self._channels: dict[int, Channel] = {}
@@ -126,7 +126,7 @@ class Links:
                 address=lambda: self._address(node_id),
                 client_id=f"broker-{self._node_id}",
                 logger=self._logger,
-                dialler=self._dialler,
+                dialler=self.dialler,
             )
         return self._channels[node_id]
 

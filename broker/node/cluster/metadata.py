@@ -161,6 +161,10 @@ class MetadataHost:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        """Takes new certificates. They hold for new connections."""
+        self._dialler.reconfigure(config)
+
     def start(self) -> None:
         if self._stored_snapshot is not None:
             self._post(False, MetadataSnapshot(image=image_in(self._stored_snapshot)))

@@ -34,6 +34,11 @@ class Outgoing:
         self._handle_locally = handle_locally
         self._links: dict[str, Links] = {}
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        """Takes new certificates. They hold for new connections."""
+        for links in self._links.values():
+            links.dialler.reconfigure(config)
+
     def controller(self, kind: ToController) -> ControllerClient:
         config = self._config
         links = self._of(kind, config.controller_listener, self._metadata.controller_address, controller_dialler)

@@ -41,7 +41,7 @@ class Dialler:
     """There is one for each kind of link. Raises SecurityError if a file or an entry is missing."""
 
     def __init__(self, security: ListenerSecurity, *, name: str, mechanism: str, logger: Logger) -> None:
-        self._mechanism = mechanism
+        self._mechanism, self._name, self._logger = mechanism, name, logger
         self._entry: JaasEntry | None = None
         self._contexts: Contexts | None = None
         if security.tls is not None:
@@ -60,6 +60,19 @@ class Dialler:
         missing = [each for each in wanted if self._entry is None or each not in self._entry.options]
         if missing:
             raise SecurityError(key, f"it needs {' and '.join(missing)}: who this broker is when it dials another one")
+
+    def reconfigure(self, config: NodeConfig) -> None:
+        """Takes the certificates of these settings for new connections. If they cannot be used, the old ones stay, and
+        a log line says so. The entry for SASL is that of the properties file, as in Apache Kafka."""
+        if self._contexts is None:
+            return
+        try:
+            security = security_of(config, self._name)
+        except SecurityError as error:
+            self._logger.warning("security_kept", listener=self._name, cause=repr(str(error)))
+            return
+        if security.tls is not None:
+            self._contexts.reconfigure(security.tls)
 
     async def connect(self, channel: asyncio.BufferedProtocol, address: Address) -> float | None:
         """Connects. The channel's `connection_made` is called when requests may be sent. Returns for how long they may

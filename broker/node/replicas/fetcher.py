@@ -76,6 +76,10 @@ class Fetchers:
         self._dialler = internal_dialler(config, logger)
         self._fetchers: dict[int, tuple[_Fetcher, asyncio.Task[None]]] = {}
 
+    def reconfigure(self, config: NodeConfig) -> None:
+        """Takes new certificates. They hold for new connections."""
+        self._dialler.reconfigure(config)
+
     def roles_changed(self) -> None:
         wanted = {
             hosted.replica.leader_id
