@@ -39,7 +39,7 @@ def set_certificate(cluster: Cluster, broker: int, store: Path) -> None:
 
 
 def test_a_certificate_that_is_set_at_run_time_counts_for_what_a_broker_dials(tmp_path: Path) -> None:
-    """The leader comes back as one that trusts the new authority only. It leads again, and the other one must follow."""
+    """The leader comes back and trusts the new authority only. It leads again, and the other one must follow."""
     old, new = (Authority(tmp_path / name, name=name) for name in ("old", "new"))
     both = tmp_path / "both.pem"
     both.write_text(old.certificate.read_text() + new.certificate.read_text())
