@@ -258,7 +258,7 @@ class GroupShard:
         return self.write(records, group=None)
 
     def _topics_changed(self, event: TopicsChanged) -> None:
-        self._consumer.subscriptions.topics_changed(event.topics)
+        self._consumer.subscriptions.topics_changed(event.topics, event.metadata_version)
         self._deleted_topics |= event.deleted
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
@@ -305,8 +305,7 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 self._classic.tick(group, now_ms)
             elif group is not None:
-                late = self._consumer.late_members(group, now_ms)
-                group = self._member_requests.fence(group, late, now_ms) if late else group
+                group = self._member_requests.tick(group, now_ms)
             if group is not None and not self.dropped(group):
                 self.schedule(group)
 

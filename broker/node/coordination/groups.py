@@ -65,7 +65,6 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_consumer_max_size=config.group_consumer_max_size,
         group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
-        is_guarded=bool(config.authorizer_class_name),
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
         is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
@@ -93,6 +92,7 @@ class Groups:
         self.config, self._image = group_config(config), image
         self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
         self._topics: Mapping[str, Topic] = {}
+        self._metadata_version = 0
         self._knows_all = False  # whether an image has been current: since then a topic that is missing does not exist
         self._group_configs: Mapping[str, Mapping[str, str]] = {}
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
@@ -157,7 +157,15 @@ class Groups:
     def _first_events(self) -> tuple[object, ...]:
         shares = self._share_settings()
         told = (shares,) if shares.session_timeouts_ms or shares.assignment_intervals_ms else ()
-        return (self._group_settings(), *told, TopicsChanged(topics=self._topics, is_complete=self._knows_all))
+        return (self._group_settings(), *told, self._topics_changed())
+
+    def _topics_changed(self, deleted: frozenset[str] = frozenset()) -> TopicsChanged:
+        return TopicsChanged(
+            topics=self._topics,
+            deleted=deleted,
+            is_complete=self._knows_all,
+            metadata_version=self._metadata_version,
+        )
 
     def _make_shard(self, index: int) -> GroupShard:
         rng = random.Random(self._rng.getrandbits(64))
@@ -184,6 +192,7 @@ class Groups:
             name: Topic(topic_id=state.topic_id, partitions=len(state.partitions))
             for name, state in image.topics.items()
         }
+        self._metadata_version = image.offset
         is_first_current = is_current and not self._knows_all
         self._knows_all = self._knows_all or is_current
         if topics == self._topics and not is_first_current:
@@ -194,8 +203,7 @@ class Groups:
         }
         self._topics = topics
         for index, _ in self.host.active_shards():
-            event = TopicsChanged(topics=topics, deleted=frozenset(is_gone | is_new), is_complete=self._knows_all)
-            self.host.submit(index, event)
+            self.host.submit(index, self._topics_changed(frozenset(is_gone | is_new)))
 
     def transaction_ended(self, index: int, *, producer_id: int, producer_epoch: int, is_commit: bool) -> ErrorCode:
         """The marker of a producer is committed in a partition of `__consumer_offsets`. If this returns an error, the
