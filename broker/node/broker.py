@@ -196,6 +196,7 @@ class Broker:
         self._token_keys = TokenKeys(config.delegation_token_secret_key)
         services = Services(
             config=config,
+            config_in_effect=self._replicas.config_in_effect,
             logger=self.logger,
             metadata=self.metadata,
             image_moves=self._image_moves,

@@ -26,7 +26,7 @@ from broker.coordinator.groups.consumer_group import (
     metadata_hash,
 )
 from broker.coordinator.groups.draft import Draft, Refused, current_record
-from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
+from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, GroupSettingsChanged, Topic
 from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract, withdraw
 from broker.coordinator.groups.records import (
     Assignment,
@@ -71,7 +71,14 @@ class ConsumerProtocol:
         self.subscriptions = Subscriptions(config)
         # by group id, for groups that have their own
         self.session_timeouts_ms: Mapping[str, int] = {}
-        self.assignment_intervals_ms: Mapping[str, int] = {}
+        self._assignment_intervals_ms: Mapping[str, int] = {}
+        self._assignment_interval_ms = config.group_consumer_assignment_interval_ms
+
+    def set_times(self, event: GroupSettingsChanged) -> None:
+        self.session_timeouts_ms = event.session_timeouts_ms
+        self._assignment_intervals_ms = event.assignment_intervals_ms
+        if event.assignment_interval_ms is not None:
+            self._assignment_interval_ms = event.assignment_interval_ms
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
@@ -272,10 +279,9 @@ class ConsumerProtocol:
 
     def is_assignment_due(self, group: ConsumerGroup, now_ms: int) -> bool:
         """Whether the group's epoch has no target assignment, and one may be computed already."""
-        default_ms = self._config.group_consumer_assignment_interval_ms
         return group.target_epoch < group.epoch and is_assignment_due(
             last_ms=group.assigned_ms,
-            interval_ms=self.assignment_intervals_ms.get(group.group_id, default_ms),
+            interval_ms=self._assignment_intervals_ms.get(group.group_id, self._assignment_interval_ms),
             wall_ms=self._wall_ms(now_ms),
         )
 

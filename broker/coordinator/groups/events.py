@@ -308,6 +308,7 @@ class GroupSettingsChanged:
 
     session_timeouts_ms: Mapping[str, int]
     assignment_intervals_ms: Mapping[str, int] = field(default_factory=dict)
+    assignment_interval_ms: int | None = None  # of the other groups; None: that of the configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,8 +185,7 @@ class GroupShard:
             case TopicsChanged():
                 self._topics_changed(event)
             case GroupSettingsChanged():
-                self._consumer.session_timeouts_ms = event.session_timeouts_ms
-                self._consumer.assignment_intervals_ms = event.assignment_intervals_ms
+                self._consumer.set_times(event)
             case ExpireOffsets():
                 self._offset_requests.expire(event.wall_ms)
             case Loaded():
