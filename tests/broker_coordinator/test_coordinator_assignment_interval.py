@@ -72,6 +72,8 @@ def test_changes_within_the_interval_have_one_assignment_together(world: GroupWo
     for member in ("b", "c", "d"):
         world.beat(member, 0)
     world.pass_ms(INTERVAL_MS)
+    told = world.beat("b", first.member_epoch)
+    assert told.member_epoch == first.member_epoch + 3, "each change raised the epoch, as in Apache Kafka"
     assert count(world.beat("a", first.member_epoch)) == 1
 
 

@@ -26,7 +26,7 @@ from broker.coordinator.groups.consumer_group import (
     metadata_hash,
 )
 from broker.coordinator.groups.draft import Draft, Refused, current_record
-from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, GroupSettingsChanged, Topic
+from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, GroupSettingsChanged
 from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract, withdraw
 from broker.coordinator.groups.records import (
     Assignment,
@@ -265,13 +265,7 @@ class ConsumerProtocol:
         group = draft.group
         if not is_needed and not group.is_metadata_stale:
             return
-        topics: dict[str, Topic] = {}
-        for each in self.subscriptions.of_members(group).values():
-            topics.update(each)
-        hashed = metadata_hash(topics)
-        if is_needed and group.epoch > group.target_epoch and hashed == group.metadata_hash:
-            group.is_metadata_stale = False
-            return  # the epoch has been raised already, and its assignment is not computed yet
+        hashed = metadata_hash(self.subscriptions.of_group(group))
         if is_needed or hashed != group.metadata_hash:
             value = GroupEpochValue(epoch=group.epoch + 1, metadata_hash=hashed)
             draft.add((GroupEpochKey(group_id=group.group_id), value))

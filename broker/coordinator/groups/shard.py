@@ -321,8 +321,7 @@ class GroupShard:
         self._classic.touch(group, member_id, now_ms)
 
     def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]:
-        found = self._consumer.subscriptions.of_members(group)
-        return frozenset(name for topics in found.values() for name in topics)
+        return frozenset(self._consumer.subscriptions.of_group(group))
 
     # -- checks ------------------------------------------------------------------------------------------------------
 

@@ -39,16 +39,33 @@ class Subscriptions:
         self.topics, self.names, self._version = topics, names, metadata_version
 
     def of_members(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
-        """By member id, the existing topics that the member subscribes to."""
-        return {member_id: self._of(group, member.value) for member_id, member in group.members.items()}
+        """By member id, the existing topics that the member subscribes to. Members with the same subscription share the
+        dict, because thousands of members may have a pattern that matches thousands of topics."""
+        shared: dict[tuple[tuple[str, ...], str | None], dict[str, Topic]] = {}
+        found: dict[str, dict[str, Topic]] = {}
+        for member_id, member in group.members.items():
+            key = (member.value.subscribed_topic_names, member.value.subscribed_topic_regex)
+            if key not in shared:
+                shared[key] = self._of(group, *key)
+            found[member_id] = shared[key]
+        return found
 
-    def _of(self, group: ConsumerGroup, value: MemberValue) -> dict[str, Topic]:
-        resolved = group.resolved.get(value.subscribed_topic_regex or "")
-        names = value.subscribed_topic_names if resolved is None else {*value.subscribed_topic_names, *resolved.topics}
-        return {name: self.topics[name] for name in names if name in self.topics}
+    def of_group(self, group: ConsumerGroup) -> dict[str, Topic]:
+        """The existing topics that any member subscribes to."""
+        topics: dict[str, Topic] = {}
+        values = [member.value for member in group.members.values()]
+        for names, pattern in {(each.subscribed_topic_names, each.subscribed_topic_regex): None for each in values}:
+            topics.update(self._of(group, names, pattern))
+        return topics
+
+    def _of(self, group: ConsumerGroup, names: tuple[str, ...], pattern: str | None) -> dict[str, Topic]:
+        resolved = group.resolved.get(pattern or "")
+        matched = [] if resolved is None else sorted(resolved.topics)  # the order is the same in each process
+        return {name: self.topics[name] for name in (*names, *matched) if name in self.topics}
 
     def topic_ids(self, group: ConsumerGroup, value: MemberValue) -> frozenset[UUID]:
-        return frozenset(topic.topic_id for topic in self._of(group, value).values())
+        topics = self._of(group, value.subscribed_topic_names, value.subscribed_topic_regex)
+        return frozenset(topic.topic_id for topic in topics.values())
 
     # -- patterns ----------------------------------------------------------------------------------------------------
 
