@@ -16,6 +16,7 @@ from broker.controller.config_checks import (
     INT64_MAX,
     AnyList,
     AnyText,
+    Boolean,
     Check,
     Double,
     IntegerRange,
@@ -28,6 +29,8 @@ UNKNOWN_CHARACTERS_MAX = 10_000
 _TOO_LONG = f"A setting that is not known may have {UNKNOWN_CHARACTERS_MAX} characters"
 # Log directories that get no new replicas (KIP-1066). The broker itself checks that it has them.
 CORDONED = "cordoned.log.dirs"
+# Other settings of a broker bound these. The broker that gets a request checks it.
+GROUP_TIMES = frozenset({"group.consumer.assignment.interval.ms", "group.share.assignment.interval.ms"})
 _COUNT = IntegerRange(low=0, high=INT32_MAX)
 _LONG = IntegerRange(low=0, high=INT64_MAX)
 
@@ -48,6 +51,7 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     },
     CORDONED: AnyList(),
     "follower.replication.throttled.rate": _LONG,
+    **dict.fromkeys(sorted(GROUP_TIMES), _COUNT),
     "leader.replication.throttled.rate": _LONG,
     "log.cleaner.backoff.ms": _LONG,
     "log.cleaner.dedupe.buffer.size": IntegerRange(low=1 << 20, high=INT64_MAX),
@@ -55,7 +59,9 @@ DYNAMIC_BROKER_CONFIGS: Mapping[str, Check] = {
     "max.connection.creation.rate": _COUNT,
     "max.connections": _COUNT,
     "max.connections.per.ip": _COUNT,
+    "producer.id.expiration.ms": IntegerRange(low=1, high=INT32_MAX),
     "replica.alter.log.dirs.io.max.bytes.per.second": _LONG,
+    "transaction.partition.verification.enable": Boolean(),
     **_KERBEROS,
 }
 # Lists, which APPEND and SUBTRACT change, with Kafka's defaults, from which they begin.

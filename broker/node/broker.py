@@ -29,7 +29,7 @@ from broker.node.handlers.table import AUTHORIZED_HANDLERS, HANDLERS
 from broker.node.net.change_quotas import ChangeQuotas
 from broker.node.net.quotas import ClientQuotas
 from broker.node.net.server import Server
-from broker.node.process.clock import monotonic_ms, wall_ms
+from broker.node.process.clock import call_later, monotonic_ms, wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
 from broker.node.process.tasks import Tasks
@@ -192,10 +192,13 @@ class Broker:
         self._telemetry = Telemetry(config, self.logger)
         denials = None
         if self._authorizer is not None:
-            denials = DenialLog(logger=self.logger, authorizer=self._authorizer, now_ms=monotonic_ms)
+            denials = DenialLog(
+                logger=self.logger, authorizer=self._authorizer, now_ms=monotonic_ms, call_later=call_later
+            )
         self._token_keys = TokenKeys(config.delegation_token_secret_key)
         services = Services(
             config=config,
+            config_in_effect=self._replicas.config_in_effect,
             logger=self.logger,
             metadata=self.metadata,
             image_moves=self._image_moves,

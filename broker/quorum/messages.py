@@ -16,8 +16,8 @@ from kio.schema.begin_quorum_epoch.v1 import response as begin_response
 from kio.schema.end_quorum_epoch.v1 import request as end_request
 from kio.schema.end_quorum_epoch.v1 import response as end_response
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v17 import request as fetch_request
-from kio.schema.fetch.v17 import response as fetch_response
+from kio.schema.fetch.v18 import request as fetch_request
+from kio.schema.fetch.v18 import response as fetch_response
 from kio.schema.fetch_snapshot.v1 import request as snapshot_request
 from kio.schema.fetch_snapshot.v1 import response as snapshot_response
 from kio.schema.leader_change_message.v0 import data as leader_change
@@ -66,6 +66,7 @@ KioResponse = (
     | snapshot_response.FetchSnapshotResponse
 )
 _TOPIC = TopicName(METADATA_TOPIC)
+_NOT_TOLD = 2**63 - 1  # a high watermark of a sender that does not tell it
 _PARTITION = i32(0)
 
 
@@ -149,6 +150,7 @@ def _fetch_request_to_kio(request: FetchRequest, cluster_id: str | None) -> fetc
         last_fetched_epoch=i32(request.last_fetched_epoch),
         log_start_offset=i64(0),
         partition_max_bytes=i32(FETCH_MAX_BYTES),
+        high_watermark=i64(_NOT_TOLD if request.high_watermark is None else request.high_watermark),
     )
     return fetch_request.FetchRequest(
         cluster_id=cluster_id,
@@ -205,6 +207,7 @@ def request_from_kio(message: KioRequest) -> Request:
                 fetch_offset=fetch.fetch_offset,
                 last_fetched_epoch=fetch.last_fetched_epoch,
                 max_wait_ms=message.max_wait // timedelta(milliseconds=1),
+                high_watermark=None if fetch.high_watermark == _NOT_TOLD else fetch.high_watermark,
             )
         case snapshot_request.FetchSnapshotRequest(topics=(snapshot_request.TopicSnapshot(partitions=(asked,)),)):
             return FetchSnapshotRequest(

@@ -115,6 +115,7 @@ class FetchRequest:
     fetch_offset: int
     last_fetched_epoch: int  # epoch of the entry before fetch_offset, -1 at offset 0
     max_wait_ms: int
+    high_watermark: int | None = None  # the one that the sender knows (KIP-1166); None: it does not tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,7 @@ APIS: dict[ApiKey, Api] = {
     api.key: api
     for api in (
         _api(ApiKey.PRODUCE, 3, 13, _CLIENT, advertised_low=0),
-        _api(ApiKey.FETCH, 4, 17, _EVERYWHERE),
+        _api(ApiKey.FETCH, 4, 18, _EVERYWHERE),
         _api(ApiKey.LIST_OFFSETS, 1, 11, _CLIENT),
         _api(ApiKey.METADATA, 0, 13, _CLIENT),
         _api(ApiKey.OFFSET_COMMIT, 2, 10, _CLIENT),

@@ -1,4 +1,4 @@
-"""Hand-written code for Fetch, versions 12-17: requests of consumers and followers, answers to both, and the requests
+"""Hand-written code for Fetch, versions 12-18: requests of consumers and followers, answers to both, and the requests
 and answers on a follower.
 
 It gives the same bytes and values as decoder.py and encoder.py, in a fraction of the time. This matters, because
@@ -156,7 +156,7 @@ def encode_follower_fetch(
     topics: Iterable[tuple[UUID, Sequence[FetchPartition]]],
     forgotten: Iterable[tuple[UUID, Sequence[int]]] = (),
 ) -> bytes:
-    """The whole frame of a follower's request, version 15-17. `limits` are max wait in ms, min bytes and max bytes.
+    """The whole frame of a follower's request, version 15-18. `limits` are max wait in ms, min bytes and max bytes.
     `session` is its id and epoch. `forgotten` are partitions that leave the session."""
     pieces = [
         _HEAD_15.pack(*limits, 0, *session),
@@ -207,7 +207,7 @@ def encode_fetch_response(
     session_id: int,
     topics: Iterable[tuple[str | UUID | None, Sequence[PartitionData]]],
 ) -> list[Buffer]:
-    """The whole frame, version 12-17. Records are not copied."""
+    """The whole frame, version 12-18. Records are not copied."""
     assert version >= FIRST_VERSION
     out: list[Buffer] = []
     small: list[Buffer] = []
@@ -272,7 +272,7 @@ class FetchResponse(NamedTuple):
 
 
 def decode_fetch_response(frame: memoryview, version: int) -> FetchResponse | None:
-    """The answer to a follower, version 13-17; None if the general decoder must look at it. Records are views."""
+    """The answer to a follower, version 13-18; None if the general decoder must look at it. Records are views."""
     if version < TOPIC_IDS_SINCE_VERSION:
         return None
     try:

@@ -44,8 +44,9 @@ class GroupWorld:
         self.asked: set[int] = set()
         self._appended = self._tokens = self._fail_overs = 0
         self.shard = self._new_shard(1)
+        self._metadata_version = 0
         self.handle(Loaded(leader_epoch=0))
-        self.handle(TopicsChanged(topics=self.topics))
+        self.topics_changed()
 
     def _new_shard(self, seed: int) -> GroupShard:
         return GroupShard(config=self.config, rng=random.Random(seed), wall_offset_ms=WALL_OFFSET_MS)
@@ -63,7 +64,13 @@ class GroupWorld:
         self.shard, self._appended = self.replayed(seed=2 + self._fail_overs), 0  # another one makes up other ids
         self.asked = set(self.answers)
         self.handle(Loaded(leader_epoch=1))
-        self.handle(TopicsChanged(topics=self.topics))
+        self.topics_changed()
+
+    def topics_changed(self, deleted: frozenset[str] = frozenset()) -> None:
+        """Tells the shard of `topics`."""
+        self._metadata_version += 1
+        version = self._metadata_version
+        self.handle(TopicsChanged(topics=dict(self.topics), deleted=deleted, metadata_version=version))
 
     def handle(self, event: object) -> None:
         for action in self.shard.handle(event, self.now_ms):

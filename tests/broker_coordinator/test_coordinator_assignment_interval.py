@@ -72,6 +72,8 @@ def test_changes_within_the_interval_have_one_assignment_together(world: GroupWo
     for member in ("b", "c", "d"):
         world.beat(member, 0)
     world.pass_ms(INTERVAL_MS)
+    told = world.beat("b", first.member_epoch)
+    assert told.member_epoch == first.member_epoch + 3, "each change raised the epoch, as in Apache Kafka"
     assert count(world.beat("a", first.member_epoch)) == 1
 
 
@@ -85,6 +87,17 @@ def test_a_group_has_an_interval_of_its_own(world: GroupWorld) -> None:
     assert world.beat("c", before.member_epoch).member_epoch == before.member_epoch
     world.pass_ms(4_000)
     assert world.beat("c", before.member_epoch).member_epoch > before.member_epoch
+
+
+def test_the_interval_of_the_other_groups_may_change_at_run_time(world: GroupWorld) -> None:
+    first = world.beat("a", 0)
+    changed = GroupSettingsChanged(
+        session_timeouts_ms={}, assignment_intervals_ms={"g": 5_000}, assignment_interval_ms=0
+    )
+    world.handle(changed)
+    assert world.beat("b", 0).member_epoch == first.member_epoch, "this group has its own"
+    world.handle(GroupSettingsChanged(session_timeouts_ms={}, assignment_interval_ms=0))
+    assert world.beat("c", 0).member_epoch > first.member_epoch
 
 
 def test_another_coordinator_knows_when_the_last_assignment_was_made(world: GroupWorld) -> None:
@@ -169,6 +182,13 @@ def test_a_share_group_has_its_partitions_once_the_interval_is_over() -> None:
 def test_a_share_group_has_an_interval_of_its_own() -> None:
     shares = Shares()
     shares.submit(ShareSettingsChanged(session_timeouts_ms={}, assignment_intervals_ms={"g": 0}))
+    first = shares.beat("a", 0)
+    assert count(shares.beat("a", first.member_epoch)) == TWO
+
+
+def test_the_interval_of_the_other_share_groups_may_change_at_run_time() -> None:
+    shares = Shares()
+    shares.submit(ShareSettingsChanged(session_timeouts_ms={}, assignment_interval_ms=0))
     first = shares.beat("a", 0)
     assert count(shares.beat("a", first.member_epoch)) == TWO
 

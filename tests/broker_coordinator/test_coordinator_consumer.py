@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -143,23 +142,6 @@ def test_a_static_member_that_stays_away_is_forgotten_after_its_session(world: G
     world.beat("a", -2, instance_id="i")
     world.pass_ms(SESSION_MS)
     assert group_of(world).members == {}
-
-
-def test_subscriptions_by_regex_follow_the_topics(world: GroupWorld) -> None:
-    result = world.beat("m", 0, subscribed_topic_names=None, subscribed_topic_regex="[tu]")
-    assert set(result.assignment) == {T, U}
-    world.topics["ux"] = Topic(topic_id=UUID(int=9), partitions=1)
-    world.handle(TopicsChanged(topics=dict(world.topics)))
-    assert world.beat("m", 2).assignment is None, "the whole name must match"
-    changed = world.beat("m", 2, subscribed_topic_regex="u.*")
-    assert set(changed.assignment) == {U}
-    assert world.beat("m", 2, owned={U: frozenset([0, 1, 2])}).assignment == {
-        U: frozenset(range(3)),
-        UUID(int=9): frozenset([0]),
-    }
-    refused = world.beat("n", 0, subscribed_topic_names=None, subscribed_topic_regex="(")
-    assert refused.error_code is ErrorCode.invalid_regular_expression
-    assert "missing ): (" in refused.error_message
 
 
 def test_a_topic_that_grows_is_assigned_anew(world: GroupWorld) -> None:
@@ -306,108 +288,3 @@ def test_who_gave_up_partitions_and_must_give_up_more_has_only_what_is_left(worl
     assert current.state is MemberState.UNREVOKED_PARTITIONS
     assert set(current.epochs) == {(T, index) for index in kept}
     assert len(told.assignment[T]) == 1
-
-
-# -- patterns under an authorizer --------------------------------------------------------------------------------------
-
-
-def pattern(world: GroupWorld, member: str, epoch: int, *allowed: str, **changes: object) -> Any:
-    values: dict[str, Any] = {"may_describe": frozenset(allowed).__contains__, **changes}
-    if epoch == 0:
-        values = {"subscribed_topic_names": None, "subscribed_topic_regex": ".*", **values}
-    return world.beat(member, epoch, **values)
-
-
-def guarded() -> GroupWorld:
-    return GroupWorld(
-        config=GroupConfig(
-            group_consumer_assignment_interval_ms=0, is_guarded=True, group_consumer_regex_refresh_interval_ms=60_000
-        )
-    )
-
-
-def topics_of(assignment: dict[UUID, frozenset[int]]) -> set[UUID]:
-    return {topic_id for topic_id, partitions in assignment.items() if partitions}
-
-
-def test_a_pattern_finds_only_what_its_member_may_know_of() -> None:
-    world = guarded()
-    assert topics_of(pattern(world, "a", 0, "t").assignment) == {T}
-    assert topics_of(pattern(world, "b", 0, "t", "u").assignment) == {U}, "the rights of another member"
-    assert set(group_of(world).targets["a"]) == {T}
-    assert pattern(world, "nobody", 0).assignment == {}
-
-
-def test_a_topic_that_comes_later_is_found_by_those_who_may_know_of_it() -> None:
-    world = guarded()
-    pattern(world, "a", 0, "t", "later")
-    pattern(world, "b", 0, "t")
-    later = Topic(topic_id=UUID(int=3), partitions=2)
-    world.topics["later"] = later
-    world.handle(TopicsChanged(topics=dict(world.topics)))
-    pattern(world, "b", group_of(world).members["b"].current.member_epoch, "t")
-    pattern(world, "a", group_of(world).members["a"].current.member_epoch, "t", "later")
-    assert later.topic_id in group_of(world).targets["a"]
-    assert later.topic_id not in group_of(world).targets["b"]
-
-
-def with_later_topic(world: GroupWorld) -> UUID:
-    later = Topic(topic_id=UUID(int=3), partitions=2)
-    world.topics["later"] = later
-    world.handle(TopicsChanged(topics=dict(world.topics)))
-    return later.topic_id
-
-
-def epoch_of(world: GroupWorld, member: str) -> int:
-    return group_of(world).members[member].current.member_epoch
-
-
-def test_a_topic_that_comes_later_is_spread_at_once_over_members_with_the_same_pattern() -> None:
-    """The first member that asks must not get all partitions, and give up half as soon as the other one asks."""
-    world = guarded()
-    for member in ("a", "b"):
-        pattern(world, member, 0, "later")
-    later, before = with_later_topic(world), group_of(world).epoch
-    told = [pattern(world, member, epoch_of(world, member), "later").assignment for member in ("a", "b")]
-    assert [len(each[later]) for each in told] == [1, 1]
-    assert group_of(world).epoch == before + 1
-
-
-def test_a_member_is_never_told_a_topic_that_only_another_one_may_know_of() -> None:
-    world = guarded()
-    for member in ("a", "b"):
-        pattern(world, member, 0, "t")
-    later = with_later_topic(world)
-    pattern(world, "a", epoch_of(world, "a"), "t", "later")
-    told = pattern(world, "b", epoch_of(world, "b"), "t")
-    assert later not in topics_of(told.assignment or {})
-    assert later not in topics_of(group_of(world).targets["b"])
-    pattern(world, "a", epoch_of(world, "a"), "t", "later")
-    assert len(group_of(world).targets["a"][later]) == 2
-
-
-def test_a_right_that_was_taken_away_counts_after_the_refresh_interval() -> None:
-    world = guarded()
-    epoch = pattern(world, "a", 0, "t", "u").member_epoch
-    for _ in range(2):
-        world.pass_ms(29_000)
-        assert pattern(world, "a", epoch, "t").assignment is None
-    world.pass_ms(2_000)
-    told = pattern(world, "a", epoch, "t")
-    assert topics_of(told.assignment) == {T}
-
-
-def test_a_new_coordinator_moves_nothing_until_it_has_heard_of_the_members() -> None:
-    world = guarded()
-    a = pattern(world, "a", 0, "t", "u").member_epoch
-    world.beat("b", 0, subscribed_topic_names=("t",))
-    before = group_of(world).epoch
-    world.fail_over()
-    assert world.beat("b", before).error_code is ErrorCode.none
-    assert group_of(world).epoch == before
-    assert pattern(world, "a", a, "t", "u").error_code is ErrorCode.none
-    assert group_of(world).epoch == before
-    world.fail_over()
-    pattern(world, "a", a, "t")
-    assert group_of(world).epoch == before + 1, "it may no longer know of what it was given"
-    assert set(group_of(world).targets["a"]) <= {T}

@@ -26,6 +26,8 @@ from broker.coordinator.groups.records import (
     MemberValue,
     OffsetKey,
     OffsetValue,
+    PatternKey,
+    PatternValue,
     Record,
     TargetEpochKey,
     TargetEpochValue,
@@ -116,6 +118,11 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
             pending_revocation=ASSIGNMENT,
         ),
     ),
+    st.tuples(
+        st.builds(PatternKey, group_id=TEXT, pattern=TEXT),
+        st.none()
+        | st.builds(PatternValue, topics=st.frozensets(TEXT, max_size=3), metadata_version=INT64, timestamp_ms=INT64),
+    ),
 )
 
 
@@ -170,7 +177,7 @@ def test_offset_values_of_older_brokers_are_read() -> None:
 
 
 def test_types_of_other_software_are_skipped_and_unknown_versions_refused() -> None:
-    assert decode(bytes(Writer(16).string("g").string("regex")), b"\x00\x00") is None
+    assert decode(bytes(Writer(17).string("g")), b"\x00\x00") is None
     with pytest.raises(SchemaError, match="version 9"):
         decode(bytes(Writer(1).string("g").string("t").int32(0)), bytes(Writer(9)))
 
@@ -239,6 +246,10 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
                 epochs={(TOPIC_ID, 0): 2, (TOPIC_ID, 1): 3},
             ),
         ),
+        (
+            PatternKey(group_id="n", pattern="t.*"),
+            PatternValue(topics=frozenset({"t", "u"}), metadata_version=8, timestamp_ms=1_234),
+        ),
     ]
     found = [payload for _, payload in _dump(tmp_path, records)]
     assert found[0]["data"].items() >= {"offset": 42, "leaderEpoch": 3, "metadata": "note"}.items()
@@ -255,6 +266,7 @@ def test_the_dump_tool_of_kafka_reads_our_records(tmp_path: Path) -> None:
     assert found[7]["data"]["memberEpoch"] == 4
     assert found[7]["data"]["partitionsPendingRevocation"][0]["partitions"] == [1]
     assert found[7]["data"]["assignedPartitions"][0]["assignmentEpochs"] == [2]
+    assert found[8]["data"] == {"topics": ["t", "u"], "version": 8, "timestamp": 1_234}
     last = encode(records[7])
     assert decode(last.key, last.value) == records[7]
 

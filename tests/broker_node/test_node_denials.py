@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.node.cluster.denials import LINES_PER_SECOND_MAX, NAME_CHARACTERS_MAX, DenialLog
@@ -30,8 +32,22 @@ class World:
         for each in bindings:
             authorizer.add(each)
         authorizer.is_loaded = True
-        log = DenialLog(logger=self.logger, authorizer=authorizer, now_ms=lambda: self.now_ms)  # type: ignore[arg-type]
+        self.timers: list[tuple[int, Callable[[], None]]] = []
+        log = DenialLog(
+            logger=self.logger,  # type: ignore[arg-type]
+            authorizer=authorizer,
+            now_ms=lambda: self.now_ms,
+            call_later=lambda delay_ms, call: self.timers.append((self.now_ms + delay_ms, call)),
+        )
         self.access = Access(authorizer, ALICE, HOST, denied=lambda *what: log.note(ApiKey.PRODUCE, *what))
+
+    def pass_ms(self, duration_ms: int) -> None:
+        """The timers that are due then ring."""
+        self.now_ms += duration_ms
+        due = [each for each in self.timers if each[0] <= self.now_ms]
+        self.timers = [each for each in self.timers if each[0] > self.now_ms]
+        for _, call in due:
+            call()
 
 
 def deny(name: str, pattern: PatternType, principal: str = ALICE) -> AclBinding:
@@ -77,13 +93,25 @@ def test_a_client_that_asks_in_a_loop_writes_so_many_lines_and_is_counted() -> N
     for _ in range(10):
         for _ in range(100):
             world.access.may(Operation.READ, GROUP, "g")
-        world.now_ms += 99
+        world.pass_ms(99)
     assert len(world.logger.lines) == LINES_PER_SECOND_MAX
-    world.now_ms = 1_000
-    world.access.may(Operation.READ, GROUP, "g")
+    world.pass_ms(10)
     left_out = 1_000 - LINES_PER_SECOND_MAX
-    assert world.logger.lines[-2] == f"kafka.authorizer.logger: {left_out} denials before this one were not written"
-    assert len(world.logger.lines) == LINES_PER_SECOND_MAX + 2
+    assert world.logger.lines[-1] == f"kafka.authorizer.logger: {left_out} more denials were not written"
+    world.pass_ms(5_000)
+    assert len(world.logger.lines) == LINES_PER_SECOND_MAX + 1, "the client has stopped"
+    assert world.timers == []
+
+
+def test_a_denial_that_comes_before_the_timer_is_written_after_the_count() -> None:
+    world = World()
+    for _ in range(LINES_PER_SECOND_MAX + 1):
+        world.access.may(Operation.READ, GROUP, "g")
+    world.now_ms = 1_000  # the timer is late
+    world.access.may(Operation.READ, GROUP, "g")
+    assert world.logger.lines[-2] == "kafka.authorizer.logger: 1 more denials were not written"
+    world.pass_ms(0)
+    assert len(world.logger.lines) == LINES_PER_SECOND_MAX + 2, "it is written once"
 
 
 def test_a_name_cannot_write_lines_of_its_own_nor_long_ones() -> None:

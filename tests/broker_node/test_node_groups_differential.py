@@ -1,13 +1,10 @@
 """Apache Kafka and our broker answer alike: a script of 300 group requests, one of 268 that moves groups with members
-between the two protocols, and generated requests of every API.
+between the two protocols, one of members that subscribe by pattern, and generated requests of every API.
 
 Only a few requests are generated here. `make differential` sends many, and writes docs/reference/differences.md.
 
-Two things differ on purpose. They are not in the script, or they are left out of the comparison:
-
-- Kafka resolves a regular expression in the background. Here the heartbeat itself does it, one heartbeat earlier.
-- If a join or every offset of a group was refused, Kafka lists the group. Here it is not listed, because nothing of it
-  was written.
+One thing differs on purpose, and is not in the scripts: if a join or every offset of a group was refused, Kafka lists
+the group. Here it is not listed, because nothing of it was written.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from pathlib import Path
 import pytest
 from conversion_script import ConversionScript
 from group_script import GroupScript
+from pattern_script import PatternScript
 
 from tests.differential import guarded
 from tests.differential.generator import chapters
@@ -39,6 +37,10 @@ def test_group_requests_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]
 
 def test_groups_with_members_change_their_protocol_as_in_apache_kafka(sides: tuple[Side, Side]) -> None:
     compare_scripts(sides, ConversionScript, requests=268)
+
+
+def test_members_with_patterns_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]) -> None:
+    compare_scripts(sides, PatternScript, requests=40)
 
 
 def compare_scripts(sides: tuple[Side, Side], script: type[GroupScript], *, requests: int) -> None:

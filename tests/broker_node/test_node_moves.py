@@ -286,6 +286,74 @@ async def test_the_source_that_fails_ends_the_move_and_keeps_the_copy() -> None:
     assert again.path(0) == "/a"
 
 
+class SlowSyncs:
+    """Threads whose syncs wait until they are let through."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.waiting: list[PartitionLog] = []
+        self._go = asyncio.Event()
+        self._original, broker.moves._run_blocking = broker.moves._run_blocking, self._run
+
+    async def _run(self, work: Callable[[], None]) -> None:
+        log = getattr(work, "__self__", None)
+        if isinstance(log, PartitionLog):
+            self.waiting.append(log)
+            await self._go.wait()
+            self.waiting.remove(log)
+        await self._original(work)
+
+    def let_through(self) -> None:
+        self._go.set()
+
+
+@looped
+async def test_while_a_copy_is_synced_the_replica_is_written() -> None:
+    broker = Broker(new_disk())
+    broker.apply(1)
+    for _ in range(50):
+        assert broker.append(0, size_bytes=100_000) is ErrorCode.none
+    syncs = SlowSyncs(broker)
+    task = asyncio.ensure_future(broker.moves.run())
+    broker.moves.begin(broker.hosted(0), broker.directory("/b"))
+    await until(lambda: bool(syncs.waiting))
+    (future,) = syncs.waiting
+    copied = future.log_end_offset
+    assert copied < broker.hosted(0).log.log_end_offset, "4 MiB of 5"
+    for _ in range(3):
+        assert broker.append(0) is ErrorCode.none
+        await asyncio.sleep(0)
+    assert future.log_end_offset == copied
+    syncs.let_through()
+    await moved(broker)
+    assert broker.path(0) == "/b"
+    assert not broker.hosted(0).log.has_unflushed
+    task.cancel()
+
+
+@looped
+async def test_a_move_that_ends_while_it_is_synced_leaves_its_files_to_the_thread_until_then() -> None:
+    broker = Broker(new_disk())
+    broker.apply(1)
+    assert broker.append(0) is ErrorCode.none
+    syncs = SlowSyncs(broker)
+    task = asyncio.ensure_future(broker.moves.run())
+    broker.moves.begin(broker.hosted(0), broker.directory("/b"))
+    await until(lambda: bool(syncs.waiting))
+    (future,) = syncs.waiting
+    broker.moves.begin(broker.hosted(0), broker.directory("/a"))
+    assert broker.moves.of(KEY) is None
+    assert future.has_unflushed
+    syncs.let_through()
+    await until(lambda: not syncs.waiting)
+    await until(lambda: not future.has_unflushed)
+    assert broker.told_directories == []
+    assert broker.path(0) == "/a"
+    broker.moves.begin(broker.hosted(0), broker.directory("/b"))
+    await moved(broker)
+    assert broker.path(0) == "/b"
+    task.cancel()
+
+
 @looped
 async def test_moves_copy_no_more_than_their_rate() -> None:
     broker = Broker(new_disk())

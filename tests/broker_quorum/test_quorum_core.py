@@ -153,6 +153,26 @@ def test_a_new_leader_commits_old_entries_only_with_its_own() -> None:
     assert [action.high_watermark for action in committed] == [2]
 
 
+def test_a_voter_that_missed_the_last_high_watermark_is_told_it_at_once() -> None:
+    """The answer that carried it was lost (KIP-1166)."""
+    quorum = leading()
+    end, epoch = quorum.log_end_offset, quorum.epoch
+
+    def fetch(high_watermark: int | None) -> list[FetchResponse]:
+        request = FetchRequest(
+            replica_id=2, current_leader_epoch=epoch, fetch_offset=end, last_fetched_epoch=epoch, max_wait_ms=100,
+            high_watermark=high_watermark,
+        )  # fmt: skip
+        told = quorum.handle(RequestReceived(token=1, request=request), 10_001)
+        responses = [action.response for action in told if isinstance(action, Reply)]
+        return [each for each in responses if isinstance(each, FetchResponse)]
+
+    assert [each.high_watermark for each in fetch(0)] == [end]
+    assert [each.high_watermark for each in fetch(0)] == [end], "again, because it does not know it"
+    assert fetch(None) == [], "a voter that does not tell has been told"
+    assert [each.high_watermark for each in fetch(end)] == [end], "the request before is answered, and this one waits"
+
+
 def test_a_proposal_of_another_epoch_is_ignored() -> None:
     quorum = leading()
     end = quorum.log_end_offset

@@ -45,6 +45,14 @@ REQUESTS: list[Request] = [
     BeginQuorumEpochRequest(leader_id=3, leader_epoch=8),
     EndQuorumEpochRequest(leader_id=3, leader_epoch=8, preferred_candidates=(2, 1)),
     FetchRequest(replica_id=1, current_leader_epoch=8, fetch_offset=7, last_fetched_epoch=3, max_wait_ms=500),
+    FetchRequest(
+        replica_id=1,
+        current_leader_epoch=8,
+        fetch_offset=7,
+        last_fetched_epoch=3,
+        max_wait_ms=500,
+        high_watermark=6,
+    ),
     FetchSnapshotRequest(
         replica_id=1,
         current_leader_epoch=8,

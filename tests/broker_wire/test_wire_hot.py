@@ -211,7 +211,7 @@ def fast_fetch(frame: bytearray) -> Any:
 
 @FRAMES
 @given(
-    st.integers(4, 17),
+    st.integers(4, 18),
     st.tuples(INT32, INT64),
     st.tuples(INT32, INT32, INT32, st.integers(0, 1)),
     st.tuples(INT32, INT32),
@@ -235,7 +235,7 @@ def test_fetch_request_with_forgotten_partitions_or_a_cluster_id_is_for_the_gene
     assert fast_fetch(fetch_frame(17, *plain, forgotten_topics_data=forgotten)) is None
 
 
-@pytest.mark.parametrize("version", range(12, 18))
+@pytest.mark.parametrize("version", range(12, 19))
 def test_damaged_fetch_request_is_read_alike_or_declined(version: int) -> None:
     topics = [("topic", UUID(int=5), [(3, 1, 10, 1, 0, 100), (4, 1, 11, 1, 0, 100)])]
     whole = fetch_frame(version, (2, 5), (500, 1, 1000, 0), (9, 3), topics, rack_id="rack")
@@ -250,7 +250,7 @@ def test_damaged_fetch_request_is_read_alike_or_declined(version: int) -> None:
 
 
 @FRAMES
-@given(st.integers(15, 17), st.tuples(INT32, INT64), lists(st.tuples(st.uuids(), lists(ASKED))))
+@given(st.integers(15, 18), st.tuples(INT32, INT64), lists(st.tuples(st.uuids(), lists(ASKED))))
 def test_follower_request_has_the_bytes_of_the_general_encoder(version: int, state: Any, topics: Any) -> None:
     expected = fetch_frame(version, state, (500, 1, 1000, 0), (0, -1), [("", *each) for each in topics])
     if state == (-1, -1):

@@ -88,6 +88,7 @@ def pools(names: Names, rng: random.Random) -> Mapping[str, Sequence[Any]]:
         "current_leader_epoch": (-1, -1, -1, 0, 0, 1, 9),
         "fetch_offset": (0, 1, 4, 5, 6, 1000, -1),
         "last_fetched_epoch": (-1,),
+        "high_watermark": (2**63 - 1, 0, -1, 5),
         "log_start_offset": (-1, 0),
         "rack_id": ("", "r1"),
         "timestamp": (-1, -1, -2, -2, -3, -4, -5, -6, 0, BASE_MS, BASE_MS + 2, BASE_MS + 3, BASE_MS + 99, -77),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer import ConsumerProtocol
+from broker.coordinator.groups.consumer import Change, ConsumerProtocol
 from broker.coordinator.groups.consumer_group import ConsumerGroup, ConsumerMember
 from broker.coordinator.groups.draft import Draft, Refused
 from broker.coordinator.groups.embedded import (
@@ -58,12 +58,12 @@ class ClassicMembers:
             # Such a member continues to read all its old partitions until it has synced.
             raise Refused(ErrorCode.unknown_member_id, f"member {member_id} is no longer in the group")
         value = _value(group, member_id, event, subscription)
-        self._consumer.admit(draft, member_id, value, event.instance_id)
-        has_changed = self._consumer.subscribe(draft, member_id, value)
-        if not (is_last_replaced and has_changed):
-            self._consumer.raise_epoch(draft, is_needed=has_changed)
+        self._consumer.admit(draft, member_id, event.instance_id)
+        change = self._consumer.subscribe(draft, member_id, value)
+        if not (is_last_replaced and change is not Change.NONE):
+            self._consumer.raise_epoch(draft, is_needed=change is Change.KNOWN)
             self._consumer.assign(draft, now_ms)
-            self._consumer.reconcile(draft, member_id, self._ids(subscription.owned))
+            self._consumer.reconcile(draft, member_id, self._ids(subscription.owned), change)
         member = group.members[member_id]
         member.session_deadline_ms = now_ms + event.session_timeout_ms
         member.sync_deadline_ms = now_ms + event.rebalance_timeout_ms

@@ -27,7 +27,5 @@ class GroupConfig:
     group_share_initialize_retry_ms: int = 30_000  # after this time the state of a new partition is initialized again
     is_upgrade_on: bool = True  # a classic group with members may become one of the new protocol
     is_downgrade_on: bool = True  # a group of the new protocol may become a classic one
-    # there is an authorizer: a member's pattern matches only topics that the member may describe
-    is_guarded: bool = False
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 10_080 * 60_000  # for groups without members, counted from when they became empty

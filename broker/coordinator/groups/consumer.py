@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from enum import Enum, auto
 from uuid import UUID
 
 from broker.coordinator.groups.assignment_interval import is_assignment_due
@@ -21,11 +22,12 @@ from broker.coordinator.groups.consumer_group import (
     LEFT_FOR_A_WHILE,
     ConsumerGroup,
     ConsumerMember,
+    Refresh,
     metadata_hash,
 )
 from broker.coordinator.groups.draft import Draft, Refused, current_record
-from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, Topic
-from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract
+from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, GroupSettingsChanged
+from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract, withdraw
 from broker.coordinator.groups.records import (
     Assignment,
     CurrentMemberKey,
@@ -53,6 +55,14 @@ _NOBODY = MemberValue(
 )
 
 
+class Change(Enum):
+    """How a member's subscription differs from the one before."""
+
+    NONE = auto()
+    UNRESOLVED = auto()  # its pattern is new, and the topics will be known later
+    KNOWN = auto()  # the group needs a new assignment
+
+
 class ConsumerProtocol:
     """It changes groups through drafts. Its own state is what it was told about topics and session timeouts."""
 
@@ -61,7 +71,14 @@ class ConsumerProtocol:
         self.subscriptions = Subscriptions(config)
         # by group id, for groups that have their own
         self.session_timeouts_ms: Mapping[str, int] = {}
-        self.assignment_intervals_ms: Mapping[str, int] = {}
+        self._assignment_intervals_ms: Mapping[str, int] = {}
+        self._assignment_interval_ms = config.group_consumer_assignment_interval_ms
+
+    def set_times(self, event: GroupSettingsChanged) -> None:
+        self.session_timeouts_ms = event.session_timeouts_ms
+        self._assignment_intervals_ms = event.assignment_intervals_ms
+        if event.assignment_interval_ms is not None:
+            self._assignment_interval_ms = event.assignment_interval_ms
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
@@ -71,14 +88,14 @@ class ConsumerProtocol:
         is_join = event.member_epoch == JOIN_EPOCH
         member_id = event.member_id or self._new_id()
         value = self._checked_value(group, member_id, event)
-        found_others = self.subscriptions.resolve(group, member_id, value, event, now_ms)
+        self._plan_refresh(group, member_id, value, event, now_ms)
         if is_join:
-            self.admit(draft, member_id, value, event.instance_id)
+            self.admit(draft, member_id, event.instance_id)
+        change = self.subscribe(draft, member_id, value)
         before = group.members[member_id].current
-        has_new_subscription = self.subscribe(draft, member_id, value)
-        self.raise_epoch(draft, is_needed=has_new_subscription or found_others)
+        self.raise_epoch(draft, is_needed=change is Change.KNOWN)
         self.assign(draft, now_ms)
-        self.reconcile(draft, member_id, {} if is_join else event.owned)
+        self.reconcile(draft, member_id, {} if is_join else event.owned, change)
         member = group.members[member_id]
         self._limit_revocation(member, now_ms)
         member.join_deadline_ms = member.sync_deadline_ms = None  # it may have been a classic member until now
@@ -93,6 +110,23 @@ class ConsumerProtocol:
             member_epoch=member.current.member_epoch,
             assignment=member.current.assigned if tells_all else None,
         )
+
+    def _plan_refresh(
+        self, group: ConsumerGroup, member_id: str, value: MemberValue, event: ConsumerHeartbeat, now_ms: int
+    ) -> None:
+        """Plans that the group's patterns are resolved after this heartbeat, with the rights of its sender."""
+        known = group.members.get(group.static_members.get(event.instance_id or "", member_id))
+        old = None if known is None else known.value.subscribed_topic_regex
+        wall_ms = self._wall_ms(now_ms)
+        patterns = self.subscriptions.due_patterns(group, old, value.subscribed_topic_regex, wall_ms)
+        if patterns:
+            group.refresh = Refresh(patterns=patterns, may_describe=event.may_describe, at_ms=now_ms)
+
+    def resolve_patterns(self, draft: Draft, now_ms: int) -> None:
+        """Carries out the planned refresh. The next heartbeats bring the new assignment."""
+        has_changed = self.subscriptions.resolve(draft, self._wall_ms(now_ms))
+        draft.group.is_metadata_stale = True
+        self.raise_epoch(draft, is_needed=has_changed)
 
     def _session_timeout_ms(self, group: ConsumerGroup) -> int:
         return self.session_timeouts_ms.get(group.group_id, self._config.group_consumer_session_timeout_ms)
@@ -158,9 +192,9 @@ class ConsumerProtocol:
             )
         return member
 
-    def admit(self, draft: Draft, member_id: str, value: MemberValue, instance_id: str | None) -> None:
-        """Admits a member. It is new, it begins again, or it is a static member that has come back and takes over the
-        partitions of its old id."""
+    def admit(self, draft: Draft, member_id: str, instance_id: str | None) -> None:
+        """Lets a static member that has come back take over the data and partitions of its old id. Others are admitted
+        by `subscribe`."""
         group = draft.group
         old_id = None if instance_id is None else group.static_members.get(instance_id)
         if old_id is not None and old_id != member_id:
@@ -173,24 +207,17 @@ class ConsumerProtocol:
                 (TargetMemberKey(group_id=group.group_id, member_id=member_id), TargetMemberValue(partitions=target))
             )
             draft.add(current_record(group.group_id, member_id, current))
-        elif member_id not in group.members:
-            draft.add((MemberKey(group_id=group.group_id, member_id=member_id), value))
-            group.is_metadata_stale = True
-            self.raise_epoch(draft, is_needed=True)
 
-    def subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> bool:
-        """Writes the member's data. Returns whether the group needs a new assignment."""
-        group, old = draft.group, draft.group.members[member_id].value
-        if value == old:
-            return False
+    def subscribe(self, draft: Draft, member_id: str, value: MemberValue) -> Change:
+        """Writes the member's data. The member may be new."""
+        group, known = draft.group, draft.group.members.get(member_id)
+        if known is not None and value == known.value:
+            return Change.NONE
+        change = _change(group, _NOBODY if known is None else known.value, value)
         draft.add((MemberKey(group_id=group.group_id, member_id=member_id), value))
-        has_changed = (
-            value.subscribed_topic_names != old.subscribed_topic_names
-            or value.subscribed_topic_regex != old.subscribed_topic_regex
-            or value.server_assignor != old.server_assignor
-        )
-        group.is_metadata_stale = group.is_metadata_stale or has_changed
-        return has_changed
+        self.subscriptions.drop_unused(draft)
+        group.is_metadata_stale = group.is_metadata_stale or change is Change.KNOWN
+        return change
 
     def check_leave(self, group: ConsumerGroup, event: ConsumerHeartbeat) -> None:
         """Raises Refused if the sender is not this member."""
@@ -223,6 +250,7 @@ class ConsumerProtocol:
 
     def members_left(self, draft: Draft) -> None:
         """Raises the group epoch once, for all members that were removed."""
+        self.subscriptions.drop_unused(draft)
         draft.group.is_metadata_stale = True
         self.raise_epoch(draft, is_needed=True)
 
@@ -237,15 +265,7 @@ class ConsumerProtocol:
         group = draft.group
         if not is_needed and not group.is_metadata_stale:
             return
-        if not is_needed and self.subscriptions.is_unresolved(group):
-            return  # after a fail-over: the members will soon send their patterns; until then the assignment stays
-        topics: dict[str, Topic] = {}
-        for each in self.subscriptions.of_members(group).values():
-            topics.update(each)
-        hashed = metadata_hash(topics)
-        if is_needed and group.epoch > group.target_epoch and hashed == group.metadata_hash:
-            group.is_metadata_stale = False
-            return  # the epoch has been raised already, and its assignment is not computed yet
+        hashed = metadata_hash(self.subscriptions.of_group(group))
         if is_needed or hashed != group.metadata_hash:
             value = GroupEpochValue(epoch=group.epoch + 1, metadata_hash=hashed)
             draft.add((GroupEpochKey(group_id=group.group_id), value))
@@ -253,10 +273,9 @@ class ConsumerProtocol:
 
     def is_assignment_due(self, group: ConsumerGroup, now_ms: int) -> bool:
         """Whether the group's epoch has no target assignment, and one may be computed already."""
-        default_ms = self._config.group_consumer_assignment_interval_ms
         return group.target_epoch < group.epoch and is_assignment_due(
             last_ms=group.assigned_ms,
-            interval_ms=self.assignment_intervals_ms.get(group.group_id, default_ms),
+            interval_ms=self._assignment_intervals_ms.get(group.group_id, self._assignment_interval_ms),
             wall_ms=self._wall_ms(now_ms),
         )
 
@@ -287,17 +306,24 @@ class ConsumerProtocol:
         value = TargetEpochValue(assignment_epoch=group.epoch, timestamp_ms=self._wall_ms(now_ms))
         draft.add((TargetEpochKey(group_id=group.group_id), value))
 
-    def reconcile(self, draft: Draft, member_id: str, owned: Assignment | None) -> None:
-        """`owned` are the partitions that the member says it owns; None if it did not tell."""
+    def reconcile(self, draft: Draft, member_id: str, owned: Assignment | None, change: Change) -> None:
+        """`owned` are the partitions that the member says it owns; None if it did not tell. The target may be older
+        than the member's subscription. Then the member gets only what it still subscribes to."""
         group = draft.group
         member = group.members[member_id]
+        is_settled = member.current.state is MemberState.STABLE and member.current.member_epoch == group.target_epoch
+        if is_settled and change is Change.NONE:
+            return
+        subscribed, target = self.subscriptions.topic_ids(group, member.value), group.targets.get(member_id, {})
         after = reconcile(
             member.current,
-            target=group.targets.get(member_id, {}),
+            target={topic_id: partitions for topic_id, partitions in target.items() if topic_id in subscribed},
             target_epoch=group.target_epoch,
             owned=owned,
             is_free=group.is_free,
         )
+        if change is not Change.NONE and after == member.current:
+            after = withdraw(member.current, subscribed=subscribed, owned=owned)
         if after != member.current:
             draft.add(current_record(group.group_id, member_id, after))
             member.revoke_deadline_ms = None
@@ -324,3 +350,13 @@ class ConsumerProtocol:
         classic = member.value.classic
         timeout_ms = self._session_timeout_ms(group) if classic is None else classic.session_timeout_ms
         member.session_deadline_ms = now_ms + timeout_ms
+
+
+def _change(group: ConsumerGroup, old: MemberValue, new: MemberValue) -> Change:
+    """As in Kafka, another server-side assignor alone needs no new assignment."""
+    pattern = new.subscribed_topic_regex
+    if new.subscribed_topic_names != old.subscribed_topic_names:
+        return Change.KNOWN
+    if pattern == old.subscribed_topic_regex:
+        return Change.NONE
+    return Change.KNOWN if not pattern or pattern in group.resolved else Change.UNRESOLVED

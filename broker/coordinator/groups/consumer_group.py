@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -25,6 +25,8 @@ from broker.coordinator.groups.records import (
     MemberKey,
     MemberValue,
     Partition,
+    PatternKey,
+    PatternValue,
     TargetEpochKey,
     TargetEpochValue,
     TargetMemberKey,
@@ -55,13 +57,12 @@ class ConsumerMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The topics that a member's pattern matched when there is an authorizer. It is not durable."""
+class Refresh:
+    """Patterns that are to be resolved after the heartbeat that asked for it. It is not durable."""
 
-    regex: str
-    topics: frozenset[str]
-    topics_version: int
-    refresh_at_ms: int  # permissions may have changed by then
+    patterns: frozenset[str]
+    may_describe: Callable[[str], bool] | None  # of the member that asked; None: there is no authorizer
+    at_ms: int
 
 
 class ConsumerGroup:
@@ -74,7 +75,9 @@ class ConsumerGroup:
         self.targets: dict[str, Assignment] = {}  # by member id
         self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock
         self.static_members: dict[str, str] = {}  # instance id -> member id
-        self.found: dict[str, Found] = {}  # by member id; only with an authorizer, for members with a pattern
+        self.patterns: Counter[str] = Counter()  # how many members have each pattern
+        self.resolved: dict[str, PatternValue] = {}  # what each pattern matched; one that is new waits for `refresh`
+        self.refresh: Refresh | None = None
         # the holder of each partition: the partition is assigned to this member, or not yet revoked from it
         self._holders: dict[tuple[UUID, int], str] = {}
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
@@ -100,13 +103,19 @@ class ConsumerGroup:
                 self._set_current(key.member_id, _current_of(value))
             case CurrentMemberKey(), None:
                 self._set_current(key.member_id, Current())
+            case PatternKey(), PatternValue():
+                self.resolved[key.pattern] = value
+            case PatternKey(), None:
+                self.resolved.pop(key.pattern, None)
 
     def _set_member(self, member_id: str, value: MemberValue) -> None:
         member = self.members.get(member_id)
         if member is None:
             self.members[member_id] = ConsumerMember(member_id=member_id, value=value)
         else:
+            self._count_pattern(member.value, -1)
             member.value = value
+        self._count_pattern(value, 1)
         if value.instance_id is not None:
             self.static_members[value.instance_id] = member_id
 
@@ -116,10 +125,17 @@ class ConsumerGroup:
             return
         self._set_current(member_id, Current())
         del self.members[member_id]
-        self.found.pop(member_id, None)
+        self._count_pattern(member.value, -1)
         instance_id = member.value.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]
+
+    def _count_pattern(self, value: MemberValue, change: int) -> None:
+        pattern = value.subscribed_topic_regex
+        if pattern:
+            self.patterns[pattern] += change
+            if not self.patterns[pattern]:
+                del self.patterns[pattern]
 
     def _set_current(self, member_id: str, current: Current) -> None:
         member = self.members.get(member_id)
@@ -157,7 +173,10 @@ class ConsumerGroup:
         return max(sorted(votes), key=lambda name: votes[name]) if votes else default
 
     def next_deadline_ms(self) -> int | None:
-        return min((member.next_deadline_ms() for member in self.members.values()), default=None)
+        times = [member.next_deadline_ms() for member in self.members.values()]
+        if self.refresh is not None:
+            times.append(self.refresh.at_ms)
+        return min(times, default=None)
 
     def has_common_protocol(self, names: Collection[str]) -> bool:
         """Whether every classic member that the group has already supports one of these protocols."""
@@ -215,7 +234,8 @@ class ConsumerGroup:
             for member_id, member in self.members.items()
         }
         targets = {member_id: dict(target) for member_id, target in self.targets.items()}
-        return self.epoch, self.metadata_hash, self.target_epoch, self.assigned_ms, members, targets
+        resolved = dict(self.resolved)
+        return self.epoch, self.metadata_hash, self.target_epoch, self.assigned_ms, members, targets, resolved
 
     def check_invariants(self) -> None:
         assert self.target_epoch <= self.epoch
@@ -234,6 +254,9 @@ class ConsumerGroup:
                     assert (topic_id, index) not in targeted
                     targeted.add((topic_id, index))
         assert set(self.static_members.values()) <= set(self.members)
+        patterns = [member.value.subscribed_topic_regex for member in self.members.values()]
+        assert self.patterns == Counter(each for each in patterns if each)
+        assert set(self.resolved) <= set(self.patterns)
         for member in self.members.values():
             is_classic = member.value.classic is not None
             assert is_classic or member.join_deadline_ms is None
@@ -245,7 +268,9 @@ class ConsumerGroup:
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:
     """The hash changes when a topic of the group appears, disappears, is created again or gets more partitions. It is
-    never 0, because 0 means unknown."""
+    0 only without topics, because 0 also means unknown."""
+    if not topics:
+        return 0
     text = ";".join(f"{name}={topic.topic_id}:{topic.partitions}" for name, topic in sorted(topics.items()))
     data = text.encode()
     return zlib.crc32(data) << 31 | zlib.adler32(data) & 0x7FFFFFFF | 1

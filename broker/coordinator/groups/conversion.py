@@ -36,6 +36,7 @@ from broker.coordinator.groups.records import (
     MemberKey,
     MemberValue,
     Partition,
+    PatternKey,
     Record,
     TargetEpochKey,
     TargetEpochValue,
@@ -205,5 +206,7 @@ def tombstones(group: ConsumerGroup) -> Iterator[Record]:
         yield CurrentMemberKey(group_id=group_id, member_id=member_id), None
         yield TargetMemberKey(group_id=group_id, member_id=member_id), None
         yield MemberKey(group_id=group_id, member_id=member_id), None
+    for pattern in sorted(group.resolved):
+        yield PatternKey(group_id=group_id, pattern=pattern), None
     yield TargetEpochKey(group_id=group_id), None
     yield GroupEpochKey(group_id=group_id), None

@@ -293,11 +293,13 @@ class TopicsChanged:
 
     `is_complete`: a topic that is missing does not exist. The image of a broker that has just started may lack topics
     that exist. Then nothing that a share group knows of them is removed.
+    `metadata_version` is the metadata offset that they are from.
     """
 
     topics: Mapping[str, Topic]
     deleted: frozenset[str] = frozenset()
     is_complete: bool = True
+    metadata_version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,6 +308,7 @@ class GroupSettingsChanged:
 
     session_timeouts_ms: Mapping[str, int]
     assignment_intervals_ms: Mapping[str, int] = field(default_factory=dict)
+    assignment_interval_ms: int | None = None  # of the other groups; None: that of the configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,18 @@ class MemberRequests:
         self._classic.adopt(classic, now_ms, is_settled=is_settled)
         return classic
 
+    def tick(self, group: ConsumerGroup, now_ms: int) -> AnyGroup:
+        """Removes members that are late, and resolves patterns that wait for it. Returns the group, which may be a
+        classic one now."""
+        late = self._consumer.late_members(group, now_ms)
+        after: AnyGroup = self.fence(group, late, now_ms) if late else group
+        if isinstance(after, ConsumerGroup) and after.refresh is not None:
+            draft = Draft(after)
+            self._consumer.resolve_patterns(draft, now_ms)
+            if draft.records:
+                self._shard.write(draft.records, group=after)
+        return after
+
     def fence(self, group: ConsumerGroup, member_ids: Collection[str], now_ms: int) -> AnyGroup:
         """Removes these members (at least one). Returns the group, which may be a classic one now."""
         draft = Draft(group)

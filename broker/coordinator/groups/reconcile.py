@@ -10,7 +10,7 @@ So no partition has two owners at any time. Shown by tests/broker_coordinator/te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from uuid import UUID
@@ -106,6 +106,26 @@ def reconcile(
     )
     is_waiting = current.state is state and not free and not to_revoke and current.member_epoch == target_epoch
     return current if is_waiting and not current.pending_revocation else after
+
+
+def withdraw(current: Current, *, subscribed: Collection[UUID], owned: Assignment | None) -> Current:
+    """Takes from a member what it no longer subscribes to. It does not wait for the next target for that."""
+    kept = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id in subscribed}
+    lost = subtract(current.assigned, kept)
+    if not lost:
+        return current
+    pending = unite(current.pending_revocation, lost)
+    is_owner = _still_owns(owned, pending)
+    assert is_owner or not current.pending_revocation, "a member that gives up partitions waits until it has done so"
+    left = current.assigned if is_owner else kept
+    return Current(
+        member_epoch=current.member_epoch,
+        previous_member_epoch=current.member_epoch,
+        state=MemberState.UNREVOKED_PARTITIONS if is_owner else current.state,
+        assigned=kept,
+        pending_revocation=pending if is_owner else {},
+        epochs={place: current.epochs[place] for place in (*places(left), *places(current.pending_revocation))},
+    )
 
 
 def _still_owns(owned: Assignment | None, revoked: Assignment) -> bool:

@@ -1,8 +1,8 @@
 """Encodes and decodes the records of `__consumer_offsets`, in Kafka's own formats.
 
 A key begins with the record's type (int16), a value with its version. Written are type 1 (offset, value version 4,
-which contains the topic id), type 2 (classic group, version 3) and types 3 to 8 (KIP-848, version 0). Read are these
-and the older versions 0 to 3 of offsets. Types that other software may have written (4 and 16 and beyond 8) are
+which contains the topic id), type 2 (classic group, version 3) and types 3 to 8 and 16 (KIP-848, version 0). Read are
+these and the older versions 0 to 3 of offsets. Types that other software may have written (4 and others beyond 8) are
 skipped. Shown by tests/broker_coordinator/test_coordinator_group_records.py, and with Kafka's own dump tool.
 """
 
@@ -31,6 +31,8 @@ from broker.coordinator.groups.records import (
     OffsetKey,
     OffsetValue,
     Partition,
+    PatternKey,
+    PatternValue,
     Record,
     TargetEpochKey,
     TargetEpochValue,
@@ -43,7 +45,7 @@ from broker.coordinator.schema import Reader, SchemaError, Writer
 
 ASSIGNMENT_EPOCHS_TAG = 0
 CLASSIC_METADATA_TAG = 0
-OFFSET_TYPE, OLD_OFFSET_TYPE, CLASSIC_GROUP_TYPE = 1, 0, 2
+OFFSET_TYPE, OLD_OFFSET_TYPE, CLASSIC_GROUP_TYPE, PATTERN_TYPE = 1, 0, 2, 16
 _GROUP_TYPES: dict[type, int] = {ClassicGroupKey: 2, GroupEpochKey: 3, TargetEpochKey: 6}
 _MEMBER_TYPES: dict[type, int] = {MemberKey: 5, TargetMemberKey: 7, CurrentMemberKey: 8}
 
@@ -61,6 +63,8 @@ def _encode_key(key: Key) -> bytes:
         return bytes(Writer(OFFSET_TYPE).string(key.group_id).string(key.topic).int32(key.partition))
     if isinstance(key, ClassicGroupKey | GroupEpochKey | TargetEpochKey):
         return bytes(Writer(_GROUP_TYPES[type(key)]).string(key.group_id))
+    if isinstance(key, PatternKey):
+        return bytes(Writer(PATTERN_TYPE).string(key.group_id).string(key.pattern))
     return bytes(Writer(_MEMBER_TYPES[type(key)]).string(key.group_id).string(key.member_id))
 
 
@@ -86,6 +90,10 @@ def _encode_value(value: Value) -> bytes:
             _write_assignment(writer, value.assigned, value.epochs)
             _write_assignment(writer, value.pending_revocation, value.epochs)
             return bytes(writer.tags())
+        case PatternValue():
+            writer = Writer(0)
+            writer.compact_array(sorted(value.topics), writer.compact_string)
+            return bytes(writer.int64(value.metadata_version).int64(value.timestamp_ms).tags())
 
 
 def _encode_offset(value: OffsetValue) -> bytes:
@@ -165,6 +173,8 @@ def _decode_key(reader: Reader) -> Key | None:
             return TargetMemberKey(group_id=reader.string(), member_id=reader.string())
         case 8:
             return CurrentMemberKey(group_id=reader.string(), member_id=reader.string())
+        case 16:
+            return PatternKey(group_id=reader.string(), pattern=reader.string())
     return None
 
 
@@ -182,7 +192,7 @@ def _decode_value(key: Key, reader: Reader) -> Value:
 
 
 def _decode_flexible(
-    key: GroupEpochKey | MemberKey | TargetEpochKey | TargetMemberKey | CurrentMemberKey, reader: Reader
+    key: GroupEpochKey | MemberKey | TargetEpochKey | TargetMemberKey | CurrentMemberKey | PatternKey, reader: Reader
 ) -> Value:
     match key:
         case GroupEpochKey():
@@ -204,6 +214,12 @@ def _decode_flexible(
                 assigned=_read_assignment(reader, epochs),
                 pending_revocation=_read_assignment(reader, epochs),
                 epochs=epochs,
+            )
+        case PatternKey():
+            return PatternValue(
+                topics=frozenset(reader.compact_array(reader.compact_string)),
+                metadata_version=reader.int64(),
+                timestamp_ms=reader.int64(),
             )
 
 

@@ -135,8 +135,30 @@ class CurrentMemberValue:
     epochs: Mapping[Partition, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternKey:
+    group_id: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternValue:
+    """What a pattern of a group matched."""
+
+    topics: frozenset[str]
+    metadata_version: int  # the metadata offset that the topics are from
+    timestamp_ms: int  # wall clock
+
+
 Key: TypeAlias = (
-    OffsetKey | ClassicGroupKey | GroupEpochKey | MemberKey | TargetEpochKey | TargetMemberKey | CurrentMemberKey
+    OffsetKey
+    | ClassicGroupKey
+    | GroupEpochKey
+    | MemberKey
+    | TargetEpochKey
+    | TargetMemberKey
+    | CurrentMemberKey
+    | PatternKey
 )
 Value: TypeAlias = (
     OffsetValue
@@ -146,5 +168,6 @@ Value: TypeAlias = (
     | TargetEpochValue
     | TargetMemberValue
     | CurrentMemberValue
+    | PatternValue
 )
 Record: TypeAlias = tuple[Key, Value | None]

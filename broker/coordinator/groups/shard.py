@@ -185,8 +185,7 @@ class GroupShard:
             case TopicsChanged():
                 self._topics_changed(event)
             case GroupSettingsChanged():
-                self._consumer.session_timeouts_ms = event.session_timeouts_ms
-                self._consumer.assignment_intervals_ms = event.assignment_intervals_ms
+                self._consumer.set_times(event)
             case ExpireOffsets():
                 self._offset_requests.expire(event.wall_ms)
             case Loaded():
@@ -258,7 +257,7 @@ class GroupShard:
         return self.write(records, group=None)
 
     def _topics_changed(self, event: TopicsChanged) -> None:
-        self._consumer.subscriptions.topics_changed(event.topics)
+        self._consumer.subscriptions.topics_changed(event.topics, event.metadata_version)
         self._deleted_topics |= event.deleted
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
@@ -305,8 +304,7 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 self._classic.tick(group, now_ms)
             elif group is not None:
-                late = self._consumer.late_members(group, now_ms)
-                group = self._member_requests.fence(group, late, now_ms) if late else group
+                group = self._member_requests.tick(group, now_ms)
             if group is not None and not self.dropped(group):
                 self.schedule(group)
 
@@ -323,8 +321,7 @@ class GroupShard:
         self._classic.touch(group, member_id, now_ms)
 
     def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]:
-        found = self._consumer.subscriptions.of_members(group)
-        return frozenset(name for topics in found.values() for name in topics)
+        return frozenset(self._consumer.subscriptions.of_group(group))
 
     # -- checks ------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from broker.coordinator.groups.draft import Refused
 from broker.coordinator.groups.events import Topic
 from broker.coordinator.groups.records import Assignment
 from broker.coordinator.groups.share_assignor import assign
-from broker.coordinator.groups.share_events import Offsets, ShareHeartbeat, ShareHeartbeatResult
+from broker.coordinator.groups.share_events import Offsets, ShareHeartbeat, ShareHeartbeatResult, ShareSettingsChanged
 from broker.coordinator.groups.share_group import ShareGroup, ShareMember, with_partitions, without_partitions
 from broker.coordinator.groups.share_records import (
     CurrentMember,
@@ -60,7 +60,14 @@ class ShareProtocol:
         self.topics: Mapping[str, Topic] = {}
         # by group id, for groups that have their own
         self.session_timeouts_ms: Mapping[str, int] = {}
-        self.assignment_intervals_ms: Mapping[str, int] = {}
+        self._assignment_intervals_ms: Mapping[str, int] = {}
+        self._assignment_interval_ms = config.group_share_assignment_interval_ms
+
+    def set_times(self, event: ShareSettingsChanged) -> None:
+        self.session_timeouts_ms = event.session_timeouts_ms
+        self._assignment_intervals_ms = event.assignment_intervals_ms
+        if event.assignment_interval_ms is not None:
+            self._assignment_interval_ms = event.assignment_interval_ms
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
@@ -176,7 +183,7 @@ class ShareProtocol:
         """Computes the target assignment of the group's epoch, unless it exists, or an assignment was computed only a
         short time ago. Then the one before stays."""
         group, wall_ms = draft.group, self._wall_ms(now_ms)
-        interval_ms = self.assignment_intervals_ms.get(group.group_id, self._config.group_share_assignment_interval_ms)
+        interval_ms = self._assignment_intervals_ms.get(group.group_id, self._assignment_interval_ms)
         is_due = is_assignment_due(last_ms=group.assigned_ms, interval_ms=interval_ms, wall_ms=wall_ms)
         if group.target_epoch >= group.epoch or not is_due:
             return

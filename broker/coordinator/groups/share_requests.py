@@ -123,8 +123,7 @@ class ShareGroups:
             case DescribeShareGroup() | SharesOf():
                 self._describe(event)
             case ShareSettingsChanged():
-                self._protocol.session_timeouts_ms = event.session_timeouts_ms
-                self._protocol.assignment_intervals_ms = event.assignment_intervals_ms
+                self._protocol.set_times(event)
             case _:
                 group = self.groups.get(getattr(event, "group_id", ""))
                 return group is not None and isinstance(event, _Foreign) and self._foreign(group, event)

@@ -1,24 +1,27 @@
 """Which topics the members of a group subscribe to (KIP-848): by name, or by a pattern in RE2.
 
-It stores the existing topics, which it is told by events. If there is an authorizer, a pattern matches only topics that
-its member may describe.
-Shown by tests/broker_coordinator/test_coordinator_consumer.py.
+It stores the existing topics, which it is told by events. What a pattern matches is one answer for all members that
+have it, and is in the log. A heartbeat only plans that patterns are resolved. This happens after the heartbeat, so the
+members have the topics with a later one. If there is an authorizer, a pattern matches only topics that the member of
+that heartbeat may describe. Shown by tests/broker_coordinator/test_coordinator_patterns.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 import re2
 
 from broker.coordinator.groups.config import GroupConfig
-from broker.coordinator.groups.consumer_group import JOIN_EPOCH, ConsumerGroup, Found
-from broker.coordinator.groups.draft import Refused
-from broker.coordinator.groups.events import ConsumerHeartbeat, Topic
-from broker.coordinator.groups.records import MemberValue
+from broker.coordinator.groups.consumer_group import ConsumerGroup
+from broker.coordinator.groups.draft import Draft, Refused
+from broker.coordinator.groups.events import Topic
+from broker.coordinator.groups.records import MemberValue, PatternKey, PatternValue
 from broker.wire.errors import ErrorCode
+
+# At most one refresh of a group's patterns in this time, as in Kafka: each looks at every topic of the cluster.
+REFRESH_MIN_INTERVAL_MS = 10_000
 
 
 class Subscriptions:
@@ -26,91 +29,93 @@ class Subscriptions:
         self._config = config
         self.topics: Mapping[str, Topic] = {}
         self.names: Mapping[UUID, str] = {}  # names of the same topics, by id
-        self._version = 0
+        self._version = 0  # the metadata offset that the topics are from
+        self._newest_version = 0  # the one that brought the last new topic
 
-    def topics_changed(self, topics: Mapping[str, Topic]) -> None:
-        self._version += 1
-        self.topics, self.names = topics, {topic.topic_id: name for name, topic in topics.items()}
+    def topics_changed(self, topics: Mapping[str, Topic], metadata_version: int) -> None:
+        names = {topic.topic_id: name for name, topic in topics.items()}
+        if not names.keys() <= self.names.keys():
+            self._newest_version = metadata_version
+        self.topics, self.names, self._version = topics, names, metadata_version
 
     def of_members(self, group: ConsumerGroup) -> dict[str, dict[str, Topic]]:
-        """By member id, the existing topics that the member subscribes to."""
-        by_regex: dict[str, dict[str, Topic]] = {}
+        """By member id, the existing topics that the member subscribes to. Members with the same subscription share the
+        dict, because thousands of members may have a pattern that matches thousands of topics."""
+        shared: dict[tuple[tuple[str, ...], str | None], dict[str, Topic]] = {}
         found: dict[str, dict[str, Topic]] = {}
         for member_id, member in group.members.items():
-            value = member.value
-            topics = {name: self.topics[name] for name in value.subscribed_topic_names if name in self.topics}
-            regex = value.subscribed_topic_regex
-            if regex and self._config.is_guarded:
-                seen = self._seen(group, member_id)
-                topics.update({name: self.topics[name] for name in seen if name in self.topics})
-            elif regex:
-                if regex not in by_regex:
-                    by_regex[regex] = self._matching(regex)
-                topics.update(by_regex[regex])
-            found[member_id] = topics
+            key = (member.value.subscribed_topic_names, member.value.subscribed_topic_regex)
+            if key not in shared:
+                shared[key] = self._of(group, *key)
+            found[member_id] = shared[key]
         return found
 
-    def _seen(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
-        """The topics that the member's pattern matched at its last heartbeat. After a fail-over and before its first
-        heartbeat, these are the topics of its target."""
-        found = group.found.get(member_id)
-        return self._given(group, member_id) if found is None else found.topics
+    def of_group(self, group: ConsumerGroup) -> dict[str, Topic]:
+        """The existing topics that any member subscribes to."""
+        topics: dict[str, Topic] = {}
+        values = [member.value for member in group.members.values()]
+        for names, pattern in {(each.subscribed_topic_names, each.subscribed_topic_regex): None for each in values}:
+            topics.update(self._of(group, names, pattern))
+        return topics
 
-    def _given(self, group: ConsumerGroup, member_id: str) -> frozenset[str]:
-        names = self.names
-        return frozenset(names[topic_id] for topic_id in group.targets.get(member_id, {}) if topic_id in names)
+    def _of(self, group: ConsumerGroup, names: tuple[str, ...], pattern: str | None) -> dict[str, Topic]:
+        resolved = group.resolved.get(pattern or "")
+        matched = [] if resolved is None else sorted(resolved.topics)  # the order is the same in each process
+        return {name: self.topics[name] for name in (*names, *matched) if name in self.topics}
 
-    def resolve(
-        self, group: ConsumerGroup, member_id: str, value: MemberValue, event: ConsumerHeartbeat, now_ms: int
-    ) -> bool:
-        """If there is an authorizer, a pattern matches only topics that its member may describe. Returns whether the
-        result has changed. Apache Kafka keeps one result for each pattern, with the permissions of the member that
-        asked last."""
-        regex, old = value.subscribed_topic_regex, group.found.get(member_id)
-        if not (regex and self._config.is_guarded):
-            group.found.pop(member_id, None)
-            return False
-        if old is not None and event.member_epoch != JOIN_EPOCH:
-            is_same = old.regex == regex and old.topics_version == self._version
-            if is_same and now_ms < old.refresh_at_ms:
-                return False
-        may_describe = event.may_describe
-        topics = frozenset(name for name in self._matching(regex) if may_describe is None or may_describe(name))
-        group.found[member_id] = Found(
-            regex=regex,
-            topics=topics,
-            topics_version=self._version,
-            refresh_at_ms=now_ms + self._config.group_consumer_regex_refresh_interval_ms,
-        )
-        if old is not None:
-            self._expect_the_same(group, regex, old.topics, topics)
-        if old is None:
-            group.is_metadata_stale = True
-            return not self._given(group, member_id) <= topics
-        return old.topics != topics
+    def topic_ids(self, group: ConsumerGroup, value: MemberValue) -> frozenset[UUID]:
+        topics = self._of(group, value.subscribed_topic_names, value.subscribed_topic_regex)
+        return frozenset(topic.topic_id for topic in topics.values())
 
-    def _expect_the_same(self, group: ConsumerGroup, regex: str, old: frozenset[str], new: frozenset[str]) -> None:
-        """Members whose pattern matched the same so far will most likely find the same topics as this one. If they were
-        left out until they ask, this member would get the partitions of a new topic, and give most of them up again.
-        At its own heartbeat each finds what it may describe, before it is told anything: its version stays the old one.
-        """
-        for member_id, found in group.found.items():
-            if found.regex == regex and found.topics == old and found.topics_version != self._version:
-                group.found[member_id] = replace(found, topics=new)
+    # -- patterns ----------------------------------------------------------------------------------------------------
 
-    def _matching(self, regex: str) -> dict[str, Topic]:
+    def due_patterns(self, group: ConsumerGroup, old: str | None, new: str | None, wall_ms: int) -> frozenset[str]:
+        """All patterns of the group, if a refresh is due. `old` and `new` are those of one member before and after its
+        heartbeat, which the group does not know of yet."""
+        is_new = new is not None and new != old and not group.patterns[new]
+        if group.refresh is not None or not (is_new or group.patterns):
+            return frozenset()
+        # All patterns of a group are resolved together, so the first answer stands for all.
+        last = next(iter(group.resolved.values()), None)
+        age_ms = None if last is None else wall_ms - last.timestamp_ms
+        if age_ms is not None and 0 <= age_ms <= REFRESH_MIN_INTERVAL_MS:
+            return frozenset()
+        patterns = set(group.patterns)
+        if old and old != new and group.patterns[old] == 1:
+            patterns.discard(old)
+        if new:
+            patterns.add(new)
+        # an answer of the future is one of a coordinator whose clock was ahead
+        is_old = age_ms is not None and not 0 <= age_ms <= self._config.group_consumer_regex_refresh_interval_ms
+        has_new_topics = (0 if last is None else last.metadata_version) < self._newest_version
+        is_due = is_new or len(patterns) != len(group.resolved) or has_new_topics or is_old
+        return frozenset(patterns) if is_due else frozenset()
+
+    def resolve(self, draft: Draft, wall_ms: int) -> bool:
+        """Carries out the planned refresh. Returns whether a pattern matches other topics than before."""
+        group, refresh = draft.group, draft.group.refresh
+        assert refresh is not None
+        group.refresh, has_changed, may_describe = None, False, refresh.may_describe
+        for pattern in sorted(refresh.patterns & group.patterns.keys()):
+            found = frozenset(name for name in self._matching(pattern) if may_describe is None or may_describe(name))
+            before = group.resolved.get(pattern)
+            has_changed = has_changed or found != (frozenset() if before is None else before.topics)
+            value = PatternValue(topics=found, metadata_version=self._version, timestamp_ms=wall_ms)
+            draft.add((PatternKey(group_id=group.group_id, pattern=pattern), value))
+        return has_changed
+
+    def drop_unused(self, draft: Draft) -> None:
+        """Writes tombstones for patterns that no member has any more."""
+        group = draft.group
+        for pattern in sorted(group.resolved.keys() - group.patterns.keys()):
+            draft.add((PatternKey(group_id=group.group_id, pattern=pattern), None))
+
+    def _matching(self, regex: str) -> Iterator[str]:
         try:
             pattern = compiled(regex)
-        except Refused:
-            return {}  # another broker became the group's coordinator, so the group has no topics here
-        return {name: topic for name, topic in self.topics.items() if pattern.fullmatch(name)}
-
-    def is_unresolved(self, group: ConsumerGroup) -> bool:
-        """Whether, after a fail-over, a pattern still waits for the first heartbeat of its member."""
-        return self._config.is_guarded and any(
-            member.value.subscribed_topic_regex and member_id not in group.found
-            for member_id, member in group.members.items()
-        )
+        except Refused:  # in the log of another broker
+            return iter(())
+        return (name for name in self.topics if pattern.fullmatch(name))
 
 
 def compiled(regex: str) -> re2.Pattern:

@@ -1,7 +1,7 @@
 """The log of denied requests, in the format of Apache Kafka's `kafka.authorizer.logger`. Clients cannot flood it.
 
-It writes at most LINES_PER_SECOND_MAX lines in a second. Further lines are only counted, and the number stands in a
-line before the next denial. A name is escaped, so that it cannot begin a new line, and is cut at NAME_CHARACTERS_MAX.
+It writes at most LINES_PER_SECOND_MAX lines in a second. Further ones are only counted, and the number is written when
+the second is over. A name is escaped, so that it cannot begin a new line, and is cut at NAME_CHARACTERS_MAX.
 `resourceRefCount` is always 1 here; Apache Kafka counts how often a request names the resource. As in Apache Kafka,
 nothing is written if a resource is only left out of an answer (a list without names, a pattern).
 Shown by tests/broker_node/test_node_denials.py.
@@ -23,8 +23,16 @@ _WINDOW_MS = 1_000
 
 
 class DenialLog:
-    def __init__(self, *, logger: Logger, authorizer: Authorizer, now_ms: Callable[[], int]) -> None:
-        self._logger, self._authorizer, self._now_ms = logger, authorizer, now_ms
+    def __init__(
+        self,
+        *,
+        logger: Logger,
+        authorizer: Authorizer,
+        now_ms: Callable[[], int],
+        call_later: Callable[[int, Callable[[], None]], object],
+    ) -> None:
+        """`call_later` takes a time in ms and what is to be called then."""
+        self._logger, self._authorizer, self._now_ms, self._call_later = logger, authorizer, now_ms, call_later
         self._window_ends_ms: int | None = None
         self._lines = self._left_out = 0
 
@@ -32,17 +40,22 @@ class DenialLog:
         self, api_key: int, principal: str, host: str, operation: Operation, resource: ResourceType, name: str
     ) -> None:
         if not self._may_write():
+            if not self._left_out and self._window_ends_ms is not None:
+                self._call_later(max(0, self._window_ends_ms - self._now_ms()), self._write_count)
             self._left_out += 1
             return
-        if self._left_out:
-            self._logger.info(f"{_EVENT} {self._left_out} denials before this one were not written")
-            self._left_out = 0
+        self._write_count()
         rule = self._authorizer.denying_rule(principal, host, operation, resource, name)
         self._logger.info(
             f"{_EVENT} Principal = {_shown(principal)} is Denied operation = {operation.name} "
             f"from host = {_shown(host)} on resource = {_words(resource.name)}:LITERAL:{_shown(name)} "
             f"for request = {_words(ApiKey(api_key).name)} with resourceRefCount = 1 based on rule {_rule(rule)}"
         )
+
+    def _write_count(self) -> None:
+        if self._left_out:
+            self._logger.info(f"{_EVENT} {self._left_out} more denials were not written")
+            self._left_out = 0
 
     def _may_write(self) -> bool:
         now_ms = self._now_ms()

@@ -16,6 +16,6 @@ API_OF: dict[type, tuple[ApiKey, int]] = {
     VoteRequest: (ApiKey.VOTE, 2),
     BeginQuorumEpochRequest: (ApiKey.BEGIN_QUORUM_EPOCH, 1),
     EndQuorumEpochRequest: (ApiKey.END_QUORUM_EPOCH, 1),
-    FetchRequest: (ApiKey.FETCH, 17),
+    FetchRequest: (ApiKey.FETCH, 18),
     FetchSnapshotRequest: (ApiKey.FETCH_SNAPSHOT, 1),
 }

@@ -40,6 +40,8 @@ from broker.node.process.clock import monotonic_ms, wall_ms
 from broker.node.process.logs import Logger
 from broker.node.replicas.replicas import Replicas
 from broker.node.settings.config import NodeConfig
+from broker.node.settings.properties import with_dynamic
+from broker.node.settings.topic_config import broker_overrides
 from broker.wire.errors import ErrorCode
 from broker.wire.records import CodecId
 
@@ -65,7 +67,6 @@ def group_config(config: NodeConfig) -> GroupConfig:
         group_consumer_max_size=config.group_consumer_max_size,
         group_consumer_assignors=tuple(each.strip() for each in config.group_consumer_assignors.split(",")),
         is_consumer_protocol_on="consumer" in protocols,
-        is_guarded=bool(config.authorizer_class_name),
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         is_upgrade_on=config.group_consumer_migration_policy in ("bidirectional", "upgrade"),
         is_downgrade_on=config.group_consumer_migration_policy in ("bidirectional", "downgrade"),
@@ -91,8 +92,11 @@ class Groups:
         rng: random.Random,
     ) -> None:
         self.config, self._image = group_config(config), image
+        self._static_config = self._config = config  # the second has what was changed at run time
+        self._broker_configs: Mapping[str, Mapping[str, str]] = {}
         self._retention_ms, self._rng = config.offsets_retention_check_interval_ms, rng
         self._topics: Mapping[str, Topic] = {}
+        self._metadata_version = 0
         self._knows_all = False  # whether an image has been current: since then a topic that is missing does not exist
         self._group_configs: Mapping[str, Mapping[str, str]] = {}
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
@@ -141,13 +145,16 @@ class Groups:
 
     def _group_settings(self) -> GroupSettingsChanged:
         return GroupSettingsChanged(
-            session_timeouts_ms=self._own(SESSION_TIMEOUT), assignment_intervals_ms=self._own(ASSIGNMENT_INTERVAL)
+            session_timeouts_ms=self._own(SESSION_TIMEOUT),
+            assignment_intervals_ms=self._own(ASSIGNMENT_INTERVAL),
+            assignment_interval_ms=self._config.group_consumer_assignment_interval_ms,
         )
 
     def _share_settings(self) -> ShareSettingsChanged:
         return ShareSettingsChanged(
             session_timeouts_ms=self._own(SHARE_SESSION_TIMEOUT),
             assignment_intervals_ms=self._own(SHARE_ASSIGNMENT_INTERVAL),
+            assignment_interval_ms=self._config.group_share_assignment_interval_ms,
         )
 
     def _own(self, name: str) -> dict[str, int]:
@@ -155,9 +162,15 @@ class Groups:
         return {group_id: int(configs[name]) for group_id, configs in self._group_configs.items() if name in configs}
 
     def _first_events(self) -> tuple[object, ...]:
-        shares = self._share_settings()
-        told = (shares,) if shares.session_timeouts_ms or shares.assignment_intervals_ms else ()
-        return (self._group_settings(), *told, TopicsChanged(topics=self._topics, is_complete=self._knows_all))
+        return (self._group_settings(), self._share_settings(), self._topics_changed())
+
+    def _topics_changed(self, deleted: frozenset[str] = frozenset()) -> TopicsChanged:
+        return TopicsChanged(
+            topics=self._topics,
+            deleted=deleted,
+            is_complete=self._knows_all,
+            metadata_version=self._metadata_version,
+        )
 
     def _make_shard(self, index: int) -> GroupShard:
         rng = random.Random(self._rng.getrandbits(64))
@@ -173,17 +186,12 @@ class Groups:
     def image_changed(self, image: MetadataImage, *, is_current: bool) -> None:
         """It is called before the host gets the image, so that a shard that begins to serve knows its topics. An image
         that is not current may lack topics that exist."""
-        if image.group_configs != self._group_configs:
-            shares_before = self._share_settings()
-            self._group_configs = image.group_configs
-            for index, _ in self.host.active_shards():
-                self.host.submit(index, self._group_settings())
-                if self._share_settings() != shares_before:
-                    self.host.submit(index, self._share_settings())
+        self._take_settings(image)
         topics = {
             name: Topic(topic_id=state.topic_id, partitions=len(state.partitions))
             for name, state in image.topics.items()
         }
+        self._metadata_version = image.offset
         is_first_current = is_current and not self._knows_all
         self._knows_all = self._knows_all or is_current
         if topics == self._topics and not is_first_current:
@@ -194,8 +202,18 @@ class Groups:
         }
         self._topics = topics
         for index, _ in self.host.active_shards():
-            event = TopicsChanged(topics=topics, deleted=frozenset(is_gone | is_new), is_complete=self._knows_all)
-            self.host.submit(index, event)
+            self.host.submit(index, self._topics_changed(frozenset(is_gone | is_new)))
+
+    def _take_settings(self, image: MetadataImage) -> None:
+        if image.group_configs == self._group_configs and image.broker_configs == self._broker_configs:
+            return
+        before = (self._group_settings(), self._share_settings())
+        self._group_configs, self._broker_configs = image.group_configs, image.broker_configs
+        self._config = with_dynamic(self._static_config, broker_overrides(image, self._static_config.node_id))
+        for old, new in zip(before, (self._group_settings(), self._share_settings()), strict=True):
+            if new != old:
+                for index, _ in self.host.active_shards():
+                    self.host.submit(index, new)
 
     def transaction_ended(self, index: int, *, producer_id: int, producer_epoch: int, is_commit: bool) -> ErrorCode:
         """The marker of a producer is committed in a partition of `__consumer_offsets`. If this returns an error, the

@@ -1,6 +1,7 @@
-"""Fetch (key 1), versions 4-17: consumers read up to the high watermark, replicas up to the log end; with long polling.
+"""Fetch (key 1), versions 4-18: consumers read up to the high watermark, replicas up to the log end; with long polling.
 
-On the controller listener it is a voter's Fetch of `__cluster_metadata` in version 17, which goes to the quorum core.
+On the controller listener it is a voter's Fetch of `__cluster_metadata` in version 18, which goes to the quorum core.
+There the high watermark of the sender counts (KIP-1166). Other listeners do not look at it, as in Apache Kafka.
 With isolation_level 1 consumers read up to the last stable offset, and the answer lists the aborted transactions
 (KIP-98). A request of an incremental session (KIP-227, broker/node/replicas/fetch_sessions.py) looks only at the
 pending partitions of the session: those in the request, and those that had news since the last one. Since version 11

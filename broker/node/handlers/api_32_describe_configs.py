@@ -68,7 +68,9 @@ _DEFAULTS = {
     key_of(each.name): each.default if each.default_factory is MISSING else each.default_factory()
     for each in setting_fields()
 }
-_KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in setting_fields()}
+_KINDS = {key_of(each.name): _TYPES.get(str(each.type), ConfigType.STRING) for each in setting_fields()} | {
+    name: ConfigType[setting.kind.upper()] for name, setting in kafka_settings("broker").items()
+}
 
 
 def handle(services: Services, request: AnyRequest[shapes.DescribeConfigsRequest]) -> None:
@@ -178,7 +180,10 @@ def _broker_entry(
     found = [(source, value, key) for source, value in _broker_sources(services, key, is_default=is_default)]
     read_only = key not in DYNAMIC_BROKER_CONFIGS
     synonyms = [each for each in found if each[0] != SOURCE_DEFAULT or key not in _RUN_TIME_ONLY]
-    return _entry(key, found, _KINDS[key], read_only=read_only, synonyms=synonyms if with_synonyms else [])
+    told = _entry(key, found, _KINDS[key], read_only=read_only, synonyms=synonyms if with_synonyms else [])
+    if _KINDS[key] is ConfigType.BOOLEAN and not is_default and told["value"] is not None:
+        told["value"] = told["value"].strip().lower()  # the synonyms stay as they were given
+    return told
 
 
 def _unknown_entries(

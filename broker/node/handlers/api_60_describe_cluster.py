@@ -1,6 +1,7 @@
 """DescribeCluster (key 60), versions 0-2: live brokers with the endpoints of the client's listener, and the controller.
 
-A broker's listener does not list the controllers (KIP-919). Not done: fenced brokers (version 2).
+Since version 2 fenced brokers are told too, if the client asks for them (KIP-1073). A broker's listener does not list
+the controllers (KIP-919). Nothing is left out.
 """
 
 from __future__ import annotations
@@ -38,11 +39,19 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeClusterRequest
         return
     image = services.metadata.image
     brokers: list[shapes.DescribeClusterBrokerFields] = []
-    for broker_id in image.live_broker_ids():
-        broker = image.brokers[broker_id]
+    wants_fenced = field_or(request.message, "include_fenced_brokers", False)
+    for broker_id, broker in sorted(image.brokers.items()):
         endpoint = broker.endpoints.get(request.listener_name)
-        if endpoint is not None:
-            brokers.append({"broker_id": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": broker.rack})
+        if endpoint is None or (broker.fenced and not wants_fenced):
+            continue
+        told: shapes.DescribeClusterBrokerFields = {
+            "broker_id": broker_id,
+            "host": endpoint.host,
+            "port": endpoint.port,
+            "rack": broker.rack,
+            "is_fenced": broker.fenced,
+        }
+        brokers.append(told)
     request.respond(
         response(
             ApiKey.DESCRIBE_CLUSTER,

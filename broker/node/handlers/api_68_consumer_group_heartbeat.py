@@ -107,8 +107,9 @@ def _problem(version: int, message: shapes.ConsumerGroupHeartbeatRequest, client
     epoch = message.member_epoch
     if not message.group_id:
         return "GroupId can't be empty."
-    if are_too_long(message.member_id, message.instance_id, client_id):
-        return "An id is longer than 30000 bytes."
+    pattern = field_or(message, "subscribed_topic_regex", None)
+    if are_too_long(message.member_id, message.instance_id, client_id, pattern):
+        return "An id or a pattern is longer than 30000 bytes."
     if message.instance_id == "":
         return "InstanceId can't be empty."
     if message.rack_id == "":
@@ -121,11 +122,10 @@ def _problem(version: int, message: shapes.ConsumerGroupHeartbeatRequest, client
     if epoch == LEAVE_FOR_A_WHILE and message.instance_id is None:
         return "InstanceId can't be null."
     if epoch == JOIN:
-        has_regex = field_or(message, "subscribed_topic_regex", None) is not None
         if to_ms(message.rebalance_timeout) < 0:
             return "RebalanceTimeoutMs must be provided in first request."
         if message.topic_partitions is None or message.topic_partitions:
             return "TopicPartitions must be empty when (re-)joining."
-        if not message.subscribed_topic_names and not has_regex and message.subscribed_topic_names is None:
+        if not message.subscribed_topic_names and pattern is None and message.subscribed_topic_names is None:
             return "Either SubscribedTopicNames or SubscribedTopicRegex must be set in first request."
     return None

@@ -1,6 +1,6 @@
 """Checks whether this broker could use new settings, before they are stored. Only the broker itself can tell: it has
-the files of its listeners (`listener.name.NAME.KEY`) and the log directories that may be cordoned. So a broker refuses
-settings that are another broker's, as Apache Kafka does.
+the files of its listeners (`listener.name.NAME.KEY`), the log directories that may be cordoned, and settings that bound
+the new ones. So a broker refuses settings that are another broker's, as Apache Kafka does.
 
 Other resources of the same request are not affected. Shown by tests/broker_node/test_node_own_settings.py.
 """
@@ -11,13 +11,20 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from broker.controller.broker_configs import CORDONED, LIST_BROKER_CONFIGS, listener_of
+from broker.controller.broker_configs import (
+    CORDONED,
+    GROUP_TIMES,
+    LIST_BROKER_CONFIGS,
+    broker_config_problem,
+    listener_of,
+)
 from broker.controller.configs import changed_list
 from broker.controller.image import BROKER_RESOURCE
 from broker.node.handlers.config_answers import APPEND, DELETE, SUBTRACT, Change, OutcomeFields, Resource, all_failed
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, Request
 from broker.node.net.tls import server_context
+from broker.node.settings.group_bounds import contradiction
 from broker.node.settings.properties import with_dynamic
 from broker.node.settings.security import SecurityError, security_of
 from broker.node.settings.topic_config import broker_overrides
@@ -44,7 +51,7 @@ def refuse(
     problems = {
         (resource.resource_type, resource.resource_name): problem
         for position, resource in enumerate(resources)
-        if resource.resource_type == BROKER_RESOURCE and resource.resource_name and position not in malformed
+        if resource.resource_type == BROKER_RESOURCE and position not in malformed
         if (problem := _problem(services, resource.resource_name, resource, after)) is not None
     }
     if not problems:
@@ -85,9 +92,30 @@ def _key(resource: Any) -> tuple[int, str]:  # of a request or an answer of eith
     return resource.resource_type, resource.resource_name
 
 
+def _bounds_problem(services: Services, broker: str, resource: Resource, after: After) -> str | None:
+    """Why new settings of groups contradict others of this broker. Values that are no numbers are the controller's to
+    refuse."""
+    image, node_id = services.metadata.image, services.config.node_id
+    wanted = after(image.broker_configs.get(broker, {}), resource)
+    found = dict(image.broker_configs)
+    found[broker] = wanted
+    values = {**found.get("", {}), **found.get(str(node_id), {})}
+    of_groups = {
+        name: value
+        for name, value in values.items()
+        if name in GROUP_TIMES and broker_config_problem(name, value, ()) is None
+    }
+    if not GROUP_TIMES & wanted.keys():
+        return None
+    relation = contradiction(with_dynamic(services.config, of_groups))
+    return None if relation is None else f"{relation[0]} must be {relation[1]} {relation[2]}"
+
+
 def _problem(services: Services, broker: str, resource: Resource, after: After) -> str | None:
     """Why this broker refuses the settings, in Kafka's words. None if it could use them."""
     node_id = services.config.node_id
+    if not broker:
+        return _bounds_problem(services, broker, resource, after)
     if not broker.removeprefix("-").isdecimal():
         return f"Node id must be an integer, but it is: {broker}"
     if int(broker) != node_id:
@@ -98,7 +126,7 @@ def _problem(services: Services, broker: str, resource: Resource, after: After) 
     changed = {name for name in {*before, *wanted} if before.get(name) != wanted.get(name)}
     listeners = {listener for name in changed if (listener := listener_of(name)) is not None}
     if not listeners and CORDONED not in changed:
-        return None
+        return _bounds_problem(services, broker, resource, after)
     used = {name: value for name, value in wanted.items() if name == CORDONED or listener_of(name) is not None}
     others = {name: value for name, value in broker_overrides(image, node_id).items() if name not in before}
     config = with_dynamic(services.config, {**others, **used})

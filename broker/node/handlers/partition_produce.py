@@ -135,7 +135,7 @@ class PartitionProduce:
 
     def _must_be_verified(self) -> bool:
         is_adding = self._request.version >= PRODUCE_ADDS_SINCE_VERSION
-        return is_adding or self._services.config.transaction_partition_verification_enable
+        return is_adding or self._services.config_in_effect().transaction_partition_verification_enable
 
     def _verify_then_append(self, records: memoryview, headers: list[BatchHeader]) -> ErrorCode:
         """Appends at once if the transaction is ongoing here, otherwise when the coordinator has confirmed it."""

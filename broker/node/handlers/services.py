@@ -44,6 +44,7 @@ from broker.wire.errors import ErrorCode
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     config: NodeConfig
+    config_in_effect: Callable[[], NodeConfig]  # with what was changed at run time
     logger: Logger
     metadata: MetadataHost
     image_moves: ImageMoves

@@ -6,6 +6,7 @@ of the event loop.
 
 from __future__ import annotations
 
+import asyncio
 import mmap
 import time
 from collections.abc import Callable
@@ -49,3 +50,8 @@ def set_wrong_by(control: Path) -> None:
 def clocks() -> tuple[Callable[[], int], Callable[[], int]]:
     """The clocks that are in use now. A caller keeps them to restore them later."""
     return _read_ns, _read_wall_ns
+
+
+def call_later(delay_ms: int, call: Callable[[], None]) -> None:
+    """Calls it from the running event loop after this time. If the loop ends before, it is not called."""
+    asyncio.get_running_loop().call_later(delay_ms / 1000, call)

@@ -40,7 +40,8 @@ from broker.node.replicas.replication_quotas import ReplicationQuota
 from broker.wire.records import iter_batches
 
 SLICE_BYTES = 1 << 20  # copied in one turn of the event loop: 1 to 2 ms
-# A sync of more would block the event loop for longer than 50 ms on a usual disk.
+# Syncs are done in a thread. Meanwhile the replica is written, and the move waits. So a sync may take its time, but the
+# swap, which is one turn of the event loop, must find little that is not synced.
 UNSYNCED_BYTES_MAX = 4 << 20
 IDLE_MS = 10
 
@@ -54,6 +55,8 @@ class Move:
     log: PartitionLog | None = None  # None: not opened yet
     unsynced_bytes: int = 0
     is_promised: bool = False  # the future log had caught up, so the controller is told of the new directory
+    is_syncing: bool = False  # a thread has its files
+    is_ready: bool = False  # it was synced after the image had the new directory, so the swap has little to sync
 
 
 class ReplicaMoves:
@@ -175,8 +178,10 @@ class ReplicaMoves:
         try:
             if data:
                 self._append(move, move.log, data)
+                if move.unsynced_bytes >= UNSYNCED_BYTES_MAX:
+                    await self._sync(move, move.log)
                 return True
-            self._caught_up(hosted, move, move.log)
+            await self._caught_up(hosted, move, move.log)
         except OSError as error:
             self._partitions.directory_failed(move.directory, error)
             self._forget(move)
@@ -257,17 +262,27 @@ class ReplicaMoves:
             future.append_as_follower(data, headers=headers)
         self._quota.record(len(data), monotonic_ms())
         move.unsynced_bytes += len(data)
-        if move.unsynced_bytes >= UNSYNCED_BYTES_MAX:
-            future.flush()
-            move.unsynced_bytes = 0
 
-    def _caught_up(self, hosted: HostedPartition, move: Move, future: PartitionLog) -> None:
+    async def _sync(self, move: Move, future: PartitionLog) -> bool:
+        """Whether the move goes on. Raises OSError."""
+        move.is_syncing, move.unsynced_bytes = True, 0
+        try:
+            await self._run_blocking(future.flush)
+        finally:
+            move.is_syncing = False
+            if self._moves.get(move.key) is not move:
+                future.abandon()  # it ended meanwhile
+        return self._moves.get(move.key) is move
+
+    async def _caught_up(self, hosted: HostedPartition, move: Move, future: PartitionLog) -> None:
         directory_id = move.directory.directory_id
         if directory_id is None or self._known_directory(move.key) == directory_id:
-            self._swap(hosted, move, future)
-        elif not move.is_promised:
-            future.flush()
-            move.is_promised, move.unsynced_bytes = True, 0
+            if move.is_ready:
+                self._swap(hosted, move, future)
+            else:
+                move.is_ready = await self._sync(move, future)
+        elif not move.is_promised and await self._sync(move, future):
+            move.is_promised = True
             self.on_directory_changed([move.key])
 
     def _swap(self, hosted: HostedPartition, move: Move, future: PartitionLog) -> None:
@@ -293,7 +308,7 @@ class ReplicaMoves:
     def _forget(self, move: Move) -> None:
         if self._moves.get(move.key) is move:
             del self._moves[move.key]
-            if move.log is not None:
+            if move.log is not None and not move.is_syncing:
                 move.log.abandon()
             if move.is_promised:
                 self.on_directory_changed([move.key])

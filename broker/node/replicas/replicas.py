@@ -45,6 +45,9 @@ class Replicas:
     directories: LogDirectories
     moves: ReplicaMoves  # between the log directories
 
+    def config_in_effect(self) -> NodeConfig:
+        return self.roles.config
+
     def close(self, *, broker_epoch: int = NO_EPOCH) -> None:
         """Answers waiting requests, flushes everything, and marks the stop as clean. It may be called once. NO_EPOCH
         means that the broker never registered. Raises OSError if a file could not be written. Everything else is done

@@ -17,13 +17,23 @@ _SHARE = ("delivery.count.limit", "partition.max.record.locks", "record.lock.dur
 
 def group_problem(config: NodeConfig) -> tuple[tuple[str, str], str] | None:
     """The first two settings that contradict each other, and the text that says so. None: there are none."""
+    found = contradiction(config)
+    if found is None:
+        return None
+    first, relation, second = found
+    left, right = _value(config, first), _value(config, second)
+    return (first, second), f"{first} must be {relation} {second}, but {left} and {right} were given"
+
+
+def contradiction(config: NodeConfig) -> tuple[str, str, str] | None:
+    """(setting, relation, setting): the first relation that does not hold. None: all do."""
     for first, relation, second in _relations():
         left, right = _value(config, first), _value(config, second)
         is_kept = left < right if relation == "less than" else left >= right
         if relation == "less than or equal to":
             is_kept = left <= right
         if not is_kept:
-            return (first, second), f"{first} must be {relation} {second}, but {left} and {right} were given"
+            return first, relation, second
     return None
 
 

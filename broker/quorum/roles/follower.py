@@ -60,6 +60,7 @@ class Follower(Role):
             fetch_offset=voter.log.end_offset,
             last_fetched_epoch=voter.log.last_epoch,
             max_wait_ms=min(voter.config.fetch_max_wait_ms, voter.config.fetch_timeout_ms // 2),
+            high_watermark=voter.high_watermark,
         )
 
     def answered(self, voter: Voter, peer_id: int, response: Response, channel: Channel) -> Move | None:

@@ -156,10 +156,12 @@ class Leader(Role):
         self._answer_ready(voter)
 
     def _answer_ready(self, voter: Voter) -> None:
-        """Answer each parked fetch for which there are new entries or a new high watermark."""
+        """Answer each parked fetch for which there are new entries or a new high watermark. The voter itself says which
+        one it knows (KIP-1166), because an answer with a newer one may have been lost."""
         for replica_id, parked in list(self.parked.items()):
-            knows_high_watermark = self.progress[replica_id].sent_high_watermark >= voter.high_watermark
-            if parked.request.fetch_offset < voter.log.end_offset or not knows_high_watermark:
+            told = parked.request.high_watermark
+            known = self.progress[replica_id].sent_high_watermark if told is None else told
+            if parked.request.fetch_offset < voter.log.end_offset or known < voter.high_watermark:
                 self._answer_parked(voter, replica_id)
 
     def _answer_parked(self, voter: Voter, replica_id: int) -> None:

@@ -1,4 +1,4 @@
-"""FetchRequest (key 1) and its answer, versions 4-17.
+"""FetchRequest (key 1) and its answer, versions 4-18.
 
 Written by `python -m broker.wire.shape_writer`.
 """
@@ -24,6 +24,7 @@ class FetchPartition:
     current_leader_epoch: int  # since version 9
     last_fetched_epoch: int  # since version 12
     replica_directory_id: UUID | None  # since version 17
+    high_watermark: int  # since version 18
 
 class FetchPartitionFields(TypedDict, total=False):
     partition: int
@@ -33,6 +34,7 @@ class FetchPartitionFields(TypedDict, total=False):
     current_leader_epoch: int  # since version 9
     last_fetched_epoch: int  # since version 12
     replica_directory_id: UUID | None  # since version 17
+    high_watermark: int  # since version 18
 
 @final
 @dataclass(frozen=True, kw_only=True)

@@ -1153,7 +1153,7 @@ def field_or(
 @overload
 def field_or(
     message: fetch.FetchPartition,
-    name: Literal["log_start_offset", "current_leader_epoch", "last_fetched_epoch"],
+    name: Literal["log_start_offset", "current_leader_epoch", "last_fetched_epoch", "high_watermark"],
     default: Default,
     /,
 ) -> int | Default: ...

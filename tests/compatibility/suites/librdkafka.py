@@ -193,13 +193,6 @@ class LibrdkafkaConsumerProtocol(Librdkafka):
     """The tests whose consumers join a group, once more, with the new protocol of groups."""
 
     name = "librdkafka's own tests, KIP-848"
-    known: ClassVar[Mapping[str, Known]] = {
-        "0045_resubscribe_with_regex": Known(
-            state="broker",
-            reason="it wants a member that names a topic and a pattern to get the topic first, and what the pattern "
-            "matches with a later heartbeat, as Apache Kafka does; here both come with the first",
-        )
-    }
     source = "the same, with group.protocol=consumer: the tests whose consumers subscribe"
     variables: ClassVar[Mapping[str, str]] = {"TEST_CONSUMER_GROUP_PROTOCOL": "consumer"}
 

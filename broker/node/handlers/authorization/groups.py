@@ -294,7 +294,7 @@ CONSUMER_GROUP_HEARTBEAT = rule(
         Need(
             operation=DESCRIBE,
             resource=TOPIC,
-            otherwise="TOPIC_AUTHORIZATION_FAILED; a pattern does not find that topic",
+            otherwise="TOPIC_AUTHORIZATION_FAILED; a pattern finds what its last asker may describe",
         ),
         may_describe_subscribed,
     ),
