@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -14,19 +15,24 @@ from kafka_node import kafka_node
 from share_helper import SETTINGS, prepare
 from wire_helper import TIMEOUT_S, ask_over
 
+from broker.client import Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 OWN = {"share.coordinator.state.topic.num.partitions": 1, "share.coordinator.snapshot.update.records.per.snapshot": 3}
-TOPIC = "states"
+TOPIC, RECORDS = "states", "records"
+MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 INITIALIZE, READ, WRITE = (
     ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE, ApiKey.WRITE_SHARE_GROUP_STATE,
 )  # fmt: skip
 DELETE, SUMMARY = ApiKey.DELETE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY
 VERSIONS = {INITIALIZE: 0, READ: 0, WRITE: 1, DELETE: 0, SUMMARY: 1}
 NO_ID, UNKNOWN_ID = UUID(int=0), UUID(int=77)
+
+
+Batch = tuple[int, int, int, int]  # first offset, last offset, state, delivery count
 
 
 class Node:
@@ -68,9 +74,18 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node
             prepare(f"127.0.0.1:{node.port}", TOPIC, "g", partitions=2)
             wait_until(node.begins, "a share coordinator")
             wait_until(node.is_ready, "it has loaded")
+            send_one_batch(f"127.0.0.1:{node.port}")
         yield found
         for node in found:
             node.close()
+
+
+def send_one_batch(bootstrap: str) -> None:
+    prepare(bootstrap, RECORDS, "g")
+    with Producer({"bootstrap.servers": bootstrap, "linger.ms": 1_000}) as producer:
+        for number in range(10):
+            producer.send(RECORDS, str(number).encode(), partition=0)
+        producer.flush(60)
 
 
 def one(group: str, partition: int = 0, topic_id: Any = "TOPIC_ID", **values: Any) -> dict[str, Any]:
@@ -78,7 +93,7 @@ def one(group: str, partition: int = 0, topic_id: Any = "TOPIC_ID", **values: An
     return {"group_id": group, "topics": [{"topic_id": topic_id, "partitions": [{"partition": partition, **values}]}]}
 
 
-def wrote(group: str, *batches: tuple[int, int, int, int], **values: Any) -> dict[str, Any]:
+def wrote(group: str, *batches: Batch, **values: Any) -> dict[str, Any]:
     rows = [
         {"first_offset": first, "last_offset": last, "delivery_state": state, "delivery_count": count}
         for first, last, state, count in batches
@@ -240,3 +255,123 @@ def by_place(answer: Any) -> dict[Any, Any]:
         for topic in answer.results
         for part in topic.partitions
     }
+
+
+class Member:
+    """A member of a group. It reads RECORDS, whose ten records are one record batch."""
+
+    def __init__(self, node: Node, group: str) -> None:
+        self._node, self._group, self._epoch = node, group, -1
+        answer = node.ask(ApiKey.METADATA, 12, topics=[{"name": RECORDS}], allow_auto_topic_creation=False)
+        self.topic_id = answer.topics[0].topic_id
+
+    def join(self) -> None:
+        epoch = 0
+
+        def has_partition() -> bool:
+            nonlocal epoch
+            answer = self._node.ask(
+                ApiKey.SHARE_GROUP_HEARTBEAT, 1, group_id=self._group, member_id=MEMBER, member_epoch=epoch,
+                rack_id=None, subscribed_topic_names=None if epoch else [RECORDS],
+            )  # fmt: skip
+            if answer.error_code is not ErrorCode.none:
+                asked = {"key_type": 0, "coordinator_keys": [self._group]}  # this makes the coordinator's topic
+                self._node.ask(ApiKey.FIND_COORDINATOR, 6, **asked)
+                return False
+            epoch = answer.member_epoch
+            return answer.assignment is not None and bool(answer.assignment.topic_partitions)
+
+        wait_until(has_partition, "the member has its partition")
+
+    def fetch(self, records_max: int, *, is_strict: bool, wait_ms: int = 20_000) -> list[tuple[int, int, int]]:
+        """(first offset, last offset, delivery count) of what is acquired."""
+        self._epoch += 1
+        values = {
+            "group_id": self._group, "member_id": MEMBER, "share_session_epoch": self._epoch, "max_wait": wait_ms,
+            "min_bytes": 1, "max_bytes": 1_000_000, "max_records": records_max, "batch_size": 100,
+            "share_acquire_mode": int(is_strict), "is_renew_ack": False, "topics": self._topics([]),
+            "forgotten_topics_data": [],
+        }  # fmt: skip
+        answer = self._node.ask(ApiKey.SHARE_FETCH, 2, **values)
+        assert answer.error_code is ErrorCode.none
+        parts = [part for topic in answer.responses for part in topic.partitions]
+        return [
+            (each.first_offset, each.last_offset, each.delivery_count)
+            for part in parts
+            for each in part.acquired_records
+        ]
+
+    def release(self, ranges: list[tuple[int, int, int]]) -> None:
+        self._epoch += 1
+        acks = [{"first_offset": first, "last_offset": last, "acknowledge_types": [2]} for first, last, _ in ranges]
+        values = {"group_id": self._group, "member_id": MEMBER, "share_session_epoch": self._epoch}
+        answer = self._node.ask(ApiKey.SHARE_ACKNOWLEDGE, 2, topics=self._topics(acks), is_renew_ack=False, **values)
+        assert answer.responses[0].partitions[0].error_code is ErrorCode.none, answer
+
+    def _topics(self, acks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{"topic_id": self.topic_id, "partitions": [{"partition_index": 0, "acknowledgement_batches": acks}]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "limit"),
+    [
+        ("end", [(8, 9, 2, 1)], 2),
+        ("middle", [(0, 1, 2, 1), (6, 9, 0, 1)], 2),
+        ("two", [(2, 3, 0, 1), (7, 7, 0, 1)], 1),
+        ("offered", [(2, 3, 0, 1), (7, 7, 0, 1)], 4),
+        ("beyond", [(2, 3, 0, 2)], 3),
+    ],
+)
+def test_a_strict_limit_among_records_in_flight_that_an_earlier_leader_gave(
+    nodes: tuple[Node, Node], name: str, kept: list[Batch], limit: int
+) -> None:
+    """The state is written before the leader reads it, as if it were the next leader."""
+    found = []
+    for node in nodes:
+        group = f"strict-{name}"
+        prepare(f"127.0.0.1:{node.port}", RECORDS, group)
+        member = Member(node, group)
+        member.join()
+        written = wrote(group, *kept, topic_id=member.topic_id, state_epoch=-1)
+        answer = node.ask(WRITE, 1, **written)
+        assert answer.results[0].partitions[0].error_code is ErrorCode.none, answer
+        given = []
+        for step in range(6):
+            given.append(member.fetch(limit, is_strict=step < 2))
+            member.release(given[-1])
+        found.append(given)
+    assert found[0] == found[1]
+
+
+def test_who_may_not_act_for_the_cluster_is_refused_alike(tmp_path: Path) -> None:
+    own = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    denial = {
+        "resource_type": 4, "resource_name": "kafka-cluster", "resource_pattern_type": 3, "principal": "User:ANONYMOUS",
+        "host": "*", "operation": 9, "permission_type": 2,
+    }  # fmt: skip
+    for name in ("ours", "kafka"):
+        (tmp_path / name).mkdir()
+    with (
+        Cluster(tmp_path / "ours", brokers=1, settings=own) as ours,
+        kafka_node(tmp_path / "kafka", {**own, **KAFKA_ALONE}) as port,
+    ):
+        nodes = Node(ours.ports[1]["DIRECT"]), Node(port)
+
+        def is_denied(node: Node) -> bool:
+            answer = node.ask(READ, 0, **one("g", topic_id=UNKNOWN_ID, **FIELDS[READ]))
+            return answer.results[0].partitions[0].error_code is ErrorCode.cluster_authorization_failed
+
+        for node in nodes:
+            answer = node.ask(ApiKey.CREATE_ACLS, 3, creations=[denial])
+            assert answer.results[0].error_code is ErrorCode.none, answer
+            wait_until(lambda node=node: is_denied(node), "the list is known")
+        for key, values in FIELDS.items():
+            same(nodes, key, one("g", topic_id=UNKNOWN_ID, **values))
+            same(nodes, key, {"group_id": "g", "topics": []})
+            same(nodes, key, {"group_id": "", "topics": [{"topic_id": UNKNOWN_ID, "partitions": []}]})
+            same(nodes, key, one("", -1, topic_id=UNKNOWN_ID, **values))
+        for node in nodes:
+            node.close()
