@@ -132,8 +132,14 @@ class Delivery:
         """Records that no member is known to have, before others that are in flight: an earlier leader gave them, or
         passed over them."""
         low, end = max(run.first, self.fetched.first), min(run.last, self.fetched.last)
-        end = self._limited(low, end, self.left)
-        return [self._give(first, last, (first, last)) for first, last in self._pieces(low, end)]
+        high = self._limited(low, end, self.left)
+        if not self.is_strict:
+            return [self._give(first, last, (first, last)) for first, last in self._pieces(low, high)]
+        # The record batch comes as a whole, so its rest belongs to the in-flight batch too.
+        batch = (low, min(end, _end_of_record_batch(self.fetched.batches, high)))
+        for rest in self.runs.between(*batch):
+            rest.in_flight_batch = batch
+        return [self._give(low, high)]
 
     def _give(self, first: int, last: int, in_flight_batch: tuple[int, int] | None = None) -> Acquired:
         (taken,) = self.runs.between(first, last)

@@ -103,6 +103,9 @@ class World:
             answer = self.beat(member, answer.member_epoch)
         return answer
 
+    def epoch_of(self, member: str) -> int:
+        return next(each.member_epoch for each in self.ask(DescribeShareGroup).members if each.member_id == member)
+
     def pass_time(self, ms: int) -> None:
         self.now_ms += ms
         deadline_ms = self.shard.next_deadline_ms()
@@ -136,13 +139,49 @@ def test_a_state_that_could_not_be_made_is_begun_again() -> None:
 def test_a_partition_has_several_members_and_a_lone_one_has_all() -> None:
     world = World()
     world.join("a")
-    for member in ("b", "c"):
-        assert len(world.join(member).assignment[T]) == 1
-    assert len(world.beat("a", 3).assignment[T]) == 1
+    assert world.join("b").assignment == {T: frozenset({0})}
+    assert world.beat("a", 3).assignment == {T: frozenset({1})}
+    assert world.join("c").assignment == {T: frozenset({1})}
+    # Each partition has two readers, so one of the three members reads both.
+    assert world.beat("a", 4).assignment == BOTH
     assert world.beat("b", -1).member_epoch == -1
     assert world.beat("c", -1).member_epoch == -1
-    epoch = world.ask(DescribeShareGroup).members[0].member_epoch
-    assert world.beat("a", epoch).assignment == BOTH
+    answer = world.beat("a", world.epoch_of("a"))
+    assert answer.assignment is None, "nothing has changed"
+    assert world.ask(DescribeShareGroup).members[0].assignment == BOTH
+
+
+def test_an_unknown_topic_of_one_member_makes_the_subscriptions_differ() -> None:
+    """Then each topic is spread on its own, and both members read the one partition of `u`."""
+    world = World()
+    world.join("a", "t", "u")
+    assert world.join("b", "t", "u").assignment == {T: frozenset({0})}
+    answer = world.beat("b", world.epoch_of("b"), "t", "u", "unknown")
+    assert answer.assignment == {T: frozenset({0}), U: frozenset({0})}
+    world.beat("a", world.epoch_of("a"))
+    assert world.ask(DescribeShareGroup).members[0].assignment == {T: frozenset({1}), U: frozenset({0})}
+
+
+def test_a_member_loses_a_topic_that_it_gave_up_before_the_next_assignment_is_due() -> None:
+    world = World(group_share_assignment_interval_ms=1_000)
+    world.now_ms = 5_000
+    epoch = world.join("a", "t", "u").member_epoch
+    world.now_ms += 1_000
+    epoch = world.beat("a", epoch).member_epoch
+    assert world.ask(DescribeShareGroup).members[0].assignment == {**BOTH, U: frozenset({0})}
+    answer = world.beat("a", epoch, "u")
+    assert (answer.member_epoch, answer.assignment) == (epoch, {U: frozenset({0})})
+    world.fail_over()
+
+
+def test_a_member_does_not_keep_a_topic_that_only_the_target_has() -> None:
+    """The members' topics differ, and nobody subscribes to `t` any more."""
+    world = World()
+    world.join("a", "t")
+    world.join("b", "u")
+    answer = world.beat("a", world.epoch_of("a"), "unknown")
+    assert answer.assignment == {}
+    world.fail_over()
 
 
 def test_new_topics_and_partitions_are_assigned() -> None:

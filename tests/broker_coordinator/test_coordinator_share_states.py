@@ -93,11 +93,33 @@ def test_a_state_that_was_written_is_read_by_the_next_leader() -> None:
     assert world.ask(ReadSummary).start_offset == 20
 
 
-def test_an_unknown_partition_has_not_begun() -> None:
+def test_a_partition_that_was_not_initialized_is_neither_read_nor_written() -> None:
     world = World()
-    assert world.read(leader_epoch=-1) == StateResult(error_code=ErrorCode.none, start_offset=-1)
+    assert world.read(leader_epoch=-1).error_code is ErrorCode.invalid_request
+    assert world.write(batch(0, 1)).error_code is ErrorCode.invalid_request
+    assert world.read(leader_epoch=4).error_code is ErrorCode.invalid_request
     assert world.log == []
-    assert world.ask(ReadSummary).start_offset == -1
+    assert world.ask(ReadSummary) == StateResult(error_code=ErrorCode.none, start_offset=-1)
+
+
+def test_only_a_read_fences_earlier_leaders() -> None:
+    world = World()
+    world.initialize()
+    world.read(leader_epoch=5)
+    assert world.write(batch(0, 1), leader_epoch=9).error_code is ErrorCode.none
+    assert world.write(batch(2, 3), leader_epoch=6).error_code is ErrorCode.none
+    assert world.read(leader_epoch=4).error_code is ErrorCode.fenced_leader_epoch
+    assert world.read(leader_epoch=-1).error_code is ErrorCode.none, "it asks without an epoch"
+    assert world.ask(ReadSummary).leader_epoch == 5
+
+
+def test_a_write_changes_neither_the_state_epoch_nor_keeps_an_untold_count() -> None:
+    world = World()
+    world.initialize()
+    world.write(batch(0, 1), state_epoch=7, delivery_complete_count=2)
+    assert (world.read().state_epoch, world.read().delivery_complete_count) == (1, 2)
+    world.write(delivery_complete_count=-1)
+    assert world.ask(ReadSummary).delivery_complete_count == -1
 
 
 def test_an_earlier_leader_is_fenced_once_the_next_has_read() -> None:
@@ -148,14 +170,19 @@ def test_a_write_that_comes_late_does_not_move_the_start_back() -> None:
     assert world.read().start_offset == 2
 
 
-@pytest.mark.parametrize("kind", ["initialize", "write", "read"])
+@pytest.mark.parametrize("kind", ["initialize", "write", "read", "delete"])
 def test_a_partition_that_is_not_there_is_refused(kind: str) -> None:
     world = World()
-    answer = (
-        world.ask(ReadState, leader_epoch=1, exists=False) if kind == "read" else getattr(world, kind)(exists=False)
-    )
+    world.initialize()
+    answers = {
+        "initialize": lambda: world.initialize(state_epoch=2, exists=False),
+        "write": lambda: world.write(exists=False),
+        "read": lambda: world.ask(ReadState, leader_epoch=1, exists=False),
+        "delete": lambda: world.ask(DeleteState, exists=False),
+    }
+    answer = answers[kind]()
     assert answer.error_code is ErrorCode.unknown_topic_or_partition
-    assert world.log == []
+    assert len(world.log) == 1
 
 
 def test_every_so_often_a_snapshot_is_written_and_what_was_before_is_redundant() -> None:
@@ -207,7 +234,7 @@ def test_a_random_life_is_kept_by_its_log(seed: int) -> None:
     plain: dict[StateKey, dict[int, tuple[int, int]]] = {}
     for _ in range(80):
         key, step = rng.choice(keys), rng.random()
-        if step < 0.1:
+        if step < 0.1 or (key not in starts and step >= 0.15):
             world.ask(InitializeState, key=key, state_epoch=1, start_offset=0)
             starts[key], plain[key] = 0, {}
         elif step < 0.15:

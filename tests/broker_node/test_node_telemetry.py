@@ -6,7 +6,8 @@ import base64
 import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -32,14 +33,19 @@ CLIENT = {"client_id": "app-1", "client_software_name": "test", "client_software
 ALL = {"all": {"interval.ms": "1000", "metrics": "*"}}
 
 
+def always() -> bool:
+    return True
+
+
 class World:
     def __init__(self, configs: dict[str, dict[str, str]] | None = None) -> None:
         self.instances, self.now_ms = Instances(), 1_000_000
         self.instances.set_subscriptions(ALL if configs is None else configs)
         self.subscription_id = 0
+        self.is_connected: Callable[[], bool] = always
 
     def ask(self, instance_id: UUID = ID) -> ErrorCode:
-        error, instance = self.instances.asked(instance_id, CLIENT, self.now_ms)
+        error, instance = self.instances.asked(instance_id, CLIENT, self.now_ms, self.is_connected)
         self.subscription_id = instance.subscription_id
         return error
 
@@ -55,6 +61,7 @@ class World:
             ID,
             CLIENT,
             self.now_ms,
+            self.is_connected,
             subscription_id=self.subscription_id if subscription_id is None else subscription_id,
             is_terminating=terminating,
             compression=compression,
@@ -149,9 +156,9 @@ def test_subscriptions_are_joined_and_the_shortest_interval_counts() -> None:
             "c": {"interval.ms": "100", "metrics": "*", "match": "client_id=other"},
         }
     )
-    _, instance = world.instances.asked(ID, CLIENT, 0)
+    _, instance = world.instances.asked(ID, CLIENT, 0, always)
     assert (instance.metrics, instance.interval_ms) == (("a", "b", "c"), 2_000)
-    _, nobody = World({}).instances.asked(ID, CLIENT, 0)
+    _, nobody = World({}).instances.asked(ID, CLIENT, 0, always)
     assert (nobody.metrics, nobody.interval_ms) == ((), 300_000)
 
 
@@ -165,6 +172,27 @@ def test_the_clients_that_came_last_are_known(monkeypatch: pytest.MonkeyPatch) -
     assert world.ask(UUID(int=9)) is ErrorCode.throttling_quota_exceeded
 
 
+def test_a_client_is_forgotten_with_the_connection_that_it_came_with() -> None:
+    world, open_connections = World(), {1, 2, 3}
+    for connection in (1, 2, 3):
+        world.is_connected = partial(open_connections.__contains__, connection)
+        world.ask()
+        if connection == 1:
+            assert world.push(terminating=True) is ErrorCode.none
+        if connection == 2:
+            assert world.push() is ErrorCode.invalid_request
+            open_connections.remove(1)
+            assert world.push(subscription_id=0) is ErrorCode.unknown_subscription_id, "it is a new client"
+    for number in (5, 6, 7):
+        world.ask(UUID(int=number))
+    assert len(world.instances) == 4
+    open_connections.clear()
+    for _ in range(5):
+        world.is_connected = always
+        world.ask()
+    assert len(world.instances) == 1
+
+
 # -- the file
 
 
@@ -174,7 +202,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_the_file_is_rotated_and_bounded(tmp_path: Path) -> None:
     path = tmp_path / "metrics" / "telemetry.jsonl"
-    receiver = Receiver(path, size_bytes_max=1_000)
+    receiver = Receiver(path, size_bytes_max=1_000, push_bytes_max=1 << 20)
     for number in range(50):
         assert receiver.take(CodecId.NONE, b"x" * 90, number=number) is ErrorCode.none
         assert path.stat().st_size <= 1_000
@@ -185,7 +213,7 @@ def test_the_file_is_rotated_and_bounded(tmp_path: Path) -> None:
 
 def test_a_rotation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "telemetry.jsonl"
-    receiver = Receiver(path, size_bytes_max=10)
+    receiver = Receiver(path, size_bytes_max=10, push_bytes_max=1 << 20)
     receiver._write(path, b"0123456789\n")
 
     def refused(self: Path, target: Path) -> Path:
@@ -199,9 +227,10 @@ def test_a_rotation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("codec", [CodecId.NONE, *COMPRESSIONS])
 def test_metrics_are_unpacked_and_bombs_are_not(tmp_path: Path, codec: CodecId) -> None:
     path = tmp_path / "telemetry.jsonl"
-    receiver = Receiver(path, size_bytes_max=1 << 20)
+    receiver = Receiver(path, size_bytes_max=1 << 20, push_bytes_max=1_000)
     assert receiver.take(codec, compress(codec, b"metrics" * 100)) is ErrorCode.none
-    assert receiver.take(codec, compress(codec, bytes(UNPACKED_BYTES_MAX + 1))) is ErrorCode.telemetry_too_large
+    for size in (1_001, UNPACKED_BYTES_MAX + 1):
+        assert receiver.take(codec, compress(codec, bytes(size))) is ErrorCode.invalid_record
     if codec is not CodecId.NONE:
         assert receiver.take(codec, b"no data of this codec") is ErrorCode.invalid_record
     (line,) = lines(path)
@@ -271,7 +300,6 @@ def test_requests_get_the_answers_of_the_rules(cluster: tuple[Cluster, Path]) ->
     assert push_of_another(b"x" * 500_001) is ErrorCode.telemetry_too_large
     assert push_of_another(b"no zstd", compression_type=4) is ErrorCode.invalid_record
     assert push(b"mine") is ErrorCode.none
-    assert push(b"mine") is ErrorCode.invalid_request, "the last one was terminating"
     mine = [each for each in lines(cluster[1]) if base64.b64decode(each["metrics"]) == b"mine"]
     assert [(each["client_id"], each["is_terminating"]) for each in mine] == [("test", True)]
 

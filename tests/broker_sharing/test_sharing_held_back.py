@@ -110,6 +110,14 @@ def test_with_a_strict_limit_the_rest_of_a_record_batch_belongs_to_its_in_flight
     assert fetch(partition, 7, size=8, records_max=20, is_strict=True) == [(0, 1, 4), (2, 3, 1)]  # half of 8
 
 
+def test_also_among_records_in_flight_that_an_earlier_leader_gave() -> None:
+    partition = made(Limits(), (6, 9, 1))
+    given = fetch(partition, 9, size=10, records_max=2, is_strict=True)
+    assert given == [(0, 1, 1)]
+    release(partition, given)
+    assert fetch(partition, 9, size=10, records_max=1) == [(0, 1, 2), (2, 5, 1)], "up to what was in flight"
+
+
 # -- compared with single records --------------------------------------------------------------------------------------
 
 

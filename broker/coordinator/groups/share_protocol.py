@@ -84,7 +84,7 @@ class ShareProtocol:
         self.raise_epoch(draft, is_needed=is_new)
         to_initialize = self._to_initialize(draft, now_ms)
         self._assign(draft, now_ms)
-        self._enter(draft, member)
+        self._enter(draft, member, has_new_topics=is_new)
         member.session_deadline_ms = now_ms + self._session_timeout_ms(group)
         tells_all = event.member_epoch == JOIN_EPOCH or dict(had) != dict(member.assigned)
         return ShareHeartbeatResult(
@@ -192,22 +192,30 @@ class ShareProtocol:
             member_id: frozenset(ids[name] for name in member.value.subscribed_topic_names if name in ids)
             for member_id, member in group.members.items()
         }
-        result = assign(subscriptions, group.initialized(), group.targets)
+        names = {frozenset(member.value.subscribed_topic_names) for member in group.members.values()}
+        result = assign(subscriptions, group.initialized(), group.targets, is_homogeneous=len(names) <= 1)
         for member_id in sorted(result):
             if member_id not in group.targets or dict(group.targets[member_id]) != result[member_id]:
                 draft.add(Kind.TARGET_MEMBER, TargetMember(partitions=result[member_id]), member_id)
         draft.add(Kind.TARGET_EPOCH, TargetEpoch(epoch=group.epoch, timestamp_ms=wall_ms))
 
-    def _enter(self, draft: ShareDraft, member: ShareMember) -> None:
+    def _enter(self, draft: ShareDraft, member: ShareMember, *, has_new_topics: bool) -> None:
+        """Gives the member its target. A topic that it does not subscribe to is left out: it may have given it up while
+        no assignment was due, and a target may keep what nobody subscribes to (share_assignor.py)."""
         group = draft.group
-        if member.epoch == group.target_epoch:
+        is_behind = member.epoch != group.target_epoch
+        if not is_behind and not has_new_topics:
             return
+        topics = (self.topics.get(name) for name in member.value.subscribed_topic_names)
+        ids = {topic.topic_id for topic in topics if topic is not None}
+        target = group.targets.get(member.member_id, {})
         value = CurrentMember(
             member_epoch=group.target_epoch,
-            previous_member_epoch=member.epoch,
-            assigned=group.targets.get(member.member_id, {}),
+            previous_member_epoch=member.epoch if is_behind else member.previous_epoch,
+            assigned={topic_id: indexes for topic_id, indexes in target.items() if topic_id in ids},
         )
-        draft.add(Kind.CURRENT_MEMBER, value, member.member_id)
+        if is_behind or value.assigned != dict(member.assigned):
+            draft.add(Kind.CURRENT_MEMBER, value, member.member_id)
 
     def remove(self, draft: ShareDraft, member_ids: Iterable[str]) -> None:
         """Removes members that left or were silent for too long. The group epoch is raised once for all of them."""

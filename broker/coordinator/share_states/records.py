@@ -62,7 +62,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What has changed since the last record. A field that is -1 has not changed."""
+    """What has changed since the last record. An epoch or an offset that is -1 has not changed."""
 
     snapshot_epoch: int
     leader_epoch: int

@@ -225,36 +225,40 @@ class ShareStateShard:
 
     def _read(self, event: ReadState, wall_ms: int) -> StateResult:
         kept = self._kept.get(event.key)
-        if kept is not None and kept.state.leader_epoch > event.leader_epoch:
+        if kept is None:
+            return _invalid("Read operation on uninitialized share partition not allowed.")
+        if event.leader_epoch != NO_EPOCH and kept.state.leader_epoch > event.leader_epoch:
             return _refused(ErrorCode.fenced_leader_epoch)
         if not event.exists:
             return _refused(ErrorCode.unknown_topic_or_partition)
-        result = _OK if kept is None else _told(kept.state)
-        if event.leader_epoch != NO_EPOCH and (kept is None or kept.state.leader_epoch != event.leader_epoch):
+        result = _told(kept.state)
+        if event.leader_epoch not in (NO_EPOCH, kept.state.leader_epoch):
             self._change(
                 event.key,
+                kept,
                 wall_ms,
-                state_epoch=result.state_epoch,
                 leader_epoch=event.leader_epoch,
                 start_offset=result.start_offset,
-                delivery_complete_count=NO_COUNT,
+                delivery_complete_count=result.delivery_complete_count,
                 batches=(),
             )
         return result
 
     def _write(self, event: WriteState, wall_ms: int) -> StateResult:
         kept = self._kept.get(event.key)
-        if kept is not None and event.leader_epoch != NO_EPOCH and kept.state.leader_epoch > event.leader_epoch:
+        if kept is None:
+            return _invalid("Write operation on uninitialized share partition not allowed.")
+        if event.leader_epoch != NO_EPOCH and kept.state.leader_epoch > event.leader_epoch:
             return _refused(ErrorCode.fenced_leader_epoch)
-        if kept is not None and event.state_epoch != NO_EPOCH and kept.state.state_epoch > event.state_epoch:
+        if event.state_epoch != NO_EPOCH and kept.state.state_epoch > event.state_epoch:
             return _refused(ErrorCode.fenced_state_epoch)
         if not event.exists:
             return _refused(ErrorCode.unknown_topic_or_partition)
         self._change(
             event.key,
+            kept,
             wall_ms,
-            state_epoch=event.state_epoch,
-            leader_epoch=event.leader_epoch,
+            leader_epoch=kept.state.leader_epoch,  # a leader fences earlier ones when it reads, not when it writes
             start_offset=event.start_offset,
             delivery_complete_count=event.delivery_complete_count,
             batches=event.batches,
@@ -264,30 +268,15 @@ class ShareStateShard:
     def _change(
         self,
         key: StateKey,
+        kept: _Kept,
         wall_ms: int,
         *,
-        state_epoch: int,
         leader_epoch: int,
         start_offset: int,
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
     ) -> None:
-        """Writes a change. The first record of a partition is a snapshot. The next ones are updates. After the
-        configured number of updates, or for a new state epoch, the next record is a snapshot again."""
-        kept = self._kept.get(key)
-        if kept is None:
-            snapshot = Snapshot(
-                snapshot_epoch=0,
-                state_epoch=max(state_epoch, FIRST_EPOCH),
-                leader_epoch=max(leader_epoch, FIRST_EPOCH),
-                start_offset=start_offset,
-                delivery_complete_count=delivery_complete_count,
-                batches=combine((), batches, start_offset=start_offset),
-                created_ms=wall_ms,
-                written_ms=wall_ms,
-            )
-            self._append((key, snapshot))
-            return
+        """Writes an update. After the configured number of updates, the next record is a snapshot."""
         update = Update(
             snapshot_epoch=kept.state.snapshot_epoch,
             leader_epoch=leader_epoch,
@@ -295,23 +284,18 @@ class ShareStateShard:
             delivery_complete_count=delivery_complete_count,
             batches=combine((), batches, start_offset=start_offset),
         )
-        # An update has no state epoch. So a new state epoch needs a snapshot.
-        is_new_epoch = state_epoch > kept.state.state_epoch
-        if kept.updates < self._updates_per_snapshot and not is_new_epoch:
+        if kept.updates < self._updates_per_snapshot:
             self._append((key, update))
             return
-        state = _updated(replace(kept.state, start_offset=NO_START_OFFSET) if is_new_epoch else kept.state, update)
-        epoch = max(kept.state.state_epoch, state_epoch)
-        self._append(
-            (key, replace(state, snapshot_epoch=state.snapshot_epoch + 1, state_epoch=epoch, written_ms=wall_ms))
-        )
+        state = _updated(kept.state, update)
+        self._append((key, replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=wall_ms)))
 
     def _delete(self, event: DeleteState) -> StateResult:
-        """Deletes the state. If there is none, this succeeds as long as the partition exists."""
+        """Deletes the state. If there is none, this succeeds too."""
+        if not event.exists:
+            return _refused(ErrorCode.unknown_topic_or_partition)
         if event.key in self._kept:
             self._append((event.key, None))
-        elif not event.exists:
-            return _refused(ErrorCode.unknown_topic_or_partition)
         return _OK
 
     def _summary(self, event: ReadSummary) -> StateResult:
@@ -358,12 +342,11 @@ def _updated(state: Snapshot, update: Update) -> Snapshot:
     """Within a state epoch the start offset never moves back. A write with an older one comes late: its leader had no
     answer, and has repeated it."""
     start_offset = max(state.start_offset, update.start_offset)
-    count = update.delivery_complete_count
     return replace(
         state,
         leader_epoch=max(state.leader_epoch, update.leader_epoch),
         start_offset=start_offset,
-        delivery_complete_count=state.delivery_complete_count if count == NO_COUNT else count,
+        delivery_complete_count=update.delivery_complete_count,
         batches=combine(state.batches, update.batches, start_offset=start_offset),
     )
 
@@ -377,6 +360,10 @@ def _told(state: Snapshot) -> StateResult:
         delivery_complete_count=state.delivery_complete_count,
         batches=state.batches,
     )
+
+
+def _invalid(message: str) -> StateResult:
+    return StateResult(error_code=ErrorCode.invalid_request, message=message)
 
 
 def _refused(error: ErrorCode) -> StateResult:

@@ -24,7 +24,7 @@ def handle(services: Services, request: Request[shapes.GetTelemetrySubscriptions
     telemetry = services.telemetry
     asked = request.message.client_instance_id
     instance_id = asked if asked is not None and asked.int else uuid4()
-    error, instance = telemetry.asked(instance_id, request.client)
+    error, instance = telemetry.asked(instance_id, request.client, request.connection_check())
     if error is not ErrorCode.none:
         request.respond(_failed(request, error))
         return

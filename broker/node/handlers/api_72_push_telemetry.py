@@ -2,8 +2,8 @@
 `harness.telemetry.path`.
 
 As in Apache Kafka, a push is refused if it is too early, too large, of another subscription, of an unknown compression,
-or after the client's last push. A push that unpacks to more than 4 MiB is refused as too large; in Apache Kafka a
-plug-in decides. Metrics are not decoded.
+or after the client's last push. What cannot be unpacked, or unpacks to more than may be pushed, is an invalid record.
+Metrics are not decoded.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def handle(services: Services, request: Request[shapes.PushTelemetryRequest]) ->
         error = telemetry.pushed(
             instance_id,
             request.client,
+            request.connection_check(),
             subscription_id=message.subscription_id,
             is_terminating=message.terminating,
             compression=message.compression_type,

@@ -27,7 +27,7 @@ def handle(services: Services, request: AnyRequest[shapes.ReadShareGroupStateReq
             exists=exists,
         )
 
-    def done(found: dict[UUID | None, list[tuple[shapes.PartitionData, StateResult]]]) -> None:
+    def done(found: dict[UUID, list[tuple[shapes.PartitionData, StateResult]]]) -> None:
         results: list[shapes.ReadStateResultFields] = [
             {"topic_id": topic_id, "partitions": [_result(asked, result) for asked, result in partitions]}
             for topic_id, partitions in found.items()

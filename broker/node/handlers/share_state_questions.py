@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -14,6 +14,8 @@ from broker.node.handlers.gather import Gather
 from broker.node.handlers.services import Services
 from broker.node.net.requests import AnyRequest, guarded
 from broker.wire.errors import ErrorCode
+
+NO_TOPIC_ID = UUID(int=0)  # the wire has it for a topic without an id
 
 
 class AskedPartition(Protocol):
@@ -29,23 +31,26 @@ class _Topic(Protocol[Told]):
     @property
     def topic_id(self) -> UUID | None: ...
     @property
-    def partitions(self) -> Iterable[Told]: ...
+    def partitions(self) -> Sequence[Told]: ...
 
 
 def ask_all(
     services: Services,
     request: AnyRequest[Any],  # Any: a request of one of the five APIs
     event: Callable[[int, StateKey, Asked, bool], StateRequest],
-    done: Callable[[dict[UUID | None, list[tuple[Asked, StateResult]]]], None],
+    done: Callable[[dict[UUID, list[tuple[Asked, StateResult]]]], None],
 ) -> None:
     """`event(token, key, the partition in the request, whether it exists)` makes the question. `done` is called
-    once."""
+    once. As in Kafka, the answer is empty if the group has no name or a topic has no partitions."""
     group_id: str = request.message.group_id
     topics: tuple[_Topic[Asked], ...] = request.message.topics
-    asked = [(topic.topic_id, partition) for topic in topics for partition in topic.partitions]
+    if not group_id or not all(topic.partitions for topic in topics):
+        done({})
+        return
+    asked = [(topic.topic_id or NO_TOPIC_ID, partition) for topic in topics for partition in topic.partitions]
 
     def finished(results: list[StateResult]) -> None:
-        found: dict[UUID | None, list[tuple[Asked, StateResult]]] = {}
+        found: dict[UUID, list[tuple[Asked, StateResult]]] = {}
         for (topic_id, partition), result in zip(asked, results, strict=True):
             found.setdefault(topic_id, []).append((partition, result))
         done(found)
@@ -53,11 +58,10 @@ def ask_all(
     gather: Gather[StateResult] = Gather(len(asked), finished)
     for position, (topic_id, partition) in enumerate(asked):
         put = guarded(request, gather.slot(position))
-        problem = _problem(group_id, topic_id, partition.partition)
+        problem = _problem(group_id, partition.partition)
         if problem is not None:
             put(StateResult(error_code=ErrorCode.invalid_request, message=problem))
             continue
-        assert topic_id is not None
         key = StateKey(group_id=group_id, topic_id=topic_id, partition=partition.partition)
         exists = services.share_states.exists(topic_id, partition.partition)
         _ask(services, key, partition, exists, event, put)
@@ -74,10 +78,8 @@ def _ask(
     services.share_states.ask(key, lambda token: event(token, key, partition, exists), put)
 
 
-def _problem(group_id: str, topic_id: UUID | None, partition: int) -> str | None:
-    """The error message of Kafka for an invalid partition. None if it is valid."""
-    if not group_id or are_too_long(group_id):
-        return "The group id is empty or too long."
-    if topic_id is None:
-        return "The topic id cannot be null."
+def _problem(group_id: str, partition: int) -> str | None:
+    """The error message for an invalid partition. None if it is valid."""
+    if are_too_long(group_id):
+        return "The group id is too long."
     return "The partition id cannot be a negative number." if partition < 0 else None

@@ -2,7 +2,8 @@
 
 The rules are those of Apache Kafka (ClientMetricsManager). A client asks for its subscription, at most once in a push
 interval, and pushes as often. The subscription has an id. A push with another id is refused, so the client asks again.
-Only the clients that came last are remembered. A client that was forgotten is known again when it asks.
+A client is forgotten when the connection closes that it first came with. Of all others the ones that came last are
+remembered. A client that was forgotten is known again when it asks.
 Shown by tests/broker_node/test_node_telemetry.py.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -66,6 +67,7 @@ class Instance:
     interval_ms: int
     metrics: tuple[str, ...]
     version: int  # version of the subscriptions that it was told
+    is_connected: Callable[[], bool]  # whether the connection is open that it came with
     asked_ms: int | None = None
     pushed_ms: int | None = None
     last_error: ErrorCode = ErrorCode.none
@@ -82,10 +84,12 @@ class Instances:
         self._subscriptions = subscriptions_of(configs)
         self._version += 1
 
-    def asked(self, instance_id: UUID, client: Mapping[str, str], now_ms: int) -> tuple[ErrorCode, Instance]:
+    def asked(
+        self, instance_id: UUID, client: Mapping[str, str], now_ms: int, is_connected: Callable[[], bool]
+    ) -> tuple[ErrorCode, Instance]:
         """Handles GetTelemetrySubscriptions. `client` has the client's attributes, under the names that patterns
         use."""
-        instance = self._instance(instance_id, client)
+        instance = self._instance(instance_id, client, is_connected)
         last_ms = max((each for each in (instance.asked_ms, instance.pushed_ms) if each is not None), default=None)
         is_early = last_ms is not None and now_ms - last_ms < instance.interval_ms
         if is_early and instance.last_error not in _ASKS_AGAIN:
@@ -100,6 +104,7 @@ class Instances:
         instance_id: UUID,
         client: Mapping[str, str],
         now_ms: int,
+        is_connected: Callable[[], bool],
         *,
         subscription_id: int,
         is_terminating: bool,
@@ -107,7 +112,7 @@ class Instances:
         is_too_large: bool,
     ) -> ErrorCode:
         """Whether a push is accepted. Its data is checked afterwards: then `taken` or `refused` is called."""
-        instance = self._instance(instance_id, client)
+        instance = self._instance(instance_id, client, is_connected)
         error = self._problem(instance, now_ms, subscription_id, is_terminating, compression, is_too_large)
         instance.is_terminating = is_terminating  # as in Apache Kafka, whether it is accepted or not
         if error is not ErrorCode.none:
@@ -156,16 +161,17 @@ class Instances:
         instance.pushed_ms = now_ms
         return True
 
-    def _instance(self, instance_id: UUID, client: Mapping[str, str]) -> Instance:
+    def _instance(self, instance_id: UUID, client: Mapping[str, str], is_connected: Callable[[], bool]) -> Instance:
         found = self._instances.get(instance_id)
-        if found is None or found.version < self._version:
-            found = self._instances[instance_id] = self._new(instance_id, client)
+        if found is None or found.version < self._version or not found.is_connected():
+            found = self._instances[instance_id] = self._new(instance_id, client, is_connected)
         self._instances.move_to_end(instance_id)
-        if len(self._instances) > INSTANCES_MAX:
+        oldest = next(iter(self._instances.values()))
+        if len(self._instances) > INSTANCES_MAX or not oldest.is_connected():
             self._instances.popitem(last=False)
         return found
 
-    def _new(self, instance_id: UUID, client: Mapping[str, str]) -> Instance:
+    def _new(self, instance_id: UUID, client: Mapping[str, str], is_connected: Callable[[], bool]) -> Instance:
         wanted = [each for each in self._subscriptions if each.is_for(client)]
         metrics = tuple(sorted({name for each in wanted for name in each.metrics}))
         if ALL_METRICS in metrics:
@@ -176,5 +182,9 @@ class Instances:
         if subscription_id >= 1 << 31:
             subscription_id -= 1 << 32  # the protocol has an int32
         return Instance(
-            subscription_id=subscription_id, interval_ms=interval_ms, metrics=metrics, version=self._version
+            subscription_id=subscription_id,
+            interval_ms=interval_ms,
+            metrics=metrics,
+            version=self._version,
+            is_connected=is_connected,
         )

@@ -15,26 +15,27 @@ from pathlib import Path
 from broker.wire.compression import CodecId, decompress
 from broker.wire.errors import CorruptBatchError, ErrorCode, UnpackedTooBigError
 
-UNPACKED_BYTES_MAX = 4 << 20  # for one push: it is unpacked, written and read in about 20 ms
+UNPACKED_BYTES_MAX = 4 << 20  # for one push, also if more may be pushed: it is unpacked and written in about 20 ms
 
 
 class Receiver:
-    def __init__(self, path: Path | None, *, size_bytes_max: int) -> None:
-        """If `path` is None, accepted metrics are discarded, as Apache Kafka does without a plug-in."""
+    def __init__(self, path: Path | None, *, size_bytes_max: int, push_bytes_max: int) -> None:
+        """If `path` is None, accepted metrics are discarded, as Apache Kafka does without a plug-in. A push may have
+        `push_bytes_max`, also when it is unpacked."""
         self._path, self._size_bytes_max = path, size_bytes_max
+        self._unpacked_bytes_max = min(push_bytes_max, UNPACKED_BYTES_MAX)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
 
     def take(self, codec: CodecId, metrics: bytes, **facts: object) -> ErrorCode:
         """Returns NONE, or the error if the metrics are not accepted. Raises OSError if the line cannot be written."""
+        limit = self._unpacked_bytes_max
         try:
-            unpacked = decompress(codec, metrics, size_bytes_max=UNPACKED_BYTES_MAX)
-        except UnpackedTooBigError:
-            return ErrorCode.telemetry_too_large
-        except CorruptBatchError:
+            unpacked = decompress(codec, metrics, size_bytes_max=limit)
+        except (UnpackedTooBigError, CorruptBatchError):
             return ErrorCode.invalid_record
-        if len(unpacked) > UNPACKED_BYTES_MAX:
-            return ErrorCode.telemetry_too_large
+        if len(unpacked) > limit:
+            return ErrorCode.invalid_record
         if self._path is not None:
             event = {**facts, "metrics": base64.b64encode(unpacked).decode()}
             self._write(self._path, json.dumps(event, separators=(",", ":")).encode() + b"\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from broker.controller.image import MetadataImage
@@ -25,19 +25,28 @@ class Telemetry:
         self.telemetry_max_bytes = config.telemetry_max_bytes
         self._instances = Instances()
         self.is_on = config.harness_telemetry_path is not None
-        self._receiver = Receiver(config.harness_telemetry_path, size_bytes_max=config.harness_telemetry_bytes)
+        self._receiver = Receiver(
+            config.harness_telemetry_path,
+            size_bytes_max=config.harness_telemetry_bytes,
+            push_bytes_max=config.telemetry_max_bytes,
+        )
 
     def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
         if old.client_metrics_configs != new.client_metrics_configs:
             self._instances.set_subscriptions(new.client_metrics_configs)
 
-    def asked(self, instance_id: UUID, client: Mapping[str, str]) -> tuple[ErrorCode, Instance]:
-        return self._instances.asked(instance_id, {**client, **_named(instance_id)}, monotonic_ms())
+    def asked(
+        self, instance_id: UUID, client: Mapping[str, str], is_connected: Callable[[], bool]
+    ) -> tuple[ErrorCode, Instance]:
+        """`is_connected` tells at any later time whether the client's connection is still open."""
+        known = {**client, **_named(instance_id)}
+        return self._instances.asked(instance_id, known, monotonic_ms(), is_connected)
 
     def pushed(
         self,
         instance_id: UUID,
         client: Mapping[str, str],
+        is_connected: Callable[[], bool],
         *,
         subscription_id: int,
         is_terminating: bool,
@@ -49,6 +58,7 @@ class Telemetry:
             instance_id,
             known,
             monotonic_ms(),
+            is_connected,
             subscription_id=subscription_id,
             is_terminating=is_terminating,
             compression=compression,

@@ -13,7 +13,6 @@ from broker.node.handlers.authorization.groups import (
     may_describe_subscribed,
 )
 from broker.node.handlers.authorization.rules import (
-    DENIED,
     AnyApi,
     Entry,
     Item,
@@ -33,6 +32,7 @@ from broker.wire.errors import ErrorCode
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 READ, DESCRIBE, DELETE = Operation.READ, Operation.DESCRIBE, Operation.DELETE
 _FAILED = "GROUP_AUTHORIZATION_FAILED"
+_NO_CLUSTER_ACTION = "Cluster authorization failed."  # the words of Apache Kafka
 
 
 def _group(message: Any) -> str | None:
@@ -77,7 +77,8 @@ def _states_refused(request: AnyApi, error: ErrorCode) -> Any:
         {
             "topic_id": topic.topic_id,
             "partitions": [
-                {"partition": part.partition, "error_code": error, "error_message": DENIED} for part in topic.partitions
+                {"partition": part.partition, "error_code": error, "error_message": _NO_CLUSTER_ACTION}
+                for part in topic.partitions
             ],
         }
         for topic in request.message.topics
