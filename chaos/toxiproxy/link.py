@@ -50,7 +50,7 @@ class Direction:
         self._task: asyncio.Task[None] | None = None
         self._pump = pump  # None: this direction does not enter it, or not again
         self._passage: Passage | None = None  # while it is in the pump
-        self._chunks_until_pump = pump.after_chunks if pump else 0
+        self._chunks_until_pump = 0 if pump is None else pump.after_chunks
 
     def feed(self, data: bytes) -> None:
         self.traffic.received_bytes += len(data)

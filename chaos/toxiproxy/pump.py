@@ -68,6 +68,10 @@ class Pump:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._chunk = memoryview(bytearray(CHUNK_BYTES_MAX))
 
+    @property
+    def passage_count(self) -> int:
+        return len(self._passages)
+
     def add(self, passage: Passage) -> None:
         """From now on the pump reads the source. Nobody else may, until `remove`, or until the passage is given back
         and removed."""
