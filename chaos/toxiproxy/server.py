@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import importlib
 import random
 import resource
@@ -88,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--wire-log", type=Path, help="append one JSON line per Produce exchange to this file")
     options = parser.parse_args(arguments)
     allow_descriptors()
+    gc.collect()
+    gc.freeze()  # what was imported stays, so no collection looks at it again
     try:
         with (
             contextlib.closing(WireLog(options.wire_log)) as wire_log,
