@@ -144,15 +144,20 @@ class Direction:
         source, destination = self._source.descriptor(to_write=False), self._destination.descriptor(to_write=True)
         if source is None or destination is None or self.slots or not self._tap.passes_unread():
             return
-        self._source.set_reading(False)
-        self._passage = Passage(
+        passage = Passage(
             source=source,
             destination=destination,
             traffic=self.traffic,
             frames=self._tap.frames(is_upstream=self._is_upstream),
             give_back=self._given_back,
         )
-        pump.add(self._passage)
+        try:
+            pump.add(passage)
+        except OSError:  # the kernel watches no more sockets for this user (fs.epoll.max_user_watches)
+            self._pump = None
+            return
+        self._passage = passage
+        self._source.set_reading(False)
 
     def _given_back(self, why: Why, left: bytes) -> None:
         """The pump could not do all. The transport reads on, and finds the end or the error itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import random
@@ -140,6 +141,20 @@ def test_a_link_enters_the_pump_after_some_chunks_and_not_before(run) -> None:
                 counts.append(setup.pump.passage_count)
             assert counts == [0, 0, 2, 2]
 
+    run(test())
+
+
+def test_a_link_that_the_kernel_cannot_watch_stays_with_its_transports(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pump: Pump, passage: object) -> None:
+        raise OSError(errno.ENOSPC, "no more watches")
+
+    async def test() -> None:
+        async with proxied() as setup:
+            streams = await setup.connect()
+            for _ in range(5):
+                await round_trip(streams)
+
+    monkeypatch.setattr(Pump, "add", refuse)
     run(test())
 
 
