@@ -251,8 +251,9 @@ def test_a_removed_direction_is_not_read_and_another_may_take_its_number(pump: P
             os.close(number)
 
 
-def test_sockets_that_close_within_a_turn_leave_nothing_to_those_that_take_their_numbers(pump: Pump) -> None:
-    """Two links are ready in one turn. The first one's end closes the second link, and new connections get its
+@pytest.mark.parametrize("why", [Why.ENDING, Why.FULL])
+def test_sockets_that_close_within_a_turn_leave_nothing_to_those_that_take_their_numbers(pump: Pump, why: Why) -> None:
+    """Two links are ready in one turn. What comes of the first closes the second link, and new connections get its
     numbers. What was meant for the second link must not get there, and nothing of the new ones may be read."""
     first, second = Link(pump), Link(pump)
     newcomers: list[socket.socket] = []
@@ -269,8 +270,12 @@ def test_sockets_that_close_within_a_turn_leave_nothing_to_those_that_take_their
             each.setblocking(False)
 
     first.passage.give_back = close_second
-    first.sender.shutdown(socket.SHUT_WR)
-    wait_for(first.source, select.POLLRDHUP)
+    if why is Why.ENDING:
+        first.sender.shutdown(socket.SHUT_WR)
+        wait_for(first.source, select.POLLRDHUP)
+    else:
+        fill(first)
+        first.send(b"first")
     second.send(b"second")
     pump.turn()
     assert second.receive() == b"second", "it was sent before the second link was closed"

@@ -24,6 +24,8 @@ from chaos.toxiproxy.inputs import Strictness
 from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.pump import Pump
 
+pytestmark = pytest.mark.slow  # many connections on two event loops
+
 WAIT_S = 60
 STOP_BYTES_MAX = 64 << 20  # a sender that is not slowed down sends much more
 # Version 0, with the correlation id that stands where an answer has it when the request itself comes back.
@@ -123,6 +125,12 @@ async def has_ended(reader: asyncio.StreamReader) -> bool:
         return await reader.read(1) == b""
     except ConnectionError:
         return True
+
+
+async def counts(setup: Setup) -> list[int]:
+    """Bytes that were received, downstream and upstream, then those that were sent."""
+    lines = (await setup.call("GET", "/metrics")).splitlines()
+    return [int(float(line.rpartition(" ")[2])) for line in lines if line.startswith("toxiproxy_proxy_")]
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
@@ -273,6 +281,7 @@ def test_a_slow_reader_slows_the_sender_down_and_gets_every_byte(run, after_chun
             reader, _ = await asyncio.open_connection(sock=connection)
             received = await reader.read(-1)
             assert received == block * (sent // len(block)), "the same bytes"
+            assert (await counts(setup))[::2] == [sent, sent], "those that had to wait too"
 
     run(test())
 
@@ -358,6 +367,25 @@ def test_a_reset_of_either_side_in_the_middle_of_a_flood_ends_the_other(run, aft
     run(test())
 
 
+def test_an_error_that_only_the_pump_read_ends_both_sides(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reset may come between the look and the read. The socket tells it once, and then only an end."""
+
+    async def test() -> None:
+        async with proxied() as setup:
+            streams = await setup.connect()
+            await in_pump(setup, streams)
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "readv", fail)
+                streams[1].write(b"never read")
+                await until(lambda: setup.pump.passage_count == 0)
+            assert await has_ended(streams[0])
+
+    def fail(descriptor: int, buffers: object) -> int:
+        raise ConnectionResetError
+
+    run(test())
+
+
 @pytest.mark.parametrize("call", [("POST", {"enabled": False}), ("DELETE", None)])
 def test_links_end_with_their_proxy(run, call: tuple[str, object]) -> None:
     async def test() -> None:
@@ -378,9 +406,7 @@ def test_every_byte_is_counted_once(run, after_chunks: int) -> None:
             streams = await setup.connect()
             for size in (1, 10, 100, 1_000, 300_000):
                 await round_trip(streams, os.urandom(size))
-            text = await setup.call("GET", "/metrics")
-            counts = [float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("toxiproxy_")]
-            assert counts == [301_111.0] * 4
+            assert await counts(setup) == [301_111] * 4
 
     run(test())
 
