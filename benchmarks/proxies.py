@@ -54,7 +54,7 @@ class Effort:
 
 
 FULL: Final = Effort(
-    rounds=7, round_trips=4_000, stream_bytes=512 << 20, connections=300, crowd_trips=40, many_rounds=3
+    rounds=7, round_trips=4_000, stream_bytes=512 << 20, connections=300, crowd_trips=40, many_rounds=7
 )
 QUICK: Final = Effort(rounds=2, round_trips=300, stream_bytes=32 << 20, connections=30, crowd_trips=3, many_rounds=1)
 

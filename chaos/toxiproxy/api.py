@@ -39,6 +39,7 @@ from chaos.toxiproxy.kafka.wire_log import WireLog
 from chaos.toxiproxy.link import DOWNSTREAM, UPSTREAM
 from chaos.toxiproxy.metrics import ProxyMetrics, handler_lines, metrics_answer, process_lines
 from chaos.toxiproxy.proxy import Proxy
+from chaos.toxiproxy.pump import Pump
 from chaos.toxiproxy.toxic import Toxic
 from chaos.toxiproxy.toxics import ALL
 
@@ -60,6 +61,7 @@ class Api:
         strictness: Strictness,
         has_proxy_metrics: bool = False,
         has_runtime_metrics: bool = False,
+        pump: Pump | None = None,
     ) -> None:
         self._strictness = strictness
         self._proxy_metrics = ProxyMetrics() if has_proxy_metrics else None
@@ -72,6 +74,7 @@ class Api:
             self._metric_sources.append(self._proxy_metrics.lines)
         self._proxies: dict[str, Proxy] = {}
         self._wire_log = wire_log
+        self._pump = pump
         self._names = TopicNames()
         self._rng = rng
         self._changing = asyncio.Lock()
@@ -189,7 +192,7 @@ class Api:
             proxy.stop()
             proxy.listen, proxy.upstream = listen, upstream
         if asked.is_logging_asked is not None:
-            proxy.kafka.is_logging_asked = asked.is_logging_asked
+            proxy.log_kafka(asked.is_logging_asked)
         await proxy.secure(tls=asked.tls, listen_tls=asked.listen_tls)
         if is_enabled:
             await proxy.start()
@@ -280,6 +283,7 @@ class Api:
             tls=asked.tls,
             listen_tls=asked.listen_tls,
             metrics=self._proxy_metrics,
+            pump=self._pump,
         )
         if asked.is_enabled:
             await proxy.start()

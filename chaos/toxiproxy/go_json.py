@@ -25,6 +25,7 @@ INT64: Final = range(-(1 << 63), 1 << 63)
 _SPACE: Final = b" \t\r\n"
 _SHORT: Final = {7: r"\a", 8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f", 13: r"\r"}
 _WHOLE: Final = re.compile(r"-?[0-9]+")
+_PLAIN_STRING: Final = re.compile(rb'"([ !#-\[\]-~]*)"')  # ASCII without escapes
 
 
 class GoJsonError(ValueError):
@@ -249,6 +250,9 @@ class _Scanner:
                 raise self._wrong("after array element")
 
     def _string(self) -> str:
+        if found := _PLAIN_STRING.match(self._body, self._at):  # most strings, at a tenth of the time
+            self._at = found.end()
+            return found[1].decode("ascii")
         begin = self._at
         self._at += 1
         while True:

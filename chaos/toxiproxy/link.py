@@ -1,145 +1,38 @@
 """One proxied connection: two sockets, two directions, each with its chain of toxics; back-pressure and half-close.
 
-Without toxics bytes go directly from one transport to the other. With hundreds of busy connections this path is most of
-what the server does outside of the kernel, so it looks at few objects. With toxics, bytes wait in a bounded queue of
-their direction. One task takes them from there and pushes them through the slots. `chaos.toxiproxy.proxy` makes and
-ends connections.
+Without toxics bytes go directly from one transport to the other. A direction that has done this for a while enters the
+pump, which moves bytes from socket to socket beside the transports (`chaos.toxiproxy.pump`). It leaves the pump before
+a toxic is added, before Kafka frames are read, and when anything else happens than that all bytes could be sent. With
+toxics, bytes wait in a bounded queue of their direction. One task takes them from there and pushes them through the
+slots. `chaos.toxiproxy.proxy` makes and ends connections.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import random
-import socket
-import struct
 from collections import deque
 from collections.abc import Callable
-from typing import cast
 
+from chaos.toxiproxy.endpoint import Endpoint
 from chaos.toxiproxy.kafka.settings import KafkaSettings
 from chaos.toxiproxy.kafka.tap import KafkaTap
 from chaos.toxiproxy.metrics import Traffic
+from chaos.toxiproxy.pump import Passage, Pump, Why
 from chaos.toxiproxy.toxic import Sink, Slot, Toxic
 
 PENDING_BYTES_MAX = 1 << 20  # per direction; beyond it, the sender is not read until half of it is sent
 CLIENT_LINGER_MS = 1000  # how long a client whose response was dropped may take to close its side
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
-_LINGER_RST = struct.pack("ii", 1, 0)
-
-
-class Endpoint(asyncio.Protocol):
-    """One socket. One direction begins here and reads from it. The other direction ends here and writes to it."""
-
-    def __init__(self, on_made: Callable[[Endpoint], None] | None = None, *, is_tls: bool = False) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.reads_into: Direction | None = None
-        self.connection: Connection | None = None
-        self.is_lost = False
-        self.is_writable = True  # whether more may be written now; `wait_writable` waits for it
-        self._on_made = on_made
-        self._is_tls = is_tls  # TLS has no half-close, so the end of one direction ends both
-        # uvloop starts to read after connection_made, even if reading was paused before. So at most one read comes
-        # too early.
-        self._early: list[bytes | None] = []
-        self._is_eof_written = False
-        self._writable = asyncio.Event()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-        self.transport.pause_reading()  # until both sides are connected
-        if self._on_made:
-            self._on_made(self)
-
-    def begin(self, reads_into: Direction) -> None:
-        """Both sides are connected, so bytes may pass."""
-        self.reads_into = reads_into
-        early, self._early = self._early, []
-        for data in early:
-            if data is None:
-                reads_into.feed_end()
-            else:
-                reads_into.feed(data)
-        self.set_reading(True)
-
-    def data_received(self, data: bytes) -> None:
-        if self.reads_into is not None:
-            self.reads_into.feed(data)
-        else:
-            self._early.append(data)
-            self.set_reading(False)
-
-    def eof_received(self) -> bool:
-        if self.reads_into:
-            self.reads_into.feed_end()
-        else:
-            self._early.append(None)
-        return not self._is_tls  # the other direction continues
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.is_lost = True
-        self._set_writable()
-        if self.connection:
-            self.connection.endpoint_lost(self)
-
-    def pause_writing(self) -> None:
-        self.is_writable = False
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._set_writable()
-        if self.connection:
-            self.connection.endpoint_writable(self)
-
-    def _set_writable(self) -> None:
-        self.is_writable = True
-        self._writable.set()
-
-    async def wait_writable(self) -> None:
-        if not self.is_writable:
-            await self._writable.wait()
-
-    def write(self, data: bytes) -> None:
-        if data and self.transport and not self._is_eof_written and not self.transport.is_closing():
-            self.transport.write(data)
-
-    def write_eof(self) -> None:
-        if self.transport and not self._is_eof_written and not self.transport.is_closing():
-            self._is_eof_written = True
-            if self._is_tls:
-                self.transport.close()
-                return
-            with contextlib.suppress(OSError, RuntimeError):
-                self.transport.write_eof()
-
-    def close(self) -> None:
-        if self.transport:
-            self.transport.close()
-
-    def abort(self, *, with_reset: bool) -> None:
-        if self.transport is None:
-            return
-        sock = self.transport.get_extra_info("socket")
-        if with_reset and sock is not None:
-            with contextlib.suppress(OSError):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RST)
-        self.transport.abort()
-
-    def set_reading(self, is_reading: bool) -> None:
-        if self.transport is None or self.transport.is_closing():
-            return
-        with contextlib.suppress(RuntimeError):
-            if is_reading:
-                self.transport.resume_reading()
-            else:
-                self.transport.pause_reading()
 
 
 class Direction:
     """One direction: bytes go from `source` to `destination` through the toxics of one stream."""
 
-    def __init__(self, connection: Connection, stream: str, source: Endpoint, destination: Endpoint) -> None:
+    def __init__(
+        self, connection: Connection, stream: str, source: Endpoint, destination: Endpoint, pump: Pump | None
+    ) -> None:
         self.stream = stream
         self.traffic = Traffic()
         self.slots: list[Slot] = []
@@ -155,6 +48,9 @@ class Direction:
         self._is_source_paused = False
         self._arrived = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._pump = pump  # None: this direction does not enter it, or not again
+        self._passage: Passage | None = None  # while it is in the pump
+        self._chunks_until_pump = 0 if pump is None else pump.after_chunks
 
     def feed(self, data: bytes) -> None:
         self.traffic.received_bytes += len(data)
@@ -166,12 +62,18 @@ class Direction:
         self.enqueue(None)
 
     def enqueue(self, data: bytes | None) -> None:
+        if self._passage is not None:
+            self.leave_pump()
         if self.slots:
             self._drop_removed()
         if data and not self.slots and not self._pending and not self._is_pushing:
             self._deliver(data)
             if not self._destination.is_writable:
                 self._pause_source()
+            elif self._pump is not None:
+                self._chunks_until_pump -= 1
+                if self._chunks_until_pump <= 0:
+                    self._enter_pump(self._pump)
             return
         if data == b"":
             return
@@ -187,7 +89,16 @@ class Direction:
         if self._pending_bytes <= PENDING_BYTES_MAX // 2:
             self._resume_source()
 
+    def leave_pump(self) -> None:
+        """From now on the transports move the bytes again, and what is read goes through `feed`."""
+        if self._pump is not None and self._passage is not None:
+            self._pump.remove(self._passage)
+            self._passage = None
+            self._chunks_until_pump = self._pump.after_chunks
+            self._source.set_reading(True)
+
     def add_toxic(self, toxic: Toxic) -> None:
+        self.leave_pump()
         slot = Slot(toxic, _End(self), self._connection, self._connection.rng)
         self.slots.append(slot)
         self._chain()
@@ -204,6 +115,8 @@ class Direction:
         self._drop_removed()
 
     def stop(self) -> None:
+        self.leave_pump()
+        self._pump = None
         if self._task:
             self._task.cancel()
         for slot in self.slots:
@@ -226,6 +139,40 @@ class Direction:
             data = self._tap.forward(data)
         self.traffic.sent_bytes += len(data)
         self._destination.write(data)
+
+    def _enter_pump(self, pump: Pump) -> None:
+        source, destination = self._source.descriptor(to_write=False), self._destination.descriptor(to_write=True)
+        if source is None or destination is None or self.slots or not self._tap.passes_unread():
+            return
+        passage = Passage(
+            source=source,
+            destination=destination,
+            traffic=self.traffic,
+            frames=self._tap.frames(is_upstream=self._is_upstream),
+            give_back=self._given_back,
+        )
+        try:
+            pump.add(passage)
+        except OSError:  # the kernel watches no more sockets for this user (fs.epoll.max_user_watches)
+            self._pump = None
+            return
+        self._passage = passage
+        self._source.set_reading(False)
+
+    def _given_back(self, why: Why, left: bytes) -> None:
+        """The pump could not do all. The transport reads on, and finds the end or the error itself."""
+        if self._passage is None:
+            return  # the connection ended in the same turn of the pump
+        self.leave_pump()
+        if why is Why.BROKEN:  # the error was read already, and a socket tells it only once
+            self._source.abort(with_reset=False)
+        elif why is Why.ENDING:
+            self._pump = None
+        elif left:
+            self.traffic.sent_bytes += len(left)
+            self._destination.write(left)
+            if not self._destination.is_writable:
+                self._pause_source()
 
     def _drop_removed(self) -> None:
         """Take a removed toxic out of the chain once it holds no bytes. So bytes keep their order."""
@@ -299,6 +246,7 @@ class Connection:
         kafka: KafkaSettings,
         rng: random.Random,
         on_end: Callable[[Connection], None],
+        pump: Pump | None = None,
     ) -> None:
         self.rng = rng
         self._client = client
@@ -307,8 +255,8 @@ class Connection:
         self.is_ended = False
         self._is_drained = False
         self.tap = KafkaTap(kafka, number, self, rng)
-        self.upstream = Direction(self, UPSTREAM, client, server)
-        self.downstream = Direction(self, DOWNSTREAM, server, client)
+        self.upstream = Direction(self, UPSTREAM, client, server, pump)
+        self.downstream = Direction(self, DOWNSTREAM, server, client, pump)
         client.connection = server.connection = self
         for toxic in toxics:
             self.direction(toxic).add_toxic(toxic)
@@ -368,7 +316,12 @@ class Connection:
         if self.upstream.is_finished and self.downstream.is_finished and (self._is_drained or not self.tap.is_cut):
             self.close()
 
+    def leave_pump(self) -> None:
+        self.upstream.leave_pump()
+        self.downstream.leave_pump()
+
     def endpoint_lost(self, endpoint: Endpoint) -> None:
+        self.leave_pump()  # the number of the lost socket will be another's
         if self.tap.is_cut and endpoint is self._client and not self._is_drained:
             return  # the tap still waits for responses of the broker
         if self.tap.is_cut and endpoint is self._server and self._is_drained:

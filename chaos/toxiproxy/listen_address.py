@@ -39,8 +39,8 @@ async def resolve(text: str) -> ListenAddress:
     """Resolve the text. An IPv4 address is preferred. Raises ListenAddressError."""
     host, service = split(text)
     port = _port(service)
-    if not host:
-        return ListenAddress(host="", port=port)
+    if not host or _is_ipv4(host):
+        return ListenAddress(host=host, port=port)
     try:
         async with asyncio.timeout(LOOKUP_TIMEOUT_MS / 1000):
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -48,6 +48,15 @@ async def resolve(text: str) -> ListenAddress:
         raise ListenAddressError(f"lookup {host}: no such host") from error
     *_, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     return ListenAddress(host=str(address[0]), port=port)
+
+
+def _is_ipv4(host: str) -> bool:
+    """Whether this is an IPv4 address in its usual form, which a look-up would only return as it is."""
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+    except (OSError, UnicodeError, ValueError):
+        return False
+    return True
 
 
 def split(text: str) -> tuple[str, str]:
@@ -99,10 +108,16 @@ def bind(address: ListenAddress) -> socket.socket:
 
     For all addresses it is one socket for IPv4 and IPv6, as in Go, if the machine has both.
     """
-    is_everywhere = not address.host or ipaddress.ip_address(address.host.partition("%")[0]).is_unspecified
+    is_ipv4 = _is_ipv4(address.host)
+    is_everywhere = not address.host or address.host == "0.0.0.0"
+    if not is_ipv4 and address.host:
+        is_everywhere = ipaddress.ip_address(address.host.partition("%")[0]).is_unspecified
+    target: tuple[object, ...]
     if is_everywhere and socket.has_dualstack_ipv6():
         listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
-        target: tuple[object, ...] = ("::", address.port)
+        target = ("::", address.port)
+    elif is_ipv4:
+        listener, target = socket.socket(socket.AF_INET, socket.SOCK_STREAM), (address.host, address.port)
     else:
         family, kind, protocol, _, target = socket.getaddrinfo(
             address.host or "0.0.0.0", address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -15,11 +15,13 @@ import sys
 from typing import Any
 
 from broker.wire.addresses import AddressError, format_address, parse_address
+from chaos.toxiproxy.endpoint import Endpoint
 from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.kafka.settings import KafkaSettings
-from chaos.toxiproxy.link import Connection, Endpoint
+from chaos.toxiproxy.link import Connection
 from chaos.toxiproxy.listen_address import ListenAddressError, bind, resolve
 from chaos.toxiproxy.metrics import ProxyMetrics, Route
+from chaos.toxiproxy.pump import Pump
 from chaos.toxiproxy.tls import ListenTls, UpstreamTls
 from chaos.toxiproxy.toxic import Toxic
 
@@ -44,6 +46,7 @@ class Proxy:
         tls: UpstreamTls | None = None,
         listen_tls: ListenTls | None = None,
         metrics: ProxyMetrics | None = None,
+        pump: Pump | None = None,
     ) -> None:
         self.name = name
         self.listen = listen
@@ -54,6 +57,7 @@ class Proxy:
         self.toxics: list[Toxic] = []
         self._rng = rng
         self._metrics = metrics
+        self._pump = pump
         self._listener: socket.socket | None = None  # listens as long as the proxy is enabled
         self._server: asyncio.AbstractServer | None = None  # accepts from a copy of the listener
         self._fillers: list[socket.socket] = []
@@ -225,6 +229,17 @@ class Proxy:
 
     def _list_kafka_toxics(self) -> None:
         self.kafka.toxics = [toxic for toxic in self.toxics if toxic.spec.is_kafka]
+        self._read_frames()
+
+    def log_kafka(self, is_asked: bool) -> None:
+        self.kafka.is_logging_asked = is_asked
+        self._read_frames()
+
+    def _read_frames(self) -> None:
+        """If Kafka frames are wanted from now on, no byte may pass the taps of open connections unread."""
+        if self.kafka.wants_frames():
+            for connection in self._connections:
+                connection.leave_pump()
 
     def _accept(self, client: Endpoint) -> None:
         is_full = len(self._connections) + len(self._dials) >= CONNECTIONS_MAX
@@ -266,6 +281,7 @@ class Proxy:
             kafka=self.kafka,
             rng=self._rng,
             on_end=self._ended,
+            pump=self._pump,
         )
         if connection.is_ended:
             return

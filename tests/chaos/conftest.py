@@ -84,6 +84,16 @@ def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
 
 
 @pytest.fixture(scope="session")
+def pumped_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """The embedded one, whose links enter the pump after their first chunk."""
+    directory = tmp_path_factory.mktemp("pumped")
+    server = start_embedded(log_path=directory / "log.txt", seed=7, options=["--pump-after", "1"])
+    yield server
+    server.stop()
+    assert "Traceback" not in (directory / "log.txt").read_text()
+
+
+@pytest.fixture(scope="session")
 def drop_in_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """The embedded one, which takes what the original takes."""
     directory = tmp_path_factory.mktemp("drop-in")

@@ -19,7 +19,7 @@ from harness.clusters.ports import free_port
 pytestmark = pytest.mark.slow  # real processes
 
 
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.toxiproxy)])
+@pytest.fixture(params=["embedded", "pumped", pytest.param("real", marks=pytest.mark.toxiproxy)])
 def client(request: pytest.FixtureRequest) -> Iterator[ToxiproxyClient]:
     server = request.getfixturevalue(f"{request.param}_server")
     client = server.client()

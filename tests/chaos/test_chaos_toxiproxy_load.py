@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -17,11 +18,11 @@ from chaos.toxiproxy.lookup import start_embedded
 from chaos.toxiproxy.states import ProxySpec
 
 pytestmark = pytest.mark.slow
-PROXIES, CONNECTIONS = 1_000, 500
+PROXIES, CONNECTIONS, FLOODS = 1_000, 500, 4
 MEMORY_KIB_MAX = 64 << 10  # more than before them; the embedded server takes some 3 MiB, the real one 10
 
 
-@pytest.fixture(params=["embedded_server", pytest.param("real_server", marks=pytest.mark.toxiproxy)])
+@pytest.fixture(params=["embedded_server", "pumped_server", pytest.param("real_server", marks=pytest.mark.toxiproxy)])
 def server(request):
     return request.getfixturevalue(request.param)
 
@@ -109,6 +110,51 @@ def test_five_hundred_connections_at_once_keep_their_bytes_apart(server, echo_up
         client.delete("crowd")
         client.close()
     assert echo_upstream.errors == []
+
+
+def test_the_api_answers_while_links_flood(server, upstream_factory):
+    """And all links get their share, and a toxic takes effect on them. A busy host delays some calls, but not all."""
+
+    def flood(connection):
+        while True:
+            connection.sendall(b"x" * 262_144)
+
+    client = server.client()
+    host, port = client.create(ProxySpec(name="flood", upstream=upstream_factory(flood).address)).listen.rsplit(":", 1)
+    is_over = threading.Event()
+    counts = [0] * FLOODS
+
+    def drain(index):
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            while not is_over.is_set() and (data := connection.recv(1 << 20)):
+                counts[index] += len(data)
+
+    threads = [threading.Thread(target=drain, args=(index,)) for index in range(FLOODS)]
+    for thread in threads:
+        thread.start()
+    try:
+        deadline = time.monotonic() + 60
+        while min(counts) < 8 << 20:
+            assert time.monotonic() < deadline, f"each of them gets its share: {counts}"
+            time.sleep(0.01)
+        took_s = []
+        for _ in range(20):
+            began = time.monotonic()
+            client.version()
+            took_s.append(time.monotonic() - began)
+        assert sorted(took_s)[10] < 1
+        client.add_toxic("flood", "bandwidth", {"rate": 0})
+        before = None
+        while counts != before:
+            assert time.monotonic() < deadline, "the toxic takes effect on all of them"
+            before = list(counts)
+            time.sleep(0.5)
+    finally:
+        is_over.set()
+        client.delete("flood")
+        client.close()
+        for thread in threads:
+            thread.join(60)
 
 
 def limited_server(tmp_path, soft, hard):

@@ -10,7 +10,7 @@ from __future__ import annotations
 FRAME_BYTES_MAX = 128 << 20  # above socket.request.max.bytes (100 MiB) and fetch.max.bytes (50 MiB)
 
 
-def _is_one_frame(data: bytes) -> bool:
+def _is_one_frame(data: bytes | memoryview) -> bool:
     return len(data) > 4 and int.from_bytes(data[:4], "big") == len(data) - 4 <= FRAME_BYTES_MAX
 
 
@@ -29,7 +29,7 @@ class FrameSplitter:
         """Return whole frames from the next frame boundary on."""
         self.is_reading = True
 
-    def skim(self, data: bytes) -> None:
+    def skim(self, data: bytes | memoryview) -> None:
         """Follow the boundaries in bytes that are passed on unread."""
         assert not self.is_reading
         if self.is_opaque or (self._is_at_boundary() and _is_one_frame(data)):
@@ -65,7 +65,7 @@ class FrameSplitter:
     def _is_at_boundary(self) -> bool:
         return not (self._left_in_frame or self._length_bytes)
 
-    def _follow(self, data: bytes, position: int, *, one_frame: bool = False) -> int:
+    def _follow(self, data: bytes | memoryview, position: int, *, one_frame: bool = False) -> int:
         """Move over frames that pass unread. `one_frame`: stop at the first boundary. Returns the position."""
         end = len(data)
         while position < end and not self.is_opaque:

@@ -66,6 +66,14 @@ class KafkaTap:
     def is_cut(self) -> bool:
         return self._is_cut
 
+    def passes_unread(self) -> bool:
+        """Whether all bytes pass as they are for now, both ways. Then only `frames` must follow them."""
+        is_reading = self._requests.is_reading or self._responses.is_reading
+        return not (self._is_cut or is_reading or self._settings.wants_frames())
+
+    def frames(self, *, is_upstream: bool) -> FrameSplitter:
+        return self._requests if is_upstream else self._responses
+
     def forward(self, data: bytes) -> bytes:
         """Process bytes from the client. Returns what goes to the broker."""
         if self._is_cut:
