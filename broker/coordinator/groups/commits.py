@@ -32,7 +32,6 @@ from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
-
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup | StreamsGroup
 
 

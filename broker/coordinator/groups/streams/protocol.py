@@ -262,9 +262,7 @@ def _write_facts(draft: StreamsDraft, member_id: str, value: MemberValue, topolo
 def _stale_status(topology: Topology, value: MemberValue) -> list[tuple[StatusCode, str]]:
     if value.topology_epoch >= topology.epoch:
         return []
-    text = (
-        f"The member's topology epoch {value.topology_epoch} is behind the group's topology epoch {topology.epoch}."
-    )
+    text = f"The member's topology epoch {value.topology_epoch} is behind the group's topology epoch {topology.epoch}."
     return [(StatusCode.STALE_TOPOLOGY, text)]
 
 
