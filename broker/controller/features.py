@@ -3,7 +3,8 @@
 A feature at level 0 is off, and has no entry in the image. The code that reads a level decides what it changes:
 api_18_api_versions.py tells the levels to clients, consumer groups read `group.version`, share groups read
 `share.version`, streams groups read `streams.version`, and `__transaction_state` reads `transaction.version`.
-`metadata.version` decides only whether log directories may be cordoned (KIP-1066). Records of the metadata log have one version here, whatever the level.
+`metadata.version` decides only whether log directories may be cordoned (KIP-1066). Records of the metadata log have one
+version here, whatever the level.
 Shown by tests/broker_controller/test_controller_features.py.
 """
 

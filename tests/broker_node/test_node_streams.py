@@ -40,8 +40,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-def word_count(cluster: Cluster, directory: Path, name: str) -> Jvm:
-    arguments = [cluster.bootstrap(), "word-count", str(directory / f"state-{name}"), "lines", "counts"]
+def word_count(cluster: Cluster, directory: Path, name: str, *settings: str) -> Jvm:
+    arguments = [cluster.bootstrap(), "word-count", str(directory / f"state-{name}"), "lines", "counts", *settings]
     return Jvm(directory / f"{name}.txt", [str(JAVA), *arguments])
 
 

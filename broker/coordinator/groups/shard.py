@@ -31,6 +31,7 @@ from broker.coordinator.groups.events import (
     DescribedGroup,
     ExpireOffsets,
     FetchOffsets,
+    GroupOfOtherKind,
     GroupSettingsChanged,
     Heartbeat,
     JoinGroup,
@@ -232,13 +233,16 @@ class GroupShard:
         group = self.groups.get(event.group_id)
         result: object
         if isinstance(event, DescribeClassicGroup):
-            is_nameless = group is None and event.group_id not in self.streams.groups
-            has_offsets = is_nameless and self.offsets.has_any(event.group_id)
-            dead = DescribedGroup(state="Empty" if has_offsets else "Dead")
+            is_foreign = event.group_id in self.streams.groups or event.group_id in self.shares.groups
+            has_offsets = group is None and not is_foreign and self.offsets.has_any(event.group_id)
+            is_other_kind = group is not None or is_foreign
+            dead = DescribedGroup(state="Empty" if has_offsets else "Dead", is_other_kind=is_other_kind)
             result = group.described() if isinstance(group, ClassicGroup) else dead
         else:
             default = self._config.group_consumer_assignors[0]
-            result = group.described(default) if isinstance(group, ConsumerGroup) else None
+            is_other_kind = self._is_used(event.group_id) or event.group_id in self.shares.groups
+            absent = GroupOfOtherKind() if is_other_kind else None
+            result = group.described(default) if isinstance(group, ConsumerGroup) else absent
         self._outbox.reply(event.token, result, after=0 if group is None else group.last_append)
 
     def _listed(self) -> Iterator[ListedGroup]:
@@ -275,9 +279,9 @@ class GroupShard:
             for topic, partition in sorted(self.offsets.of_group(group_id))
         ]
         group = self.groups.get(group_id)
-        streams = self.streams.groups.get(group_id)
+        streams, after = self.streams.groups.get(group_id), 0
         if streams is not None:
-            self.streams.forget(streams)
+            after = self.streams.forget(streams)
         elif isinstance(group, ConsumerGroup):
             records += tombstones(group)
         elif group is not None:
@@ -285,7 +289,7 @@ class GroupShard:
         for record in records:
             self.apply(record)
         self.groups.pop(group_id, None)
-        return self.write(records, group=None)
+        return self.write(records, group=None) if records else after
 
     def _topics_changed(self, event: TopicsChanged) -> None:
         self._consumer.subscriptions.topics_changed(event.topics)

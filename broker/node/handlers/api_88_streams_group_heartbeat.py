@@ -158,7 +158,7 @@ def topics_of(topology: shapes.Topology) -> list[str]:
     return list(names)
 
 
-def topology_problem(message: shapes.StreamsGroupHeartbeatRequest) -> tuple[ErrorCode, str] | None:
+def topology_problem(message: shapes.StreamsGroupHeartbeatRequest) -> tuple[ErrorCode, str | None] | None:
     if message.topology is None:
         return None
     names = topics_of(message.topology)
@@ -170,7 +170,7 @@ def topology_problem(message: shapes.StreamsGroupHeartbeatRequest) -> tuple[Erro
     return (error, f"Topic names {','.join(wrong)} are not valid topic names.") if wrong else None
 
 
-def _unsupported(message: shapes.StreamsGroupHeartbeatRequest) -> tuple[ErrorCode, str] | None:
+def _unsupported(message: shapes.StreamsGroupHeartbeatRequest) -> tuple[ErrorCode, str | None] | None:
     text = None
     if message.instance_id is not None:
         text = "Static membership is not yet supported."
@@ -185,7 +185,7 @@ def _unsupported(message: shapes.StreamsGroupHeartbeatRequest) -> tuple[ErrorCod
     return None if text is None else (ErrorCode.invalid_request, text)
 
 
-def _problem(message: shapes.StreamsGroupHeartbeatRequest, client_id: str) -> tuple[ErrorCode, str] | None:
+def _problem(message: shapes.StreamsGroupHeartbeatRequest, client_id: str) -> tuple[ErrorCode, str | None] | None:
     text = _field_problem(message, client_id)
     if text is not None:
         return ErrorCode.invalid_request, text
@@ -199,6 +199,8 @@ def _problem(message: shapes.StreamsGroupHeartbeatRequest, client_id: str) -> tu
                     )
                     return ErrorCode.streams_invalid_topology, text
     text = _tasks_problem(message)
+    if text is None and message.topology is not None and message.topology.epoch < 0:
+        return ErrorCode.unknown_server_error, None  # as Kafka answers
     return None if text is None else (ErrorCode.invalid_request, text)
 
 
@@ -270,7 +272,7 @@ def _not_allowed(access: Access | None, wanted: Mapping[str, InternalTopic]) -> 
 def _with_detail(result: StreamsHeartbeatResult, detail: str) -> StreamsHeartbeatResult:
     """Adds a sentence to the status of missing internal topics."""
     missing = StatusCode.MISSING_INTERNAL_TOPICS
-    statuses = result.statuses or ()
+    statuses = result.statuses
     if not any(code is missing for code, _ in statuses):
         return replace(result, statuses=(*statuses, (missing, detail)))
     told = tuple((code, f"{text}; {detail}" if code is missing else text) for code, text in statuses)
@@ -284,7 +286,7 @@ def _respond(
     services: Services, request: Request[shapes.StreamsGroupHeartbeatRequest], result: StreamsHeartbeatResult
 ) -> None:
     interval_ms = services.groups.streams_heartbeat_interval_ms(request.message.group_id)
-    statuses, assignment, endpoints = result.statuses, result.assignment, result.endpoints
+    assignment, endpoints = result.assignment, result.endpoints
     request.respond(
         response(
             ApiKey.STREAMS_GROUP_HEARTBEAT,
@@ -294,9 +296,7 @@ def _respond(
             member_id=result.member_id,
             member_epoch=result.member_epoch,
             heartbeat_interval=interval_ms if result.is_heartbeat else 0,
-            status=None
-            if statuses is None
-            else [{"status_code": int(code), "status_detail": text} for code, text in statuses],
+            status=[{"status_code": int(code), "status_detail": text} for code, text in result.statuses],
             active_tasks=None if assignment is None else _task_ids(assignment.active),
             standby_tasks=None if assignment is None else _task_ids(assignment.standby),
             warmup_tasks=None if assignment is None else _task_ids(assignment.warmup),

@@ -37,7 +37,7 @@ def handle(services: Services, request: Request[shapes.StreamsGroupDescribeReque
         event=lambda token, group_id: DescribeStreamsGroup(token=token, group_id=group_id),
         told=_group,
         failed=_failed,
-        absent="Group {} not found.",
+        noun="streams",
         done=done,
     )
 

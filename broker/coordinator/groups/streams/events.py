@@ -63,7 +63,7 @@ class StreamsHeartbeatResult:
     member_id: str = ""
     member_epoch: int = 0
     is_heartbeat: bool = False  # the member stays: the answer has a heartbeat interval
-    statuses: tuple[tuple[StatusCode, str], ...] | None = None
+    statuses: tuple[tuple[StatusCode, str], ...] = ()
     assignment: Tasks | None = None
     endpoint_epoch: int = 0
     endpoints: tuple[EndpointPartitions, ...] | None = None

@@ -18,6 +18,7 @@ from broker.coordinator.groups.draft import Refused
 from broker.coordinator.groups.events import (
     ConsumerHeartbeat,
     ConsumerHeartbeatResult,
+    GroupOfOtherKind,
     Heartbeat,
     JoinGroup,
     JoinResult,
@@ -107,8 +108,7 @@ class StreamsGroups:
             case StreamsHeartbeat():
                 self._heartbeat(event, now_ms)
             case DescribeStreamsGroup():
-                group = self.groups.get(event.group_id)
-                self._reply(event.token, None if group is None else described(group), group)
+                self._describe(event)
             case StreamsSettingsChanged():
                 self._protocol.settings = event
             case _:
@@ -135,6 +135,15 @@ class StreamsGroups:
         group = self.groups.get(event.group_id)
         if group is not None:
             self._schedule(group)
+        self._reply(event.token, result, group)
+
+    def _describe(self, event: DescribeStreamsGroup) -> None:
+        group = self.groups.get(event.group_id)
+        result: object = None
+        if group is not None:
+            result = described(group)
+        elif self._others.is_name_used(event.group_id):
+            result = GroupOfOtherKind()
         self._reply(event.token, result, group)
 
     def _known(self, event: StreamsHeartbeat) -> StreamsGroup:
@@ -168,16 +177,17 @@ class StreamsGroups:
         self._protocol.remove(draft, checked_leaver(group, event.member_id).member_id)
         self._write(group, draft.records)
         return StreamsHeartbeatResult(
-            error_code=ErrorCode.none, member_id=event.member_id, member_epoch=event.member_epoch, statuses=()
+            error_code=ErrorCode.none, member_id=event.member_id, member_epoch=event.member_epoch
         )
 
     # -- for the shard -----------------------------------------------------------------------------------------------
 
-    def forget(self, group: StreamsGroup) -> None:
-        """Removes a group without members. Its offsets are the shard's."""
+    def forget(self, group: StreamsGroup) -> int:
+        """Removes a group without members. Its offsets are the shard's. Returns the number of the append."""
         assert not group.members
         self._write(group, tombstones(group))
         del self.groups[group.group_id]
+        return group.last_append
 
     def listed(self) -> list[ListedGroup]:
         return [

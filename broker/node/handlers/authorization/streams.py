@@ -25,7 +25,7 @@ def _refused(request: AnyApi, error: ErrorCode) -> Any:
         member_id="",
         member_epoch=0,
         heartbeat_interval=0,
-        status=None,
+        status=[],
         active_tasks=None,
         standby_tasks=None,
         warmup_tasks=None,
