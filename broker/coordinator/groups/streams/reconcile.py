@@ -23,9 +23,9 @@ from broker.coordinator.groups.streams.tasks import EpochMap, HeldTasks, TaskId,
 class MemberState(IntEnum):
     """The numbers are those of the record."""
 
-    STABLE = 0
-    UNREVOKED_TASKS = 1
-    UNRELEASED_TASKS = 2
+    STABLE = 1
+    UNREVOKED_TASKS = 2
+    UNRELEASED_TASKS = 3
     UNKNOWN = 127  # a newer version wrote the record
 
 
