@@ -13,7 +13,8 @@ tests/broker_coordinator/test_coordinator_streams_configured.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -21,6 +22,8 @@ from broker.coordinator.groups.streams.java_order import hash_order
 from broker.coordinator.groups.streams.tasks import TaskMap
 from broker.coordinator.groups.streams.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
 
+# All tasks of a group are assigned at once: 5,000 take about 50 ms, so these take about a second. Kafka has no limit.
+TASKS_MAX = 100_000
 _NAMED_TOPICS = 3  # how many topics a message names
 
 
@@ -103,6 +106,9 @@ def configure(topology: Topology, topic_partitions: Mapping[str, int]) -> Config
         counts.decide_changelog_topics()
         configured = {each.subtopology_id: _configured(each, counts) for each in subtopologies}
         configured = dict(sorted(configured.items()))
+        tasks = sum(each.tasks for each in configured.values())
+        if tasks > TASKS_MAX:
+            raise InvalidTopologyError(f"The topology has {tasks} tasks; at most {TASKS_MAX} are supported.")
         to_create = _missing_topics(configured, subtopologies, topic_partitions)
     except _Misfit as misfit:
         return ConfiguredTopology(epoch=topology.epoch, subtopologies=None, problem=misfit.problem)
@@ -138,22 +144,18 @@ def endpoint_partitions(
 class _Counts:
     """The numbers of partitions: those of the topics that exist, and those that are decided for the others."""
 
-    def __init__(self, subtopologies: Collection[Subtopology], existing: Mapping[str, int]) -> None:
+    def __init__(self, subtopologies: Sequence[Subtopology], existing: Mapping[str, int]) -> None:
         self._subtopologies = subtopologies
         self._existing = existing
         self.decided: dict[str, int] = {}
         topics = [topic for each in subtopologies for topic in each.repartition_source_topics]
         self._fixed = {topic.name for topic in topics if topic.partitions != 0}
         self._flexible = {topic.name for topic in topics if topic.partitions == 0}
-
-    def get(self, topic: str) -> int | None:
-        """The number of a topic that exists counts more than a decision."""
-        return self._existing.get(topic, self.decided.get(topic))
+        self._fixed_counts: set[int] = set()
 
     def of(self, topic: str) -> int:
-        count = self.get(topic)
-        assert count is not None
-        return count
+        """The number of a topic that exists counts more than a decision."""
+        return self._existing[topic] if topic in self._existing else self.decided[topic]
 
     def decide_repartition_topics(self) -> None:
         decided = {
@@ -162,66 +164,74 @@ class _Counts:
             for topic in each.repartition_source_topics
             if topic.partitions != 0
         }
-        while True:  # each round decides a topic, or it is the last
-            before = len(decided)
-            if self._decide_sinks(decided):
-                break
-            if len(decided) == before:
-                raise InvalidTopologyError(
-                    "Failed to compute number of partitions for all repartition topics. There may be loops in the "
-                    "topology that cannot be resolved."
-                )
-        sources = {topic.name for each in self._subtopologies for topic in each.repartition_source_topics}
-        if not sources <= decided.keys():
+        self._decide_sinks(decided)
+        if any(topic not in decided for each in self._subtopologies for topic in each.repartition_sink_topics):
+            raise InvalidTopologyError(
+                "Failed to compute number of partitions for all repartition topics. There may be loops in the "
+                "topology that cannot be resolved."
+            )
+        if not self._fixed | self._flexible <= decided.keys():
             raise InvalidTopologyError(
                 "Failed to compute number of partitions for all repartition topics, because a repartition source topic "
                 "is never used as a sink topic."
             )
         self.decided.update(decided)
+        self._fixed_counts = {self.of(topic) for topic in self._fixed}
 
-    def _decide_sinks(self, decided: dict[str, int]) -> bool:
-        """Whether each sink topic has a number now. What is decided in a round counts in the same round."""
-        is_complete = True
-        for subtopology in self._subtopologies:
+    def _decide_sinks(self, decided: dict[str, int]) -> None:
+        """Kafka goes through the subtopologies in rounds. When it meets the first known input of a subtopology, it
+        decides all the sinks, even if other inputs are still unknown. The heap gives the same order, and meets each
+        subtopology once: otherwise a long chain of subtopologies would take time by the square of its length."""
+        readers: dict[str, list[int]] = {}
+        for index, each in enumerate(self._subtopologies):
+            for source in each.repartition_source_topics:
+                readers.setdefault(source.name, []).append(index)
+        due = [(0, index) for index, each in enumerate(self._subtopologies) if self._known_inputs(each, decided)]
+        met = {index for _, index in due}
+        while due:
+            round_number, index = heapq.heappop(due)
+            subtopology = self._subtopologies[index]
+            count = max(self._known_inputs(subtopology, decided))
             for topic in subtopology.repartition_sink_topics:
                 if topic in decided:
                     continue
-                inputs = [decided.get(source.name) for source in subtopology.repartition_source_topics]
-                inputs += [self.get(source) for source in subtopology.source_topics]
-                known = [count for count in inputs if count is not None]
-                if known:
-                    decided[topic] = max(known)
-                else:
-                    is_complete = False
-        return is_complete
+                decided[topic] = count
+                for reader in readers.get(topic, ()):
+                    if reader not in met:
+                        met.add(reader)
+                        heapq.heappush(due, (round_number + (reader < index), reader))
+
+    def _known_inputs(self, subtopology: Subtopology, decided: Mapping[str, int]) -> list[int]:
+        inputs = [decided.get(source.name) for source in subtopology.repartition_source_topics]
+        inputs += [self._existing.get(source) for source in subtopology.source_topics]
+        return [count for count in inputs if count is not None]
 
     def decide_copartitioned(self, group: Collection[str]) -> None:
-        """`group` is in the order of a hash set."""
         if not group:
             return
         internal = {topic: self.of(topic) for topic in group if topic in self._fixed or topic in self._flexible}
-        internal = {topic: internal[topic] for topic in hash_order(internal)}
         external = {topic: self.of(topic) for topic in group if topic not in internal}
         if external:
-            count = _common(external.values(), external)
+            count = _common(set(external.values()), external)
         elif self._fixed:
             # Kafka compares all topics with a given number, whether they belong to this group or not.
-            count = _common([self.of(topic) for topic in self._fixed], internal)
+            count = _common(self._fixed_counts, internal)
         else:
-            count = max(0, *internal.values())
-            if count == 0:
-                names = ", ".join(internal)
+            count = max(internal.values())
+            if count < 1:
+                names = ", ".join(_map_order(group, internal))
                 raise InvalidTopologyError(
                     f"All topics in the copartition group had undefined partition number: [{names}]"
                 )
-        for topic, present in internal.items():
-            if topic in self._fixed and present != count:
-                raise _Misfit(
-                    ProblemCode.INCORRECTLY_PARTITIONED_TOPICS,
-                    f"Number of partitions [{present}] of repartition topic [{topic}] doesn't match number of "
-                    f"partitions [{count}] of the source topic.",
-                )
-            self.decided[topic] = count
+        wrong = {topic for topic, present in internal.items() if topic in self._fixed and present != count}
+        if wrong:
+            topic = next(topic for topic in _map_order(group, internal) if topic in wrong)
+            raise _Misfit(
+                ProblemCode.INCORRECTLY_PARTITIONED_TOPICS,
+                f"Number of partitions [{internal[topic]}] of repartition topic [{topic}] doesn't match number of "
+                f"partitions [{count}] of the source topic.",
+            )
+        self.decided.update(dict.fromkeys(internal, count))
 
     def decide_changelog_topics(self) -> None:
         decided: dict[str, int] = {}
@@ -233,8 +243,13 @@ class _Counts:
         self.decided.update(decided)
 
 
-def _common(counts: Collection[int], topics: Mapping[str, int]) -> int:
-    if len(set(counts)) > 1:
+def _map_order(group: Collection[str], internal: Collection[str]) -> list[str]:
+    """The topics of a hash map that is filled with some of the topics of a hash set."""
+    return hash_order(topic for topic in hash_order(group) if topic in internal)
+
+
+def _common(counts: Set[int], topics: Mapping[str, int]) -> int:
+    if len(counts) > 1:
         listed = ", ".join(f"{topic}={count}" for topic, count in sorted(topics.items()))
         raise _Misfit(
             ProblemCode.INCORRECTLY_PARTITIONED_TOPICS,
@@ -251,7 +266,7 @@ def _ordered(topology: Topology) -> list[Subtopology]:
 
 
 def _topics_of(subtopology: Subtopology, group: CopartitionGroup) -> list[str]:
-    """In the order of a hash set. Topics that a pattern matches are left out, as in Kafka."""
+    """Topics that a pattern matches are left out, as in Kafka."""
     internal = [topic.name for topic in subtopology.repartition_source_topics]
     for indexes, topics in (
         (group.source_topics, subtopology.source_topics),
@@ -262,7 +277,7 @@ def _topics_of(subtopology: Subtopology, group: CopartitionGroup) -> list[str]:
                 f"subtopology {subtopology.subtopology_id}: a co-partition group has a wrong index"
             )
     names = [subtopology.source_topics[index] for index in group.source_topics]
-    return hash_order(names + [internal[index] for index in group.repartition_source_topics])
+    return list(dict.fromkeys([*names, *(internal[index] for index in group.repartition_source_topics)]))
 
 
 def _inputs(subtopology: Subtopology) -> list[str]:
