@@ -172,6 +172,30 @@ def _configs(rng: random.Random) -> tuple[tuple[str, str], ...]:
     return configs[: rng.randint(0, 2)] + ((configs[0],) if rng.random() < 0.003 else ())
 
 
+def _broken(internal: tuple[TopicInfo, ...], *groups: CopartitionGroup) -> tuple[Subtopology, ...]:
+    return (
+        Subtopology(subtopology_id="0", source_topics=("in",), repartition_sink_topics=("r",)),
+        Subtopology(
+            subtopology_id="1",
+            source_topics=("in",),
+            repartition_source_topics=internal,
+            copartition_groups=groups,
+        ),
+    )
+
+
+# Kafka's classes fail on them, and the broker answers UNKNOWN_SERVER_ERROR. All have the source topic `in`.
+BROKEN: tuple[tuple[Subtopology, ...], ...] = (
+    (Subtopology(subtopology_id="0", source_topics=("in",)), Subtopology(subtopology_id="0", source_topics=("in",))),
+    _broken((TopicInfo(name="r"), TopicInfo(name="r"))),
+    _broken((TopicInfo(name="r", partitions=-1),)),
+    _broken((TopicInfo(name="r", configs=(("k", "1"), ("k", "2"))),)),
+    _broken((), CopartitionGroup(source_topics=(1,))),
+    _broken((), CopartitionGroup(source_topics=(-1,))),
+    _broken((), CopartitionGroup(repartition_source_topics=(0,))),
+)
+
+
 def topology_json(topology: Topology, topics: Mapping[str, int], active: EpochMap | None) -> Json:
     return {
         "kind": "configure",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from streams_cases import (
+    BROKEN,
     Json,
     assignment_case,
     assignment_json,
@@ -87,7 +88,8 @@ def test_the_assignor_gives_the_tasks_that_kafka_gives() -> None:
 
 def test_the_topics_are_configured_as_kafka_configures_them() -> None:
     rng = random.Random(SEED)
-    cases = [topology_case(rng) for _ in range(3 * CASES)]
+    cases = [(Topology(epoch=1, subtopologies=each), {"in": 2}) for each in BROKEN]
+    cases += [topology_case(rng) for _ in range(3 * CASES)]
     outcomes: Counter[str] = Counter()
     found: list[Json] = []
     given: list[Json] = []
