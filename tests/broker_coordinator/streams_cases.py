@@ -113,6 +113,8 @@ def held_json(tasks: HeldTasks) -> Json:
 
 def topology_case(rng: random.Random) -> tuple[Topology, dict[str, int]]:
     """Few names and small numbers, so that topics often fit and often do not."""
+    if rng.random() < 0.4:
+        return _net_case(rng)
     sources = [f"in-{number}" for number in range(5)]
     internal = [f"{rng.choice('abcdefgh')}-repartition-{number}" for number in range(5)]
     numbers = (1, 2) if rng.random() < 0.5 else (1, 2, 3, 4)
@@ -137,6 +139,26 @@ def topology_case(rng: random.Random) -> tuple[Topology, dict[str, int]]:
     if rng.random() < 0.6:
         topics.update({name: rng.choice(numbers) for name in [*internal, *changelogs] if rng.random() < 0.7})
     return Topology(epoch=rng.randint(0, 9), subtopologies=tuple(subtopologies)), topics
+
+
+def _net_case(rng: random.Random) -> tuple[Topology, dict[str, int]]:
+    """Subtopologies that get numbers from each other: the order in which they are met decides which number counts."""
+    size = rng.randint(3, 9)
+    topics = {f"in-{index}": index + 1 for index in range(size)}
+    internal = [f"r{index}" for index in range(size)]
+    writers = {name: rng.randrange(size) for name in internal}
+    subtopologies = [
+        Subtopology(
+            subtopology_id=str(index),
+            source_topics=(f"in-{index}",) if rng.random() < 0.4 else (),
+            repartition_source_topics=tuple(
+                TopicInfo(name=name) for name in rng.sample(internal, rng.choice((1, 2, 2)))
+            ),
+            repartition_sink_topics=tuple(name for name in internal if writers[name] == index),
+        )
+        for index in range(size)
+    ]
+    return Topology(epoch=1, subtopologies=tuple(subtopologies)), topics
 
 
 def _subtopology(rng: random.Random, name: str, sources: list[str], given: Mapping[str, int]) -> Subtopology:
