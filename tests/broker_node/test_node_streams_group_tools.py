@@ -1,5 +1,5 @@
-"""Kafka's tools print the same for both brokers: kafka-streams-groups of groups with and without members, kafka-features
-with the level of streams.version, kafka-configs of a streams group, and what is offered while the feature is off."""
+"""Kafka's tools print the same for both brokers: kafka-streams-groups of groups with and without members, kafka-configs
+of a streams group, kafka-features with the level of streams.version, and which APIs are offered while it is off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
 from same_words import printed_by_both
-from streams_script import BEAT, SETTINGS, heartbeat, joining, stateful, tasks
+from streams_script import BEAT, SETTINGS, heartbeat, joining, stateful
 from test_node_admin_tools import Pair
 from wire_helper import ask
 
@@ -139,7 +139,9 @@ class Member:
         values = heartbeat(GROUP, "m1", self._epoch)
         if not self._epoch:
             shape = stateful(PREFIX, TOPIC)
-            values |= joining(shape, client_tags=[{"key": "zone", "value": "a"}], user_endpoint={"host": "h", "port": 9})
+            values |= joining(
+                shape, client_tags=[{"key": "zone", "value": "a"}], user_endpoint={"host": "h", "port": 9}
+            )
         answer = ask(self._port, BEAT, 0, **values)
         if answer.error_code is ErrorCode.none:
             self._epoch = answer.member_epoch
@@ -220,6 +222,6 @@ def test_the_feature_is_told_and_turned_off_and_on(pair: Pair) -> None:
     wait_until(lambda: are_refused() == ["unsupported_version"] * 4, f"the feature is off: {are_refused()}")
     told = features(), offered()
     assert all(theirs == ours for theirs, ours in told), told
-    assert not _differences(pair, FEATURES, (("upgrade", "--release-version", "4.3"),))
+    assert not _differences(pair, FEATURES, (("upgrade", "--feature", "streams.version=1"),))
     wait_until(lambda: are_refused()[:2] == ["none", "none"], "the feature is on")
     assert (features(), offered()) == before
