@@ -122,7 +122,7 @@ _OTHER_VALUES = frozenset({
     "replica.fetch.backoff.ms", "replica.socket.timeout.ms", "socket.listen.backlog.size",
     "transaction.partition.verification.enable",
     "controlled.shutdown.max.wait.ms", "default.replication.factor", "group.consumer.assignment.interval.ms",
-    "group.share.assignment.interval.ms",
+    "group.share.assignment.interval.ms", "group.streams.assignment.interval.ms",
     "allow.everyone.if.no.acl.found", "broker.rack", "delegation.token.secret.key",
     "follower.replication.throttled.rate", "group.consumer.regex.refresh.interval.ms",
     "leader.replication.throttled.rate", "metadata.log.dir", "replica.alter.log.dirs.io.max.bytes.per.second",
