@@ -40,11 +40,10 @@ class World:
         self.now_ms, self.controller = 0, Controller()
         self._work: list[Coroutine[object, object, None]] = []
         logger: Any = SimpleNamespace(warning=lambda event, **facts: None)
-        control: Any = self.controller
-        self.topics = StreamsTopics(control=control, logger=logger, spawn=self._work.append, now_ms=lambda: self.now_ms)
+        self.topics = StreamsTopics(logger=logger, spawn=self._work.append, now_ms=lambda: self.now_ms)
 
     def create(self, *topics: InternalTopic) -> None:
-        self.topics.create({topic.name: topic for topic in topics}, keep_errors_ms=KEEP_MS)
+        self.topics.create({topic.name: topic for topic in topics}, ask=self.controller.call, keep_errors_ms=KEEP_MS)
 
     def work(self) -> None:
         waiting, self._work[:] = list(self._work), []

@@ -109,7 +109,7 @@ class Groups:
         self._topics: Mapping[str, Topic] = {}
         self._knows_all = False  # whether an image has been current: since then a topic that is missing does not exist
         self._group_configs: Mapping[str, Mapping[str, str]] = {}
-        self.streams_topics = StreamsTopics(control=control, logger=logger, spawn=spawn)
+        self.streams_topics = StreamsTopics(logger=logger, spawn=spawn)
         self.host: CoordinatorHost[GroupShard] = CoordinatorHost(
             topic=InternalTopic(
                 name=OFFSETS_TOPIC,

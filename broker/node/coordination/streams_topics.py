@@ -8,11 +8,10 @@ Shown by tests/broker_node/test_node_streams_topics.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from broker.coordinator.groups.streams.configured import InternalTopic
-from broker.node.cluster.controller_client import ControllerClient
 from broker.node.net.channel import ChannelError
 from broker.node.process.clock import monotonic_ms
 from broker.node.process.logs import Logger
@@ -22,6 +21,8 @@ from broker.wire.messages import request
 
 if TYPE_CHECKING:
     from broker.wire.shapes.create_topics import CreatableTopicFields
+
+Ask: TypeAlias = Callable[..., Awaitable[Any]]  # as ControllerClient.call, which serves any API
 
 CREATE_TOPICS_VERSION = 7
 CREATE_TIMEOUT_MS = 30_000
@@ -33,22 +34,22 @@ class StreamsTopics:
     def __init__(
         self,
         *,
-        control: ControllerClient,
         logger: Logger,
         spawn: Callable[..., object],
         now_ms: Callable[[], int] = monotonic_ms,
     ) -> None:
-        self._control, self._logger, self._spawn, self._now_ms = control, logger, spawn, now_ms
+        self._logger, self._spawn, self._now_ms = logger, spawn, now_ms
         self._under_way: set[str] = set()
         self._errors: dict[str, tuple[int, str]] = {}  # by topic: until when, and the controller's reason
 
-    def create(self, topics: Mapping[str, InternalTopic], *, keep_errors_ms: int) -> None:
-        """Asks the controller for topics that nobody has asked for yet, and that were not refused just before."""
+    def create(self, topics: Mapping[str, InternalTopic], *, ask: Ask, keep_errors_ms: int) -> None:
+        """Asks the controller for topics that nobody has asked for yet, and that were not refused just before. `ask`
+        sends the request; it may raise ChannelError."""
         self._drop_old_errors()
         wanted = [topic for name, topic in sorted(topics.items()) if name not in self._under_way | self._errors.keys()]
         if wanted:
             self._under_way.update(topic.name for topic in wanted)
-            self._spawn(self._create(wanted, keep_errors_ms))
+            self._spawn(self._create(wanted, ask, keep_errors_ms))
 
     def errors(self, names: Iterable[str]) -> dict[str, str]:
         """Why topics could not be created lately."""
@@ -59,7 +60,7 @@ class StreamsTopics:
         now_ms = self._now_ms()
         self._errors = {name: error for name, error in self._errors.items() if now_ms < error[0]}
 
-    async def _create(self, topics: list[InternalTopic], keep_errors_ms: int) -> None:
+    async def _create(self, topics: list[InternalTopic], ask: Ask, keep_errors_ms: int) -> None:
         names = [topic.name for topic in topics]
         message = request(
             ApiKey.CREATE_TOPICS,
@@ -69,9 +70,7 @@ class StreamsTopics:
             validate_only=False,
         )
         try:
-            answer = await self._control.call(
-                ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message, timeout_ms=CREATE_TIMEOUT_MS
-            )
+            answer = await ask(ApiKey.CREATE_TOPICS, CREATE_TOPICS_VERSION, message, timeout_ms=CREATE_TIMEOUT_MS)
             refused = {
                 made.name: made.error_message or made.error_code.name.upper()
                 for made in answer.topics

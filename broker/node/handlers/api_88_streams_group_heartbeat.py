@@ -24,6 +24,7 @@ from broker.coordinator.groups.streams.tasks import TaskMap, Tasks
 from broker.coordinator.groups.streams.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
 from broker.node.coordination.groups import are_too_long
 from broker.node.coordination.internal_topics import is_internal
+from broker.node.handlers.forwarding import ask_enveloped
 from broker.node.handlers.services import Services
 from broker.node.net.requests import Request, guarded
 from broker.security.acls import Operation, ResourceType
@@ -53,7 +54,7 @@ def handle(services: Services, request: Request[shapes.StreamsGroupHeartbeatRequ
 
     def done(result: StreamsHeartbeatResult) -> None:
         if result.topics_to_create:
-            result = _with_creation(services, request.access, message.group_id, result)
+            result = _with_creation(services, request, result)
         _respond(services, request, result)
 
     def refused(error: ErrorCode) -> None:
@@ -245,16 +246,18 @@ def _tasks_problem(message: shapes.StreamsGroupHeartbeatRequest) -> str | None:
 
 
 def _with_creation(
-    services: Services, access: Access | None, group_id: str, result: StreamsHeartbeatResult
+    services: Services, request: Request[shapes.StreamsGroupHeartbeatRequest], result: StreamsHeartbeatResult
 ) -> StreamsHeartbeatResult:
     """Lets the missing internal topics be created, if the client may create them. The status tells what is wrong."""
     wanted = result.topics_to_create
-    refused = _not_allowed(access, wanted)
+    refused = _not_allowed(request.access, wanted)
     if refused:
         return _with_detail(result, f"Unauthorized to CREATE on topics {', '.join(refused)}.")
-    keep_ms = ERRORS_KEPT_HEARTBEATS * services.groups.streams_heartbeat_interval_ms(group_id)
+    keep_ms = ERRORS_KEPT_HEARTBEATS * services.groups.streams_heartbeat_interval_ms(request.message.group_id)
+    # With controller mutation quotas, the topics are charged to the client.
+    ask = ask_enveloped(services, request) if services.change_quotas.is_active else services.control.call
     topics = services.groups.streams_topics
-    topics.create(wanted, keep_errors_ms=keep_ms)
+    topics.create(wanted, ask=ask, keep_errors_ms=keep_ms)
     errors = [f"{name} ({cause})" for name, cause in topics.errors(wanted).items()]
     if not errors:
         return result

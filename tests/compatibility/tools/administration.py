@@ -6,7 +6,11 @@ import json
 import re
 
 from broker.client import Producer
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
 from tests.broker_node.cluster_helper import wait_until
+from tests.broker_node.streams_requests import heartbeat, joining, subtopology, topology
+from tests.broker_node.wire_helper import ask
 from tests.compatibility.tools.toolbox import Tool, Toolbox, ToolFailure
 from tests.compatibility.world import WAIT_S
 
@@ -252,7 +256,26 @@ def _share_groups(box: Toolbox) -> None:
 
 
 def _streams_groups(box: Toolbox) -> None:
-    box.run("streams.StreamsGroupCommand", "--describe", "--group", box.world.name("streams"))
+    """Of a group whose one member has come and gone."""
+    world, tool = box.world, "streams.StreamsGroupCommand"
+    group, topic = world.name("streams"), world.topic(partitions=2)
+    wait_until(lambda: world.coordinator(group) is not None, "a coordinator", WAIT_S)
+    shape = topology(subtopology("0", topic))
+
+    def beat(epoch: int, **values: object) -> int:
+        port = world.port(world.coordinator(group))
+        answer = ask(port, ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **heartbeat(group, "m", epoch, **values))
+        return int(answer.member_epoch) if answer.error_code is ErrorCode.none else 0
+
+    wait_until(lambda: beat(0, **joining(shape)) > 0, "the member", WAIT_S)
+    assert group in box.run(tool, "--list").split()
+    assert re.search(r"m\s+p1", box.run(tool, "--describe", "--group", group, "--members")), "its process"
+    assert beat(-1) == -1
+    assert re.search(rf"{group}\s+Empty", box.run(tool, "--list", "--state"))
+    box.run(tool, "--reset-offsets", "--group", group, "--input-topic", topic, "--to-latest", "--execute")
+    assert re.search(rf"{topic}\s+1\s+0", box.run(tool, "--describe", "--group", group))
+    box.run(tool, "--delete", "--group", group)
+    assert group not in box.run(tool, "--list").split()
 
 
 def _feature_changes(box: Toolbox) -> None:
@@ -295,5 +318,5 @@ TOOLS = (
         name="kafka-share-groups", asked="list, describe, reset offsets and read anew, delete offsets and groups",
         attempt=_share_groups,
     ),
-    Tool(name="kafka-streams-groups", asked="describe", attempt=_streams_groups),
+    Tool(name="kafka-streams-groups", asked="list, describe, reset offsets, delete", attempt=_streams_groups),
 )  # fmt: skip
