@@ -267,13 +267,23 @@ def _streams_groups(box: Toolbox) -> None:
         answer = ask(port, ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **heartbeat(group, "m", epoch, **values))
         return int(answer.member_epoch) if answer.error_code is ErrorCode.none else 0
 
-    wait_until(lambda: beat(0, **joining(shape)) > 0, "the member", WAIT_S)
+    def commit(epoch: int) -> bool:
+        offset = {"committed_offset": 3, "committed_leader_epoch": -1, "committed_metadata": ""}
+        partitions = [{"partition_index": index, **offset} for index in range(2)]
+        answer = ask(
+            world.port(world.coordinator(group)), ApiKey.OFFSET_COMMIT, 9, group_id=group, member_id="m",
+            generation_id_or_member_epoch=epoch, group_instance_id=None,
+            topics=[{"name": topic, "partitions": partitions}],
+        )  # fmt: skip
+        return all(each.error_code is ErrorCode.none for each in answer.topics[0].partitions)
+
+    wait_until(lambda: commit(beat(0, **joining(shape))), "offsets of the member", WAIT_S)
     assert group in box.run(tool, "--list").split()
     assert re.search(r"m\s+p1", box.run(tool, "--describe", "--group", group, "--members")), "its process"
     assert beat(-1) == -1
     assert re.search(rf"{group}\s+Empty", box.run(tool, "--list", "--state"))
-    box.run(tool, "--reset-offsets", "--group", group, "--input-topic", topic, "--to-latest", "--execute")
-    assert re.search(rf"{topic}\s+1\s+0", box.run(tool, "--describe", "--group", group))
+    found = box.run(tool, "--reset-offsets", "--group", group, "--input-topic", topic, "--to-latest", "--execute")
+    assert re.search(rf"{group}\s+{topic}\s+1\s+0", found), found
     box.run(tool, "--delete", "--group", group)
     assert group not in box.run(tool, "--list").split()
 
