@@ -17,6 +17,7 @@ class ControllerConfig:
     min_insync_replicas: int = 1  # min.insync.replicas of a new cluster with eligible leader replicas (KIP-966)
     eligible_leader_replicas_version: int = 1  # the level of this feature in a new cluster; 0: without it
     share_version: int = 1  # the level of this feature in a new cluster; 0: without share groups (KIP-932)
+    streams_version: int = 1  # the level of this feature in a new cluster; 0: without streams groups (KIP-1071)
     unclean_leader_election_enable: bool = False  # unclean.leader.election.enable of the broker; topics may override
     auto_leader_rebalance_enable: bool = True  # auto.leader.rebalance.enable
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds

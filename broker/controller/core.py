@@ -214,6 +214,7 @@ class Controller:
             self._latest,
             eligible_level=self._config.eligible_leader_replicas_version,
             share_level=self._config.share_version,
+            streams_level=self._config.streams_version,
             min_insync_replicas=self._config.min_insync_replicas,
         )
         if first:

@@ -1,8 +1,7 @@
 """Settings of single groups (KIP-848, KIP-932, KIP-1071): which values are valid, also within the broker's bounds.
 
 This is the one table behind IncrementalAlterConfigs, DescribeConfigs and docs/reference/settings.md. The names are
-those of Kafka 4.3. The settings of streams groups are kept and checked, but have no effect, because this broker has no
-such groups.
+those of Kafka 4.3.
 Shown by tests/broker_controller/test_controller_group_configs.py.
 """
 
@@ -20,7 +19,9 @@ SHARE_SESSION_TIMEOUT, SHARE_HEARTBEAT_INTERVAL = "share.session.timeout.ms", "s
 SHARE_OFFSET_RESET, SHARE_ISOLATION = "share.auto.offset.reset", "share.isolation.level"
 SHARE_DELIVERIES, SHARE_LOCKS = "share.delivery.count.limit", "share.partition.max.record.locks"
 SHARE_LOCK_DURATION, SHARE_RENEW = "share.record.lock.duration.ms", "share.renew.acknowledge.enable"
-NO_STREAMS = "there are no streams groups"
+STREAMS_SESSION_TIMEOUT, STREAMS_HEARTBEAT_INTERVAL = "streams.session.timeout.ms", "streams.heartbeat.interval.ms"
+STREAMS_INITIAL_DELAY, STREAMS_STANDBYS = "streams.initial.rebalance.delay.ms", "streams.num.standby.replicas"
+STREAMS_ASSIGNMENT_INTERVAL = "streams.assignment.interval.ms"
 ASSIGNMENT_INTERVAL, SHARE_ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms", "share.assignment.interval.ms"
 
 
@@ -69,22 +70,20 @@ GROUP_SETTINGS: Mapping[str, GroupSetting] = {
     SHARE_LOCK_DURATION: _time(SHARE_LOCK_DURATION, 30_000, 1_000),
     SHARE_RENEW: GroupSetting(check=Boolean(), default="true", kind=ConfigType.BOOLEAN),
     SHARE_SESSION_TIMEOUT: _time(SHARE_SESSION_TIMEOUT, 45_000),
-    "streams.assignment.interval.ms": _time("streams.assignment.interval.ms", 1_000, 0, NO_STREAMS),
-    "streams.heartbeat.interval.ms": _time("streams.heartbeat.interval.ms", 5_000, 1, NO_STREAMS),
-    "streams.initial.rebalance.delay.ms": GroupSetting(
+    STREAMS_ASSIGNMENT_INTERVAL: _time(STREAMS_ASSIGNMENT_INTERVAL, 1_000, 0),
+    STREAMS_HEARTBEAT_INTERVAL: _time(STREAMS_HEARTBEAT_INTERVAL, 5_000),
+    STREAMS_INITIAL_DELAY: GroupSetting(
         check=IntegerRange(low=0, high=INT32_MAX),
         default="3000",
         broker_key="group.streams.initial.rebalance.delay.ms",
-        note=NO_STREAMS,
     ),
-    "streams.num.standby.replicas": GroupSetting(
+    STREAMS_STANDBYS: GroupSetting(
         check=IntegerRange(low=0, high=INT32_MAX),
         default="0",
         broker_key="group.streams.num.standby.replicas",
         high_key="group.streams.max.standby.replicas",
-        note=NO_STREAMS,
     ),
-    "streams.session.timeout.ms": _time("streams.session.timeout.ms", 45_000, 1, NO_STREAMS),
+    STREAMS_SESSION_TIMEOUT: _time(STREAMS_SESSION_TIMEOUT, 45_000),
 }
 # Kafka's defaults of the broker settings that bound these settings. If this broker has such a setting, the caller
 # passes its value.

@@ -48,7 +48,7 @@ from broker.node.settings.topic_config import broker_overrides
 from broker.node.telemetry.service import Telemetry
 from broker.security.delegation import SALT_BYTES, TokenKeys
 from broker.security.scram import MECHANISM_NUMBERS, ScramCredential, TokenLogin
-from broker.wire.apis import SHARE_APIS, ApiKey, Listener
+from broker.wire.apis import SHARE_APIS, STREAMS_APIS, ApiKey, Listener
 
 RECOVERY_POLL_MS = 10
 _TELEMETRY_APIS = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
@@ -228,7 +228,8 @@ class Broker:
             spawn=self._tasks.spawn,
             offered=frozenset(HANDLERS)
             - (frozenset() if self._telemetry.is_on else _TELEMETRY_APIS)
-            - (frozenset() if config.harness_share_version else SHARE_APIS),
+            - (frozenset() if config.harness_share_version else SHARE_APIS)
+            - (frozenset() if config.harness_streams_version else STREAMS_APIS),
         )
         handlers = HANDLERS if self._authorizer is None else AUTHORIZED_HANDLERS
         self._dispatcher = Dispatcher(services, handlers, own=HANDLERS)

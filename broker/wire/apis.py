@@ -95,6 +95,8 @@ class ApiKey(IntEnum):
     WRITE_SHARE_GROUP_STATE = 85
     DELETE_SHARE_GROUP_STATE = 86
     READ_SHARE_GROUP_STATE_SUMMARY = 87
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
@@ -217,6 +219,8 @@ APIS: dict[ApiKey, Api] = {
         _api(ApiKey.WRITE_SHARE_GROUP_STATE, 0, 1, _CLIENT),
         _api(ApiKey.DELETE_SHARE_GROUP_STATE, 0, 0, _CLIENT),
         _api(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 0, 1, _CLIENT),
+        _api(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, _CLIENT),
+        _api(ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, _CLIENT),
         _api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, _CLIENT),
         _api(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, _CLIENT),
         _api(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, _CLIENT),
@@ -225,6 +229,7 @@ APIS: dict[ApiKey, Api] = {
 
 
 SHARE_APIS = frozenset(key for key in APIS if "SHARE" in key.name)  # KIP-932
+STREAMS_APIS = frozenset({ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE})  # KIP-1071
 
 
 def advertised(listener: Listener) -> list[tuple[int, int, int]]:

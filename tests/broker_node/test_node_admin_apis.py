@@ -102,7 +102,7 @@ def _await_levels(ports: tuple[int, int], levels: dict[str, int]) -> None:
 
 def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
     name, group, metadata = "transaction.version", "group.version", "metadata.version"
-    share = "share.version"
+    share, streams = "share.version", "streams.version"
     tried = [
         ((name, 1, UPGRADE),),
         ((name, 1, 0),),
@@ -122,6 +122,10 @@ def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
         ((group, 1, UPGRADE), (group, 2, UPGRADE)),
         ((group, 2, UPGRADE), (group, 1, UPGRADE)),
         ((name, 1, SAFE), (group, 2, UPGRADE)),
+        ((streams, 0, UPGRADE),),
+        ((streams, 2, UPGRADE),),
+        ((streams, 0, SAFE),),
+        ((streams, 1, UPGRADE),),
         ((share, 0, UPGRADE),),
         ((share, 0, SAFE),),
         ((share, 2, UPGRADE),),
@@ -130,14 +134,15 @@ def test_levels_are_changed_and_refused_alike(ports: tuple[int, int]) -> None:
     for version in (1, 2):
         compare(ports, [updates(version, *changes, validate_only=True) for changes in tried])
     compare(ports, [updates(0, (name, 1, UPGRADE)), updates(0, (name, 2, UPGRADE)), updates(0, (name, 9, UPGRADE))])
-    first = {name: 2, group: 1, metadata: 30, share: 1, eligible.FEATURE: 1}
+    first = {name: 2, group: 1, metadata: 30, share: 1, streams: 1, eligible.FEATURE: 1}
     wait_until(lambda: finalized(ports[0]) == finalized(ports[1]) == first, "both tell the levels of a new cluster")
     for level, kind in ((1, SAFE), (0, UNSAFE), (1, UPGRADE), (2, UPGRADE)):
         assert _answers_none(ports, updates(2, (name, level, kind)))
         _await_levels(ports, {**first, name: level})
-    for level, kind in ((0, SAFE), (1, UPGRADE)):
-        assert _answers_none(ports, updates(2, (share, level, kind)))
-        _await_levels(ports, {**first, share: level})
+    for feature in (share, streams):
+        for level, kind in ((0, SAFE), (1, UPGRADE)):
+            assert _answers_none(ports, updates(2, (feature, level, kind)))
+            _await_levels(ports, {**first, feature: level})
 
 
 def _answers_none(ports: tuple[int, int], request: Request) -> bool:

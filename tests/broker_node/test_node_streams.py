@@ -1,4 +1,5 @@
-"""Kafka Streams on the reference cluster: an exactly-once word count, while a broker and the instances are killed.
+"""Kafka Streams on the reference cluster: an exactly-once word count, while a broker and the instances are killed. Once
+with the classic protocol of groups, and once with the one of streams groups (KIP-1071) and standby replicas.
 
 Nothing is cached, so each word of the input is answered by one record with the word's count so far. The counts of a
 word must then read 1, 2, 3, and so on up to how often it was sent: a word lost, counted twice or answered out of order
@@ -16,8 +17,10 @@ import pytest
 from cluster_helper import Cluster, wait_until
 from confluent_helper import create_topic, wait_brokers
 from frameworks_helper import Jvm, jvms
+from wire_helper import ask
 
 from broker.client import Consumer, Producer, TopicPartition
+from broker.wire.apis import ApiKey
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 WAIT_S = 240
@@ -34,21 +37,48 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "offsets.topic.num.partitions": 4,
         "min.insync.replicas": 2,
         "group.initial.rebalance.delay.ms": 0,
+        "group.streams.num.standby.replicas": 1,
+        "group.streams.min.session.timeout.ms": 6_000,
+        "group.streams.session.timeout.ms": 10_000,  # instances are killed
+        "group.streams.min.heartbeat.interval.ms": 500,
+        "group.streams.heartbeat.interval.ms": 1_000,
     }
     with Cluster(tmp_path_factory.mktemp("streams"), settings=settings) as running:
         wait_brokers(running, timeout_s=WAIT_S)
         yield running
 
 
-def word_count(cluster: Cluster, directory: Path, name: str) -> Jvm:
-    arguments = [cluster.bootstrap(), "word-count", str(directory / f"state-{name}"), "lines", "counts"]
+def word_count(cluster: Cluster, directory: Path, name: str, *settings: str) -> Jvm:
+    protocol = settings[0].partition("=")[2]
+    state = str(directory / f"state-{name}")
+    arguments = [cluster.bootstrap(), f"count-{protocol}", state, f"lines-{protocol}", f"counts-{protocol}", *settings]
     return Jvm(directory / f"{name}.txt", [str(JAVA), *arguments])
+
+
+def coordinator(cluster: Cluster, group: str) -> int:
+    port = cluster.ports[1]["DIRECT"]
+    answer = ask(port, ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=[group])
+    return int(answer.coordinators[0].node_id)
+
+
+def standby_tasks(cluster: Cluster) -> int:
+    """How many the streams group has given to its members."""
+    for broker in cluster.ids:
+        answer = ask(
+            cluster.ports[broker]["DIRECT"], ApiKey.STREAMS_GROUP_DESCRIBE, 0,
+            group_ids=["count-streams"], include_authorized_operations=False,
+        )  # fmt: skip
+        members = answer.groups[0].members
+        if members:
+            return sum(len(each.partitions) for member in members for each in member.assignment.standby_tasks)
+    return 0
 
 
 class Lines:
     """Sends lines of words, and knows how often each word was acknowledged."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._topic = topic
         self.sent: Counter[str] = Counter()
         self._rng = random.Random(SEED)
         self._producer = Producer({"bootstrap.servers": cluster.bootstrap(), "delivery.timeout.ms": WAIT_S * 1000})
@@ -59,7 +89,7 @@ class Lines:
             words = self._rng.choices(WORDS, k=WORDS_A_LINE)
             self.sent.update(words)
             partition = number % IN_PARTITIONS
-            futures.append(self._producer.send("lines", " ".join(words).encode(), partition=partition))
+            futures.append(self._producer.send(self._topic, " ".join(words).encode(), partition=partition))
         self._producer.flush(WAIT_S)
         for future in futures:
             future.get(WAIT_S)
@@ -71,7 +101,7 @@ class Lines:
 class Counts:
     """What a reader saw, by word."""
 
-    def __init__(self, cluster: Cluster, isolation: str) -> None:
+    def __init__(self, cluster: Cluster, topic: str, isolation: str) -> None:
         self.by_word: defaultdict[str, list[int]] = defaultdict(list)
         self._consumer = Consumer(
             {
@@ -80,7 +110,7 @@ class Counts:
                 "auto.offset.reset": "earliest",
             }
         )
-        self._consumer.assign([TopicPartition("counts", number) for number in range(OUT_PARTITIONS)])
+        self._consumer.assign([TopicPartition(topic, number) for number in range(OUT_PARTITIONS)])
 
     def read(self) -> None:
         for record in self._consumer.poll(500):
@@ -105,12 +135,15 @@ class Counts:
         self._consumer.close()
 
 
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_an_exactly_once_word_count_survives_a_killed_broker_and_killed_instances(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, tmp_path: Path, protocol: str
 ) -> None:
-    create_topic(cluster, "lines", partitions=IN_PARTITIONS)
-    create_topic(cluster, "counts", partitions=OUT_PARTITIONS)
-    lines, counts, uncommitted = Lines(cluster), Counts(cluster, "read_committed"), Counts(cluster, "read_uncommitted")
+    sources, results, setting = f"lines-{protocol}", f"counts-{protocol}", f"group.protocol={protocol}"
+    create_topic(cluster, sources, partitions=IN_PARTITIONS)
+    create_topic(cluster, results, partitions=OUT_PARTITIONS)
+    lines = Lines(cluster, sources)
+    counts, uncommitted = (Counts(cluster, results, f"read_{kind}") for kind in ("committed", "uncommitted"))
 
     def is_in_a_transaction() -> bool:
         """It commits every 3 s, and what comes in between is seen by one of the readers only."""
@@ -120,26 +153,31 @@ def test_an_exactly_once_word_count_survives_a_killed_broker_and_killed_instance
         return uncommitted.total > counts.total
 
     with jvms() as instances:
-        first = word_count(cluster, tmp_path, "first")
+        first = word_count(cluster, tmp_path, "first", setting)
         instances.append(first)
         first.wait_until_it_prints("RUNNING", WAIT_S)
         lines.send(LINES // 3)
         counts.wait_for(lines.sent, instances)
 
-        cluster.kill(1)
+        killed = coordinator(cluster, f"count-{protocol}")
+        cluster.kill(killed)
         lines.send(LINES // 3)
         counts.wait_for(lines.sent, instances)
-        cluster.start(1)
+        cluster.start(killed)
         wait_brokers(cluster, timeout_s=WAIT_S)
 
-        second = word_count(cluster, tmp_path, "second")  # its state comes from the changelog, as it has no directory
+        # Its state comes from the changelog, as it has no directory.
+        second = word_count(cluster, tmp_path, "second", setting)
         instances.append(second)
         second.wait_until_it_prints("RUNNING", WAIT_S)
         counts.wait_for(lines.sent, instances)
+        if protocol == "streams":
+            wait_until(lambda: standby_tasks(cluster) == IN_PARTITIONS, "a copy of each task with state", WAIT_S)
         wait_until(is_in_a_transaction, "counts that are not committed yet", WAIT_S)
         first.kill()
         second.kill()
-        instances.append(third := word_count(cluster, tmp_path, "second"))  # where the second kept its state
+        # where the second kept its state
+        instances.append(third := word_count(cluster, tmp_path, "second", setting))
         lines.send(LINES // 3)
         counts.wait_for(lines.sent, instances)
         assert third.terminate() in (0, 143)

@@ -153,7 +153,7 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         name="ApiVersions: features",
-        why="Apache Kafka has features that are not here (streams.version and so on), and "
+        why="Apache Kafka has features that are not here (kraft.version), and "
         "their epoch is an offset of the metadata log.",
         applies=at("API_VERSIONS", "(supported_features|finalized_features|finalized_features_epoch)(\\..*)?"),
     ),

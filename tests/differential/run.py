@@ -29,6 +29,9 @@ SETTINGS = {
     "group.consumer.session.timeout.ms": 60_000,
     "group.consumer.assignment.interval.ms": 0,
     "group.share.assignment.interval.ms": 0,
+    "group.streams.assignment.interval.ms": 0,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.session.timeout.ms": 60_000,
     "broker.session.timeout.ms": 120_000,  # nothing is fenced on a slow machine
     "log.retention.check.interval.ms": 86_400_000,  # the records' timestamps are older than log.retention.hours
 }
@@ -42,6 +45,7 @@ KAFKA_SETTINGS = {
 READING = frozenset({
     ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.LIST_TRANSACTIONS, ApiKey.METADATA, ApiKey.LIST_OFFSETS,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,  # Apache Kafka's broker may learn of a change after its answer
 })  # fmt: skip
 TOLD_MAX, TOLD_CHARACTERS = 3, 1_500  # of a chapter at once; all come at the end

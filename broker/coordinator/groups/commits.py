@@ -7,8 +7,8 @@ offsets.retention.minutes longer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Set
+from typing import Protocol, TypeAlias
 
 from broker.coordinator.groups.classic_group import ClassicGroup, State
 from broker.coordinator.groups.config import GroupConfig
@@ -27,20 +27,27 @@ from broker.coordinator.groups.offsets import Offsets, Place
 from broker.coordinator.groups.reconcile import Current
 from broker.coordinator.groups.record_codec import encode
 from broker.coordinator.groups.records import OffsetKey, OffsetValue, Record
+from broker.coordinator.groups.streams.commits import commit_problem, fetch_problem
+from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup | StreamsGroup
 
 
 class CommittingShard(Protocol):
     """The part of the shard that concerns committed offsets."""
 
-    groups: dict[str, ClassicGroup | ConsumerGroup]
     offsets: Offsets
 
+    @property
+    def group_ids(self) -> Set[str]: ...
+
+    def group(self, group_id: str) -> AnyGroup | None: ...
     def apply(self, record: Record, *, producer_id: int = -1) -> None: ...
     def touch(self, group: ClassicGroup, member_id: str, now_ms: int) -> None: ...
-    def subscribed_topics(self, group: ConsumerGroup) -> frozenset[str]: ...
-    def is_rebalancing(self, group: ClassicGroup | ConsumerGroup) -> bool: ...
+    def subscribed_topics(self, group: ConsumerGroup | StreamsGroup) -> frozenset[str]: ...
+    def is_rebalancing(self, group: AnyGroup) -> bool: ...
     def forget(self, group_id: str) -> int: ...
 
 
@@ -52,7 +59,7 @@ class OffsetRequests:
         self._last_append: dict[str, int] = {}  # by group id, for groups that have only offsets
 
     def _after(self, group_id: str) -> int:
-        group = self._shard.groups.get(group_id)
+        group = self._shard.group(group_id)
         return max(0 if group is None else group.last_append, self._last_append.get(group_id, 0))
 
     # -- commit ------------------------------------------------------------------------------------------------------
@@ -63,7 +70,7 @@ class OffsetRequests:
             result = CommitResult(error_code=error, partitions={})
             self._outbox.reply(event.token, result, after=self._after(event.group_id))
             return
-        group = self._shard.groups.get(event.group_id)
+        group = self._shard.group(event.group_id)
         if isinstance(group, ClassicGroup) and not event.is_transactional:
             self._shard.touch(group, event.member_id, now_ms)
         codes: dict[Place, ErrorCode] = {}
@@ -87,7 +94,7 @@ class OffsetRequests:
         self._outbox.reply(event.token, result, after=self._after(event.group_id))
 
     def _note(self, group_id: str, number: int) -> None:
-        group = self._shard.groups.get(group_id)
+        group = self._shard.group(group_id)
         if group is None:
             self._last_append[group_id] = number
         else:
@@ -95,7 +102,7 @@ class OffsetRequests:
             group.last_append = number
 
     def _commit_problem(self, event: CommitOffsets) -> ErrorCode:
-        group = self._shard.groups.get(event.group_id)
+        group = self._shard.group(event.group_id)
         if group is None:
             if event.generation < 0:
                 return ErrorCode.none
@@ -103,6 +110,8 @@ class OffsetRequests:
                 return ErrorCode.unknown_member_id  # the group exists because it has offsets, but no member is there
             is_new = event.knows_member_epochs and not event.is_transactional
             return ErrorCode.group_id_not_found if is_new else ErrorCode.illegal_generation
+        if isinstance(group, StreamsGroup):
+            return commit_problem(group, event)
         if isinstance(group, ConsumerGroup):
             return _consumer_commit_problem(group, event)
         return _classic_commit_problem(group, event)
@@ -110,7 +119,7 @@ class OffsetRequests:
     # -- fetch -------------------------------------------------------------------------------------------------------
 
     def fetch(self, event: FetchOffsets) -> None:
-        group = self._shard.groups.get(event.group_id)
+        group = self._shard.group(event.group_id)
         error = _fetch_problem(group, event)
         partitions: dict[Place, FetchedOffset] = {}
         if error is ErrorCode.none:
@@ -134,7 +143,7 @@ class OffsetRequests:
     # -- delete ------------------------------------------------------------------------------------------------------
 
     def delete(self, event: DeleteOffsets) -> None:
-        group = self._shard.groups.get(event.group_id)
+        group = self._shard.group(event.group_id)
         if group is None and not self._shard.offsets.has_any(event.group_id):
             result = DeleteOffsetsResult(error_code=ErrorCode.group_id_not_found, partitions={})
             self._outbox.reply(event.token, result, after=self._after(event.group_id))
@@ -155,8 +164,8 @@ class OffsetRequests:
 
     def _subscribed(self, group_id: str) -> frozenset[str] | None:
         """The topics that the group's members subscribe to. None if they are not known."""
-        group = self._shard.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
+        group = self._shard.group(group_id)
+        if isinstance(group, ConsumerGroup | StreamsGroup):
             return self._shard.subscribed_topics(group)
         if group is None or group.is_in(State.EMPTY):
             return frozenset()
@@ -182,19 +191,19 @@ class OffsetRequests:
     # -- retention ---------------------------------------------------------------------------------------------------
 
     def expire(self, wall_ms: int) -> None:
-        for group_id in sorted({*self._shard.offsets.groups(), *self._shard.groups}):
+        for group_id in sorted({*self._shard.offsets.groups(), *self._shard.group_ids}):
             if self._shard.offsets.has_pending(group_id):
                 continue
             offsets = self._shard.offsets.of_group(group_id)
             self._remove(group_id, [place for place in offsets if self._is_expired(group_id, place, wall_ms)])
-            group = self._shard.groups.get(group_id)
+            group = self._shard.group(group_id)
             is_unused = group is not None and not group.members and not self._shard.is_rebalancing(group)
             if is_unused and not self._shard.offsets.has_any(group_id) and (offsets or self._is_old(group_id, wall_ms)):
                 self._shard.forget(group_id)
 
     def _is_old(self, group_id: str, wall_ms: int) -> bool:
         """Whether a group that never committed has been empty for the retention time."""
-        group = self._shard.groups[group_id]
+        group = self._shard.group(group_id)
         if isinstance(group, ClassicGroup):
             return wall_ms - group.state_timestamp_ms >= self._config.offsets_retention_ms
         return True
@@ -204,7 +213,7 @@ class OffsetRequests:
         assert value is not None
         if value.expire_timestamp_ms >= 0:
             return wall_ms >= value.expire_timestamp_ms
-        group = self._shard.groups.get(group_id)
+        group = self._shard.group(group_id)
         since_ms = value.commit_timestamp_ms
         if group is not None and group.members:
             subscribed = self._subscribed(group_id)
@@ -273,9 +282,11 @@ def _may_commit(current: Current, event: CommitOffsets) -> bool:
     return all(epoch is not None and epoch <= event.generation for epoch in epochs)
 
 
-def _fetch_problem(group: ClassicGroup | ConsumerGroup | None, event: FetchOffsets) -> ErrorCode:
+def _fetch_problem(group: AnyGroup | None, event: FetchOffsets) -> ErrorCode:
     """The error if a member of a KIP-848 group fetches in another epoch. Only such members send their id and epoch
     (version 9 and above)."""
+    if isinstance(group, StreamsGroup):
+        return fetch_problem(group, event)
     if event.member_id is None or event.member_epoch < 0 or not isinstance(group, ConsumerGroup):
         return ErrorCode.none
     member = group.members.get(event.member_id)

@@ -214,6 +214,7 @@ class DescribedGroup:
     """`state` is Dead for a group that does not exist or is not a classic one."""
 
     state: str
+    is_other_kind: bool = False  # it exists, and is not a classic one
     protocol_type: str = ""
     protocol: str = ""
     members: tuple[DescribedMember, ...] = ()
@@ -249,6 +250,11 @@ class ConsumerHeartbeatResult:
     member_id: str | None = None
     member_epoch: int = 0
     assignment: Assignment | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOfOtherKind:
+    """The answer to a question about a group of one kind, if the group is of another kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from broker.coordinator.groups.events import (
     DeleteGroup,
     DeleteOffsets,
     DeleteOffsetsResult,
+    GroupOfOtherKind,
     Heartbeat,
     JoinGroup,
     JoinResult,
@@ -175,7 +176,10 @@ class ShareGroups:
         group = self.groups.get(event.group_id)
         result: object = None
         if isinstance(event, DescribeShareGroup):
-            result = None if group is None else group.described()
+            if group is not None:
+                result = group.described()
+            elif self._is_other(event.group_id):
+                result = GroupOfOtherKind()
         else:
             result = BegunShares(partitions={} if group is None else group.initialized())
         self._reply(event.token, result, group)

@@ -34,6 +34,7 @@ def controller_config(config: NodeConfig) -> ControllerConfig:
         default_replication_factor=config.default_replication_factor,
         min_insync_replicas=config.min_insync_replicas,
         share_version=config.harness_share_version,
+        streams_version=config.harness_streams_version,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,

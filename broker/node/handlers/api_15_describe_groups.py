@@ -70,7 +70,7 @@ def _group(
     ]
     return {
         "error_code": ErrorCode.group_id_not_found if is_missing else ErrorCode.none,
-        "error_message": f"Group {group_id} not found." if is_missing else None,
+        "error_message": f"Group {group_id} {_absence(found)}" if is_missing else None,
         "group_id": group_id,
         "group_state": found.state,
         "protocol_type": found.protocol_type,
@@ -85,3 +85,7 @@ def _group(
             group_id,
         ),
     }
+
+
+def _absence(found: DescribedGroup) -> str:
+    return "is not a classic group." if found.is_other_kind else "not found."

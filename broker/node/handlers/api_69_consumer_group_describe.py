@@ -37,7 +37,7 @@ def handle(services: Services, request: Request[shapes.ConsumerGroupDescribeRequ
         event=lambda token, group_id: DescribeConsumerGroup(token=token, group_id=group_id),
         told=lambda group_id, found, allowed: _group(group_id, found, names, allowed),
         failed=_failed,
-        absent="Group {} is not a consumer group.",
+        noun="consumer",
         done=done,
     )
 

@@ -34,7 +34,7 @@ def handle(services: Services, request: Request[shapes.ShareGroupDescribeRequest
         event=lambda token, group_id: DescribeShareGroup(token=token, group_id=group_id),
         told=lambda group_id, found, allowed: _group(group_id, found, names, allowed),
         failed=_failed,
-        absent="Group {} not found.",
+        noun="share",
         done=done,
     )
 

@@ -1,10 +1,14 @@
-"""The common part of ConsumerGroupDescribe and ShareGroupDescribe. For each group, it asks the group's coordinator."""
+"""The common part of ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe.
+
+For each group, it asks the group's coordinator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from broker.coordinator.groups.events import GroupOfOtherKind
 from broker.node.handlers import operations
 from broker.node.handlers.gather import Gather
 from broker.node.handlers.services import Services
@@ -18,21 +22,20 @@ Fields = TypeVar("Fields")  # the fields of one group in the answer
 
 def describe_groups(
     services: Services,
-    request: Request[Any],  # Any: a request of one of the two APIs
+    request: Request[Any],  # Any: a request of one of the three APIs
     kind: type[Described],
     *,
     is_on: bool,
     event: Callable[[int, str], object],
     told: Callable[[str, Described, int], Fields],
     failed: Callable[[str, ErrorCode, str | None], Fields],
-    absent: str,
+    noun: str,
     done: Callable[[list[Fields]], None],
 ) -> None:
     """`done` is called once, with the groups in the order of the request.
 
     `event(token, group id)` makes the question. `told(group id, the coordinator's answer, authorized operations)` makes
-    the entry of the answer. `absent` is the message for a group that does not exist or is of another kind; `{}` stands
-    for the group's id.
+    the entry of the answer. `noun` is the kind of group in messages.
     """
     group_ids: tuple[str, ...] = request.message.group_ids
     gather: Gather[Fields] = Gather(len(group_ids), done)
@@ -45,7 +48,9 @@ def describe_groups(
             if isinstance(found, kind):
                 put(told(group_id, found, allowed))
             else:
-                put(failed(group_id, ErrorCode.group_id_not_found, absent.format(group_id)))
+                is_other = isinstance(found, GroupOfOtherKind)
+                text = f"Group {group_id} is not a {noun} group." if is_other else f"Group {group_id} not found."
+                put(failed(group_id, ErrorCode.group_id_not_found, text))
 
         def refused(error: ErrorCode) -> None:
             put(failed(group_id, error, None))

@@ -25,7 +25,6 @@ class Support:
 
 
 _ONE_LOOP = "one event loop does all the work"
-_NO_STREAMS = "there are no streams groups"
 _NO_METRICS = "there are no JMX metrics; the journal tells what happened"
 _ONE_FILE = "the metadata log is one file"
 _NO_PURGATORY = "what waits is forgotten as soon as it is answered"
@@ -129,7 +128,7 @@ _PREFIXES: tuple[tuple[str, Effect, str], ...] = (
     ("ssl.", Effect.REFUSED, "TLS is OpenSSL's, with PEM stores"),
     ("remote.", Effect.REFUSED, _NO_TIERS),
     ("group.share.assignors", Effect.WITHOUT_EFFECT, "there is the assignor simple"),
-    ("group.streams.", Effect.WITHOUT_EFFECT, _NO_STREAMS),
+    ("group.streams.assignors", Effect.WITHOUT_EFFECT, "there is the assignor sticky"),
 )
 
 

@@ -202,7 +202,7 @@ class NodeConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2**31 - 1
-    group_coordinator_rebalance_protocols: str = "classic,consumer"  # Kafka: also streams
+    group_coordinator_rebalance_protocols: str = "classic,consumer,streams"
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_assignment_interval_ms: int = 1_000
@@ -237,6 +237,19 @@ class NodeConfig:
     group_share_max_record_lock_duration_ms: int = 60_000
     group_share_min_partition_max_record_locks: int = 100
     group_share_max_partition_max_record_locks: int = 4_000
+    group_streams_session_timeout_ms: int = 45_000
+    group_streams_heartbeat_interval_ms: int = 5_000
+    group_streams_assignment_interval_ms: int = 1_000
+    group_streams_initial_rebalance_delay_ms: int = 3_000
+    group_streams_num_standby_replicas: int = 0
+    group_streams_max_size: int = 2**31 - 1
+    group_streams_min_session_timeout_ms: int = 45_000
+    group_streams_max_session_timeout_ms: int = 60_000
+    group_streams_min_heartbeat_interval_ms: int = 5_000
+    group_streams_max_heartbeat_interval_ms: int = 15_000
+    group_streams_min_assignment_interval_ms: int = 0
+    group_streams_max_assignment_interval_ms: int = 15_000
+    group_streams_max_standby_replicas: int = 2
     share_coordinator_state_topic_num_partitions: int = 50
     share_coordinator_state_topic_replication_factor: int = 3  # unless given: not more than there are voters
     share_coordinator_state_topic_min_isr: int = 2  # unless given: not more than the replication factor
@@ -292,6 +305,7 @@ class NodeConfig:
     harness_unread_answer_bytes: int = 1 << 30
     harness_cluster_id: str = "cmVmZXJlbmNlLWJyb2tlcg"  # in Kafka's form: 16 bytes in base64
     harness_share_version: int = 1  # the level of share.version in a new cluster; 0: without share groups
+    harness_streams_version: int = 1  # the level of streams.version in a new cluster; 0: without streams groups
     harness_mutant: str = ""  # the name of a deliberately wrong variant (broker.mutants); empty: none
     # Acknowledges Produce without storing: a null broker to calibrate load generators. Nothing can be read back.
     harness_discard: bool = False

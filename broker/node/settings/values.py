@@ -161,7 +161,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "delegation_token_max_lifetime_ms": lambda text: _positive(text),
     "delegation_token_expiry_time_ms": lambda text: _positive(text),
     "delegation_token_expiry_check_interval_ms": lambda text: _positive(text),
-    "group_coordinator_rebalance_protocols": _choices("classic", "consumer", needed="classic"),
+    "group_coordinator_rebalance_protocols": _choices("classic", "consumer", "streams", needed="classic"),
     "group_consumer_assignors": _choices("uniform", "range"),
     "group_consumer_migration_policy": _choice("bidirectional", "disabled", "downgrade", "upgrade"),
 }

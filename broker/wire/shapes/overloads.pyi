@@ -87,6 +87,8 @@ from broker.wire.shapes import (
     share_fetch,
     share_group_describe,
     share_group_heartbeat,
+    streams_group_describe,
+    streams_group_heartbeat,
     sync_group,
     txn_offset_commit,
     unregister_broker,
@@ -583,6 +585,20 @@ def request(
     /,
     **values: Unpack[read_share_group_state_summary.ReadShareGroupStateSummaryRequestFields],
 ) -> read_share_group_state_summary.ReadShareGroupStateSummaryRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.STREAMS_GROUP_HEARTBEAT],
+    version: int,
+    /,
+    **values: Unpack[streams_group_heartbeat.StreamsGroupHeartbeatRequestFields],
+) -> streams_group_heartbeat.StreamsGroupHeartbeatRequest: ...
+@overload
+def request(
+    api_key: Literal[ApiKey.STREAMS_GROUP_DESCRIBE],
+    version: int,
+    /,
+    **values: Unpack[streams_group_describe.StreamsGroupDescribeRequestFields],
+) -> streams_group_describe.StreamsGroupDescribeRequest: ...
 @overload
 def request(
     api_key: Literal[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS],
@@ -1089,6 +1105,20 @@ def response(
     /,
     **values: Unpack[read_share_group_state_summary.ReadShareGroupStateSummaryResponseFields],
 ) -> read_share_group_state_summary.ReadShareGroupStateSummaryResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.STREAMS_GROUP_HEARTBEAT],
+    version: int,
+    /,
+    **values: Unpack[streams_group_heartbeat.StreamsGroupHeartbeatResponseFields],
+) -> streams_group_heartbeat.StreamsGroupHeartbeatResponse: ...
+@overload
+def response(
+    api_key: Literal[ApiKey.STREAMS_GROUP_DESCRIBE],
+    version: int,
+    /,
+    **values: Unpack[streams_group_describe.StreamsGroupDescribeResponseFields],
+) -> streams_group_describe.StreamsGroupDescribeResponse: ...
 @overload
 def response(
     api_key: Literal[ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS],

@@ -6,7 +6,11 @@ import json
 import re
 
 from broker.client import Producer
+from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
 from tests.broker_node.cluster_helper import wait_until
+from tests.broker_node.streams_requests import heartbeat, joining, subtopology, topology
+from tests.broker_node.wire_helper import ask
 from tests.compatibility.tools.toolbox import Tool, Toolbox, ToolFailure
 from tests.compatibility.world import WAIT_S
 
@@ -252,7 +256,36 @@ def _share_groups(box: Toolbox) -> None:
 
 
 def _streams_groups(box: Toolbox) -> None:
-    box.run("streams.StreamsGroupCommand", "--describe", "--group", box.world.name("streams"))
+    """Of a group whose one member has come and gone."""
+    world, tool = box.world, "streams.StreamsGroupCommand"
+    group, topic = world.name("streams"), world.topic(partitions=2)
+    wait_until(lambda: world.coordinator(group) is not None, "a coordinator", WAIT_S)
+    shape = topology(subtopology("0", topic))
+
+    def beat(epoch: int, **values: object) -> int:
+        port = world.port(world.coordinator(group))
+        answer = ask(port, ApiKey.STREAMS_GROUP_HEARTBEAT, 0, **heartbeat(group, "m", epoch, **values))
+        return int(answer.member_epoch) if answer.error_code is ErrorCode.none else 0
+
+    def commit(epoch: int) -> bool:
+        offset = {"committed_offset": 3, "committed_leader_epoch": -1, "committed_metadata": ""}
+        partitions = [{"partition_index": index, **offset} for index in range(2)]
+        answer = ask(
+            world.port(world.coordinator(group)), ApiKey.OFFSET_COMMIT, 9, group_id=group, member_id="m",
+            generation_id_or_member_epoch=epoch, group_instance_id=None,
+            topics=[{"name": topic, "partitions": partitions}],
+        )  # fmt: skip
+        return all(each.error_code is ErrorCode.none for each in answer.topics[0].partitions)
+
+    wait_until(lambda: commit(beat(0, **joining(shape))), "offsets of the member", WAIT_S)
+    assert group in box.run(tool, "--list").split()
+    assert re.search(r"m\s+p1", box.run(tool, "--describe", "--group", group, "--members")), "its process"
+    assert beat(-1) == -1
+    assert re.search(rf"{group}\s+Empty", box.run(tool, "--list", "--state"))
+    found = box.run(tool, "--reset-offsets", "--group", group, "--input-topic", topic, "--to-latest", "--execute")
+    assert re.search(rf"{group}\s+{topic}\s+1\s+0", found), found
+    box.run(tool, "--delete", "--group", group)
+    assert group not in box.run(tool, "--list").split()
 
 
 def _feature_changes(box: Toolbox) -> None:
@@ -295,5 +328,5 @@ TOOLS = (
         name="kafka-share-groups", asked="list, describe, reset offsets and read anew, delete offsets and groups",
         attempt=_share_groups,
     ),
-    Tool(name="kafka-streams-groups", asked="describe", attempt=_streams_groups),
+    Tool(name="kafka-streams-groups", asked="list, describe, reset offsets, delete", attempt=_streams_groups),
 )  # fmt: skip

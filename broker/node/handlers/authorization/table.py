@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.node.handlers.authorization import admin, data, groups, settings, shares, topics
+from broker.node.handlers.authorization import admin, data, groups, settings, shares, streams, topics
 from broker.node.handlers.authorization.rules import AnyApi, Rule, access_of, made
 from broker.node.handlers.rows import Handler
 from broker.node.handlers.services import Services
@@ -97,6 +97,8 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: shares.STATES,
     ApiKey.DELETE_SHARE_GROUP_STATE: shares.STATES,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: shares.STATES,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: streams.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE: streams.STREAMS_GROUP_DESCRIBE,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: shares.DESCRIBE_SHARE_GROUP_OFFSETS,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: shares.ALTER_SHARE_GROUP_OFFSETS,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: shares.DELETE_SHARE_GROUP_OFFSETS,
