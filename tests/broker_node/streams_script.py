@@ -167,6 +167,7 @@ class StreamsScript:
         self.beat("unknown", "nope", "m", 5)
         self.beat("unknown leaves", "nope", "m", -1)
         self.describe("unknown", "nope", "")
+        self._describe_as_others("nope")
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
@@ -417,6 +418,8 @@ class StreamsScript:
         ask(self._port, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **{**consumer_beat("consumers"), "member_epoch": -1})
         self.join("an empty consumer group", "consumers", shape=shape)
         self._commit("alone", "simple", "", -1)
+        self._describe_as_others("simple")
+        self.describe("only offsets", "simple")
         self.beat("only offsets", "simple", "m1", 3)
         self.join("only offsets", "simple", shape=shape)
         self._fetch("kept", "simple", None, -1)
@@ -429,7 +432,6 @@ class StreamsScript:
             "group_instance_id": None, "protocol_type": "consumer", "reason": None,
             "protocols": [{"name": "range", "metadata": b""}],
         }  # fmt: skip
-        self.do("describe", ApiKey.DESCRIBE_GROUPS, 6, groups=[group], include_authorized_operations=False)
         self.do("consumer", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **consumer_beat(group))
         self.do("share", ApiKey.SHARE_GROUP_HEARTBEAT, 1, **share_beat(group))
         self.do("sync", ApiKey.SYNC_GROUP, 5, group_id=group, generation_id=1, member_id="m1", group_instance_id=None,
@@ -438,13 +440,15 @@ class StreamsScript:
                 group_instance_id=None)  # fmt: skip
         leaver = {"member_id": "m1", "group_instance_id": None, "reason": None}
         self.do("leave", ApiKey.LEAVE_GROUP, 5, group_id=group, members=[leaver])
-        self.do("consumer groups", ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=[group],
-                include_authorized_operations=False)  # fmt: skip
-        self.do("share groups", ApiKey.SHARE_GROUP_DESCRIBE, 1, group_ids=[group],
-                include_authorized_operations=False)  # fmt: skip
+        self._describe_as_others(group)
         self.do("join with an id", ApiKey.JOIN_GROUP, 9, **{**join, "member_id": "m1"})
         answer = ask(self._port, ApiKey.JOIN_GROUP, 9, **join)
         self.answers.append(("join", answer.error_code.name))
+
+    def _describe_as_others(self, group: str) -> None:
+        self.do("classic", ApiKey.DESCRIBE_GROUPS, 6, groups=[group], include_authorized_operations=False)
+        for key in (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_DESCRIBE):
+            self.do(f"as another kind, {group}", key, 1, group_ids=[group], include_authorized_operations=False)
 
     def _full_groups(self) -> None:
         shape = topology(subtopology("0", "in"))

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any
 
+from broker.controller.topics import PARTITIONS_MAX
 from broker.coordinator.groups.streams.configured import InternalTopic
 from broker.node.coordination.streams_topics import ERRORS_MAX, StreamsTopics
 from broker.node.net.channel import ChannelError
@@ -105,3 +106,14 @@ def test_only_so_many_refusals_are_kept() -> None:
     world.create(*topics)
     world.work()
     assert len(world.topics.errors(topic.name for topic in topics)) == ERRORS_MAX
+
+
+def test_more_partitions_than_one_request_may_have_are_asked_for_in_parts() -> None:
+    world = World()
+    counts = (PARTITIONS_MAX - 1, 1, 1, PARTITIONS_MAX + 1, 5)
+    world.create(
+        *(InternalTopic(name=f"t{at}", partitions=count, replication_factor=1) for at, count in enumerate(counts))
+    )
+    world.work()
+    asked = [[topic.name for topic in message.topics] for message in world.controller.asked]
+    assert asked == [["t0", "t1"], ["t2"], ["t3"], ["t4"]]

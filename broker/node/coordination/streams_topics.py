@@ -8,9 +8,10 @@ Shown by tests/broker_node/test_node_streams_topics.py.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from broker.controller.topics import PARTITIONS_MAX
 from broker.coordinator.groups.streams.configured import InternalTopic
 from broker.node.net.channel import ChannelError
 from broker.node.process.clock import monotonic_ms
@@ -49,7 +50,7 @@ class StreamsTopics:
         wanted = [topic for name, topic in sorted(topics.items()) if name not in self._under_way | self._errors.keys()]
         if wanted:
             self._under_way.update(topic.name for topic in wanted)
-            self._spawn(self._create(wanted, ask, keep_errors_ms))
+            self._spawn(self._create_all(wanted, ask, keep_errors_ms))
 
     def errors(self, names: Iterable[str]) -> dict[str, str]:
         """Why topics could not be created lately."""
@@ -59,6 +60,10 @@ class StreamsTopics:
     def _drop_old_errors(self) -> None:
         now_ms = self._now_ms()
         self._errors = {name: error for name, error in self._errors.items() if now_ms < error[0]}
+
+    async def _create_all(self, topics: list[InternalTopic], ask: Ask, keep_errors_ms: int) -> None:
+        for part in _parts(topics):
+            await self._create(part, ask, keep_errors_ms)
 
     async def _create(self, topics: list[InternalTopic], ask: Ask, keep_errors_ms: int) -> None:
         names = [topic.name for topic in topics]
@@ -84,7 +89,22 @@ class StreamsTopics:
         for name, cause in refused.items():
             if len(self._errors) < ERRORS_MAX:
                 self._errors[name] = until_ms, cause
-            self._logger.warning("streams_topic_refused", topic=repr(name), cause=repr(cause))
+        if refused:
+            name, cause = next(iter(refused.items()))
+            self._logger.warning("streams_topics_refused", count=len(refused), first=repr(name), cause=repr(cause))
+
+
+def _parts(topics: list[InternalTopic]) -> Iterator[list[InternalTopic]]:
+    """The topics in parts that the controller creates in one request each."""
+    part: list[InternalTopic] = []
+    partitions = 0
+    for topic in topics:
+        if part and partitions + topic.partitions > PARTITIONS_MAX:
+            yield part
+            part, partitions = [], 0
+        part.append(topic)
+        partitions += topic.partitions
+    yield part
 
 
 def _fields(topic: InternalTopic) -> CreatableTopicFields:
