@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from broker.coordinator.groups.shard import GroupShard
 from broker.coordinator.runtime import Append, Loaded, LoadedMarker, LoadedRecord, Reply, Tick
 
 R = TypeVar("R")
+Entry = LoadedRecord | LoadedMarker
 
 WALL_OFFSET_MS = 1_000_000
 SESSION_MS = 10_000
@@ -32,6 +33,14 @@ TOPICS = {
     "t": Topic(topic_id=UUID(int=1), partitions=4),
     "u": Topic(topic_id=UUID(int=2), partitions=3),
 }
+
+
+def compacted(log: Sequence[Entry]) -> list[Entry]:
+    """The last record of each key. What producers with transactions wrote stays whole."""
+    plain = [entry for entry in log if isinstance(entry, LoadedRecord) and not entry.is_transactional]
+    last = {entry.key: entry for entry in plain}
+    gone = {id(entry) for entry in plain if last[entry.key] is not entry}
+    return [entry for entry in log if id(entry) not in gone]
 
 
 class GroupWorld:
@@ -52,11 +61,14 @@ class GroupWorld:
         return GroupShard(config=self.config, rng=random.Random(seed), wall_offset_ms=WALL_OFFSET_MS)
 
     def replayed(self, *, seed: int = 2) -> GroupShard:
-        """A shard that knows the log only."""
-        shard = self._new_shard(seed)
+        """A shard that knows the log only, as the cleaner left it."""
+        whole, cleaned = self._new_shard(seed), self._new_shard(seed)
         for entry in self.log:
-            shard.replay(entry)
-        return shard
+            whole.replay(entry)
+        for entry in compacted(self.log):
+            cleaned.replay(entry)
+        assert cleaned.durable() == whole.durable()
+        return cleaned
 
     def fail_over(self) -> None:
         """A new leader: what waited is never answered by it, what was appended is there."""

@@ -204,6 +204,17 @@ def test_a_new_coordinator_goes_on_with_every_epoch_and_assignment(world: GroupW
     assert world.beat("b", 3).assignment == t(2, 3)
 
 
+def test_a_member_keeps_its_epoch_when_the_cleaner_left_its_record_behind_its_assignment(world: GroupWorld) -> None:
+    """What the member says of itself is written again later than what it has, for example when its address changes."""
+    joined = world.beat("a", 0)
+    assert world.beat("a", joined.member_epoch, client_host="/127.0.0.2").error_code is ErrorCode.none
+    world.beat("b", 0)  # has nothing until a gives partitions up
+    world.fail_over()
+    found = world.beat("a", joined.member_epoch, owned=t(0, 1, 2, 3))
+    assert found.error_code is ErrorCode.none
+    assert world.beat("b", 0).assignment == {}, "a has all partitions until it gives some up"
+
+
 def test_without_migration_a_group_changes_its_protocol_only_while_it_is_empty() -> None:
     config = GroupConfig(
         group_consumer_assignment_interval_ms=0,

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from group_world import compacted
 
 from broker.coordinator.groups.config import GroupConfig
 from broker.coordinator.groups.events import (
@@ -60,10 +61,11 @@ class World:
         return GroupShard(config=self.config, rng=random.Random(1), wall_offset_ms=0)
 
     def fail_over(self) -> None:
-        other = self.new_shard()
-        for record in self.log:
-            other.replay(record)
-        assert other.durable() == self.shard.durable()
+        for log in (self.log, compacted(self.log)):
+            other = self.new_shard()
+            for record in log:
+                other.replay(record)
+            assert other.durable() == self.shard.durable()
         self.shard = other
         self.submit(Loaded(leader_epoch=1))
         self.submit(TopicsChanged(topics=self.topics))
@@ -247,6 +249,17 @@ def test_everything_but_the_timers_survives_a_fail_over() -> None:
     assert world.beat("b", 4).error_code is ErrorCode.none
     world.pass_time(1_000)
     assert world.ask(DescribeShareGroup).state == "Empty"
+
+
+def test_a_member_keeps_its_epoch_when_the_cleaner_left_its_record_behind_its_assignment() -> None:
+    """What the member says of itself is written again later than what it has: it subscribes to another topic."""
+    world = World()
+    world.pass_time(1_000)
+    epoch = world.join("a").member_epoch
+    world.submit(ShareSettingsChanged(session_timeouts_ms={}, assignment_interval_ms=15_000))
+    assert world.beat("a", epoch, "t", "u").error_code is ErrorCode.none
+    world.fail_over()
+    assert world.beat("a", epoch).error_code is ErrorCode.none
 
 
 # -- offsets ---------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from broker.coordinator.groups.events import (
 )
 from broker.coordinator.groups.streams.events import StatusCode, StreamsHeartbeatResult, StreamsSettingsChanged
 from broker.coordinator.groups.streams.tasks import Tasks
-from broker.coordinator.groups.streams.topology import Topology
+from broker.coordinator.groups.streams.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
 from broker.wire.errors import ErrorCode
 
 ONE = (frozenset({0}), frozenset({1}))
@@ -141,6 +141,26 @@ def test_tasks_that_do_not_exist_are_refused() -> None:
         answer = world.beat("a", epoch, owned=owned)
         assert (answer.error_code, answer.error_message) == (ErrorCode.invalid_request, text)
         assert len(world.log) == before
+
+
+_PLAIN = PLAIN.subtopologies[0]
+BROKEN = {
+    "two subtopologies with one id": (_PLAIN, _PLAIN),
+    "an index of no topic": (replace(_PLAIN, copartition_groups=(CopartitionGroup(source_topics=(7,)),)),),
+    "a topic that is there twice": (
+        replace(_PLAIN, state_changelog_topics=(TopicInfo(name="log"), TopicInfo(name="log"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("subtopologies", BROKEN.values(), ids=BROKEN)
+def test_a_topology_that_contradicts_itself_leaves_nothing(subtopologies: tuple[Subtopology, ...]) -> None:
+    world = World()
+    broken = Topology(epoch=0, subtopologies=subtopologies)
+    answer = world.beat("a", 0, topology=broken, rebalance_timeout_ms=1, owned=Tasks())
+    assert answer.error_code is ErrorCode.unknown_server_error, "as Apache Kafka answers"
+    assert not world.log
+    world.join("a")
 
 
 def test_a_refused_first_member_leaves_nothing() -> None:

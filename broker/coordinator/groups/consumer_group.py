@@ -80,6 +80,8 @@ class ConsumerGroup:
         self.refresh: Refresh | None = None
         # the holder of each partition: the partition is assigned to this member, or not yet revoked from it
         self._holders: dict[tuple[UUID, int], str] = {}
+        # Of members whose own record comes later: it was written again after this one, and the cleaner left only that.
+        self._early: dict[str, Current] = {}
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
         self.last_append = 0
 
@@ -112,6 +114,8 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is None:
             self.members[member_id] = ConsumerMember(member_id=member_id, value=value)
+            if (current := self._early.pop(member_id, None)) is not None:
+                self._set_current(member_id, current)
         else:
             self._count_pattern(member.value, -1)
             member.value = value
@@ -140,7 +144,11 @@ class ConsumerGroup:
     def _set_current(self, member_id: str, current: Current) -> None:
         member = self.members.get(member_id)
         if member is None:
-            return  # this tombstone comes after the tombstone of the member itself
+            if current == Current():
+                self._early.pop(member_id, None)  # this tombstone comes after the tombstone of the member itself
+            else:
+                self._early[member_id] = current
+            return
         for partition in _places(member.current):
             if self._holders.get(partition) == member_id:
                 del self._holders[partition]

@@ -46,6 +46,8 @@ class ShareGroup:
         self.target_epoch = FIRST_EPOCH  # the group epoch that `targets` was computed for; never above `epoch`
         self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, Assignment] = {}  # by member id
+        # Of members whose own record comes later: it was written again after this one, and the cleaner left only that.
+        self._early: dict[str, CurrentMember] = {}
         self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock
         self.states = States()
         self.is_metadata_stale = True  # topics may have changed since `metadata_hash`
@@ -62,6 +64,8 @@ class ShareGroup:
             case Kind.MEMBER, ShareMemberValue():
                 if member is None:
                     self.members[key.member_id] = ShareMember(member_id=key.member_id, value=value)
+                    if (current := self._early.pop(key.member_id, None)) is not None:
+                        self._set_current(self.members[key.member_id], current)
                 else:
                     member.value = value
             case Kind.MEMBER, None:
@@ -72,13 +76,21 @@ class ShareGroup:
                 self.targets[key.member_id] = value.partitions
             case Kind.TARGET_MEMBER, None:
                 self.targets.pop(key.member_id, None)
-            case Kind.CURRENT_MEMBER, CurrentMember() if member is not None:
-                member.epoch, member.previous_epoch = value.member_epoch, value.previous_member_epoch
-                member.assigned = value.assigned
+            case Kind.CURRENT_MEMBER, CurrentMember():
+                if member is None:
+                    self._early[key.member_id] = value
+                else:
+                    self._set_current(member, value)
+            case Kind.CURRENT_MEMBER, None:
+                self._early.pop(key.member_id, None)
             case Kind.STATES, States():
                 self.states = value
             case Kind.STATES, None:
                 self.states = States()
+
+    def _set_current(self, member: ShareMember, current: CurrentMember) -> None:
+        member.epoch, member.previous_epoch = current.member_epoch, current.previous_member_epoch
+        member.assigned = current.assigned
 
     @property
     def state(self) -> str:

@@ -20,7 +20,12 @@ from broker.coordinator.groups.draft import Refused
 from broker.coordinator.groups.events import Topic
 from broker.coordinator.groups.streams.assignor import StreamsMemberSpec, assign
 from broker.coordinator.groups.streams.checks import check_owned, checked_member, checked_topology
-from broker.coordinator.groups.streams.configured import ConfiguredTopology, InvalidTopologyError, configure
+from broker.coordinator.groups.streams.configured import (
+    BrokenTopologyError,
+    ConfiguredTopology,
+    InvalidTopologyError,
+    configure,
+)
 from broker.coordinator.groups.streams.draft import StreamsDraft
 from broker.coordinator.groups.streams.events import (
     StatusCode,
@@ -123,6 +128,8 @@ class StreamsProtocol:
             return hashed, configure(topology, self._partitions)
         except InvalidTopologyError as error:
             raise Refused(ErrorCode.streams_invalid_topology, str(error)) from None
+        except BrokenTopologyError as error:
+            raise Refused(ErrorCode.unknown_server_error, str(error)) from None  # as Kafka answers
 
     def _check_state(self, group: StreamsGroup, event: StreamsHeartbeat) -> None:
         """A newer version may have left a state that is not known here. Raises Refused if the member must then join
