@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _collect_seldom() -> None:
-    """What was imported stays, so no collection looks at it again. And each connection makes some dozens of objects: with
+    """What was imported stays, so no collection looks at it again. Each connection makes some dozens of objects. With
     Python's own limits, collections took half of the time in which a thousand proxies are made."""
     gc.collect()
     gc.freeze()
