@@ -117,7 +117,7 @@ def _collect_seldom() -> None:
     Python's own limits, collections took half of the time in which a thousand proxies are made."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    gc.set_threshold(GC_THRESHOLD)
 
 
 def allow_descriptors() -> None:
