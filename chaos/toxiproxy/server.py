@@ -113,11 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _collect_seldom() -> None:
-    """What was imported stays, so no collection looks at it again. And each connection makes some dozens of objects:
-    with Python's own limits, collections took half of the time in which a thousand proxies are made."""
+    """What was imported stays, so no collection looks at it again. Each connection makes some dozens of objects. With
+    Python's own limits, collections took half of the time in which a thousand proxies are made."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GC_THRESHOLD, 20, 50)
+    gc.set_threshold(GC_THRESHOLD)
 
 
 def allow_descriptors() -> None:
