@@ -11,10 +11,10 @@ Shown by tests/broker_sharing/test_sharing_held_back.py and test_sharing_partiti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from broker.sharing.runs import Run, Runs
+from broker.sharing.runs import NOBODY, Run, Runs
 from broker.sharing.state_batches import DeliveryState
 
 HELD_BACK_MIN = 2  # a record that was delivered once comes with all others, however small the limit is
@@ -83,7 +83,7 @@ class Delivery:
 
     def again(self) -> list[Acquired]:
         """Give what is offered again."""
-        found: list[Acquired] = []
+        found, records_max = list[Acquired](), self.left
         for runs in self._offered():
             if self.left <= 0:
                 break
@@ -91,10 +91,23 @@ class Delivery:
             if is_held_back and found:
                 self.left = 0
                 break
-            given = self._first_time(runs[0]) if runs[0].in_flight_batch is None else self._of_one_batch(runs)
-            found += given
-            self.left = 0 if is_held_back else self.left - sum(each.count for each in given)
-        return found
+            found += self._first_time(runs[0]) if runs[0].in_flight_batch is None else self._of_one_batch(runs)
+            self.left = 0 if is_held_back else records_max - sum(each.count for each in found)
+        return [part for each in found for part in self._visible(each)]
+
+    def _visible(self, given: Acquired) -> list[Acquired]:
+        """Takes back what no member gets. It counts against the limit all the same, as in Kafka."""
+        found, low = list[Acquired](), given.first_offset
+        for begin, end in sorted(self.fetched.hidden):
+            first, last = max(begin, low), min(end, given.last_offset)
+            if first > last:
+                continue
+            for run in self.runs.between(first, last):
+                run.state, run.member, run.lock_deadline_ms = DeliveryState.ARCHIVED, NOBODY, 0
+            if low < first:
+                found.append(replace(given, first_offset=low, last_offset=first - 1))
+            low = last + 1
+        return [*found, replace(given, first_offset=low)] if low <= given.last_offset else found
 
     def _offered(self) -> list[list[Run]]:
         """The offered runs of each in-flight batch. A run that belongs to none stands alone."""
@@ -152,35 +165,27 @@ class Delivery:
 
     def new(self, room: int) -> list[Acquired]:
         """Give records that no member has had yet, if there is room for so many more in flight."""
-        found: list[Acquired] = []
         self.left = min(self.left, room)
-        hidden = sorted(self.fetched.hidden)
-        while self.left > 0 and self.runs.end <= self.fetched.last:
-            low = self.runs.end
-            past = next(((one, other) for one, other in hidden if other >= low), None)
-            if past is not None and past[0] <= low:
-                self.runs.append(min(past[1], self.fetched.last), DeliveryState.ARCHIVED, 0)
-                continue
-            end = self.fetched.last if past is None else min(self.fetched.last, past[0] - 1)
-            whole = min(end, _end_of_record_batch(self.fetched.batches, low + self.left - 1))
-            for first, last in self._pieces(low, self._limited(low, end, self.left)):
-                batch = (first, whole if self.is_strict else last)
-                self._append(last, batch)
-                found.append(Acquired(first_offset=first, last_offset=last, delivery_count=1))
-                self.left -= last - first + 1
-                if last < batch[1]:  # the rest of a record batch that came as a whole
-                    self.runs.append(batch[1], DeliveryState.AVAILABLE, 0, in_flight_batch=batch)
+        low, end = self.runs.end, self.fetched.last
+        if self.left <= 0 or low > end:
+            return []
+        found: list[Acquired] = []
+        whole = min(end, _end_of_record_batch(self.fetched.batches, low + self.left - 1))
+        for first, last in self._pieces(low, self._limited(low, end, self.left)):
+            batch = (first, whole if self.is_strict else last)
+            self.runs.append(
+                last,
+                DeliveryState.ACQUIRED,
+                1,
+                in_flight_batch=batch,
+                member=self.member,
+                lock_deadline_ms=self.deadline_ms,
+            )
+            found += self._visible(Acquired(first_offset=first, last_offset=last, delivery_count=1))
+            self.left -= last - first + 1
+            if last < batch[1]:  # the rest of a record batch that came as a whole
+                self.runs.append(batch[1], DeliveryState.AVAILABLE, 0, in_flight_batch=batch)
         return found
-
-    def _append(self, last: int, batch: tuple[int, int]) -> None:
-        self.runs.append(
-            last,
-            DeliveryState.ACQUIRED,
-            1,
-            in_flight_batch=batch,
-            member=self.member,
-            lock_deadline_ms=self.deadline_ms,
-        )
 
     def _limited(self, first: int, last: int, count: int) -> int:
         """The last offset of about `count` offsets from `first` on, at most `last`."""

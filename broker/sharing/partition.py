@@ -107,8 +107,6 @@ class SharePartition:
         self._archive(fetched.fetch_offset, first - 1)  # compaction has removed them from the log
         if self._runs.end < first:
             self._runs.append(first - 1, DeliveryState.ARCHIVED, 0)
-        for low, high in fetched.hidden:
-            self._hide(low, high)
         delivery = Delivery(
             runs=self._runs,
             limits=self.limits,
@@ -127,14 +125,11 @@ class SharePartition:
         return tuple(found)
 
     def _archive(self, first: int, last: int) -> None:
-        """Archive the available records in this range, because the log does not hold them or no member gets them."""
+        """Archive the available records in this range, because the log does not hold them."""
         for run in self._runs.overlapping(first, last):
             if run.is_offered:
                 for part in self._runs.between(max(run.first, first), min(run.last, last)):
                     part.state = DeliveryState.ARCHIVED
-
-    def _hide(self, first: int, last: int) -> None:
-        self._archive(first, min(last, self._runs.end - 1))
 
     # -- acknowledgement -----------------------------------------------------------------------------------------------
 

@@ -258,11 +258,11 @@ def by_place(answer: Any) -> dict[Any, Any]:
 
 
 class Member:
-    """A member of a group. It reads RECORDS, whose ten records are one record batch."""
+    """A member of a group. It reads RECORDS, whose ten records are one record batch, or another topic."""
 
-    def __init__(self, node: Node, group: str) -> None:
-        self._node, self._group, self._epoch = node, group, -1
-        answer = node.ask(ApiKey.METADATA, 12, topics=[{"name": RECORDS}], allow_auto_topic_creation=False)
+    def __init__(self, node: Node, group: str, topic: str = RECORDS) -> None:
+        self._node, self._group, self._topic, self._epoch = node, group, topic, -1
+        answer = node.ask(ApiKey.METADATA, 12, topics=[{"name": topic}], allow_auto_topic_creation=False)
         self.topic_id = answer.topics[0].topic_id
 
     def join(self) -> None:
@@ -272,7 +272,7 @@ class Member:
             nonlocal epoch
             answer = self._node.ask(
                 ApiKey.SHARE_GROUP_HEARTBEAT, 1, group_id=self._group, member_id=MEMBER, member_epoch=epoch,
-                rack_id=None, subscribed_topic_names=None if epoch else [RECORDS],
+                rack_id=None, subscribed_topic_names=None if epoch else [self._topic],
             )  # fmt: skip
             if answer.error_code is not ErrorCode.none:
                 asked = {"key_type": 0, "coordinator_keys": [self._group]}  # this makes the coordinator's topic

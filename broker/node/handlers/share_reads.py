@@ -69,20 +69,19 @@ def read(
 def _hidden(
     live: LiveShare, records: bytes, offset: int, limit: int, *, is_read_committed: bool
 ) -> list[tuple[int, int]]:
-    """The offsets that the member does not see: markers of transactions and, with isolation level read_committed,
-    records of aborted transactions."""
-    headers = [batch.header for batch in iter_batches(records)]
+    """The offsets that the member does not get: with isolation level read_committed, records of aborted transactions.
+    It gets the offsets of markers. They have no record, so it acknowledges them as gaps."""
     aborted = live.hosted.log.aborted_transactions(offset, limit) if is_read_committed else []
+    if not aborted:
+        return []
     return [
         (header.base_offset, header.last_offset)
-        for header in headers
-        if header.is_control
-        or (
-            header.is_transactional
-            and any(
-                each.producer_id == header.producer_id and each.first_offset <= header.base_offset <= each.last_offset
-                for each in aborted
-            )
+        for header in (batch.header for batch in iter_batches(records))
+        if header.is_transactional
+        and not header.is_control
+        and any(
+            each.producer_id == header.producer_id and each.first_offset <= header.base_offset <= each.last_offset
+            for each in aborted
         )
     ]
 
