@@ -3,27 +3,33 @@
 One call makes the proxies. Each carries one round trip, and then they are deleted one by one. The memory of the
 server's process is read while all of them exist. A crowd has one connection through each of the first five hundred
 proxies, or through all. All are open before the first message, and each has one message of 64 bytes in flight at a
-time. One thread of this process serves them all by epoll.
+time.
 
 A crowd is asked two questions. How many round trips a second does it get when each connection sends again at once? And
 how long does a round trip take at a common rate, from the moment at which its message was due? The time of a round trip
 of the first kind says nothing: all of them wait for the processors, so their mean follows from the throughput, and
 the median only tells whom the server serves first. (Half of the original's are short, because a few connections are
 served again and again while the others wait.)
+
+For the first question both ends are in C (crowd_ends.c), one thread each. Ends in Python took more of the two cores
+than a proxy, so that their own time decided. The processor time of the server for a round trip is told beside.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import socket
+import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.compiled import compiled
 from chaos.toxiproxy.lookup import RunningServer
 from chaos.toxiproxy.states import ProxySpec
 
@@ -35,6 +41,7 @@ LOOK_EVERY_S: Final = 30e-6
 CONNECT_TIMEOUT_S: Final = 60.0
 CROWD_TIMEOUT_S: Final = 120.0
 _MESSAGE: Final = b"m" * 64
+_FIRST: Final = b"E"  # of a connection; the far end does not send it back
 Address = tuple[str, int]
 
 
@@ -45,11 +52,42 @@ class _Member:
     connection: socket.socket
     left_bytes: int = 0
     due_s: float = 0.0
-    trips: int = 0
 
 
-def through_many(server: RunningServer, upstream: Address, kind: bytes, trips: int) -> list[tuple[str, float]]:
-    """`kind`: the byte that makes the far end echo. RuntimeError when bytes are missing or proxies stay."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrowdEnds:
+    """`far` sends back all but the first byte of each connection."""
+
+    program: str
+    far: Address
+
+    def seconds(self, addresses: Sequence[Address], trips: int) -> float:
+        """For `trips` round trips of a connection to each address. RuntimeError when they are not done in time, or an
+        end closes."""
+        ports = [str(port) for _, port in addresses]
+        command = [self.program, "drive", str(len(_MESSAGE)), str(trips), *ports]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=CROWD_TIMEOUT_S + 10)
+        if done.returncode != 0:
+            raise RuntimeError(f"{len(ports)} connections: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        return float(done.stdout)
+
+
+@contextlib.contextmanager
+def crowd_ends(directory: Path) -> Iterator[CrowdEnds]:
+    """EnvironmentFault without a C compiler."""
+    program = compiled(Path(__file__).with_name("crowd_ends.c"), directory)
+    process = subprocess.Popen([program, "echo"], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        yield CrowdEnds(program=program, far=("127.0.0.1", int(process.stdout.readline())))
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def through_many(server: RunningServer, ends: CrowdEnds, trips: int) -> list[tuple[str, float]]:
+    """RuntimeError when bytes are missing or proxies stay."""
+    upstream = ends.far
     client = server.client()
     try:
         began_s = time.perf_counter()
@@ -60,13 +98,13 @@ def through_many(server: RunningServer, upstream: Address, kind: bytes, trips: i
         addresses = [_address(state.listen) for state in made.values()]
         began_s = time.perf_counter()
         for address in addresses:
-            with _connected(address, kind) as connection:
+            with _connected(address) as connection:
                 connection.sendall(_MESSAGE)
                 if connection.recv(len(_MESSAGE), socket.MSG_WAITALL) != _MESSAGE:
                     raise RuntimeError(f"the proxy at {address} did not bring {len(_MESSAGE)} bytes back")
         each_s = time.perf_counter() - began_s
         resident = _resident_mb(server)
-        crowd = [sample for size in CROWDS for sample in crowd_samples(addresses[:size], kind, trips)]
+        crowd = [sample for size in CROWDS for sample in crowd_samples(addresses[:size], ends, trips, server)]
         began_s = time.perf_counter()
         for name in made:
             client.delete(name)
@@ -84,42 +122,31 @@ def through_many(server: RunningServer, upstream: Address, kind: bytes, trips: i
     ]
 
 
-def crowd_samples(addresses: Sequence[Address], kind: bytes, trips: int) -> list[tuple[str, float]]:
+def crowd_samples(
+    addresses: Sequence[Address], ends: CrowdEnds, trips: int, server: RunningServer | None = None
+) -> list[tuple[str, float]]:
     """`trips` round trips on each connection, then a paced load. RuntimeError when they are not done in time, or an
     end closes."""
+    label, count = f"{len(addresses):,} connections", len(addresses) * trips
+    used_s = _cpu_s(server)
+    took_s = ends.seconds(addresses, trips)
+    now_s = _cpu_s(server)
+    used = []
+    if used_s is not None and now_s is not None:
+        used = [(f"{label}: server's processor us a round trip", (now_s - used_s) / count * 1e6)]
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
-        crowd = [_Member(connection=stack.enter_context(_connected(address, kind))) for address in addresses]
+        crowd = [_Member(connection=stack.enter_context(_connected(address))) for address in addresses]
         for member in crowd:
             member.connection.setblocking(False)
             selector.register(member.connection, selectors.EVENT_READ, member)
-        took_s = _at_full_speed(crowd, selector, trips)
         times_us = sorted(_paced_us(crowd, selector))
-    label = f"{len(addresses):,} connections"
     return [
-        (f"{label}: round trips/s", len(crowd) * trips / took_s),
+        (f"{label}: round trips/s", count / took_s),
+        *used,
         (f"{label}, {PACED_RATE:,} round trips/s: p50 us", times_us[len(times_us) // 2]),
         (f"{label}, {PACED_RATE:,} round trips/s: p99 us", times_us[len(times_us) * 99 // 100]),
     ]
-
-
-def _at_full_speed(crowd: Sequence[_Member], selector: selectors.BaseSelector, trips: int) -> float:
-    """Seconds for `trips` round trips of each."""
-    began_s = time.perf_counter()
-    for member in crowd:
-        _ask(member)
-    running = len(crowd)
-    while running:
-        _check_time(began_s, running, len(crowd))
-        for key, _ in selector.select(1.0):
-            member = key.data
-            if _is_answered(member):
-                member.trips += 1
-                if member.trips == trips:
-                    running -= 1
-                else:
-                    _ask(member)
-    return time.perf_counter() - began_s
 
 
 def _paced_us(crowd: Sequence[_Member], selector: selectors.BaseSelector) -> list[float]:
@@ -169,16 +196,24 @@ def _is_answered(member: _Member) -> bool:
     return not member.left_bytes
 
 
-def _connected(address: Address, kind: bytes) -> socket.socket:
+def _connected(address: Address) -> socket.socket:
     connection = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.sendall(kind)
+    connection.sendall(_FIRST)
     return connection
 
 
 def _address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     return host, int(port)
+
+
+def _cpu_s(server: RunningServer | None) -> float | None:
+    """User and system time so far. None for a server that is not ours."""
+    if server is None or server.process is None:
+        return None
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident_mb(server: RunningServer) -> float | None:

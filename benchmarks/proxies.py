@@ -7,8 +7,8 @@
 - connecting
 - 1,000 proxies, and 500 and 1,000 connections at once (many_proxies.py)
 
-Both ends of a connection are in one more process, so only the proxy differs. Exit code 0 if everything was measured,
-whatever the ratios are.
+Both ends of a connection are outside of the proxy, so only the proxy differs. The crowds need a C compiler. Exit code 0
+if everything was measured, whatever the ratios are.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.many_proxies import CROWDS, crowd_samples, through_many
+from benchmarks.many_proxies import CROWDS, CrowdEnds, crowd_ends, crowd_samples, through_many
 from chaos.toxiproxy.lookup import RunningServer, ServerUnavailable, find_binary, start_embedded, start_real
 from chaos.toxiproxy.server import allow_descriptors
 from chaos.toxiproxy.states import ProxySpec
@@ -54,7 +55,7 @@ class Effort:
 
 
 FULL: Final = Effort(
-    rounds=7, round_trips=4_000, stream_bytes=512 << 20, connections=300, crowd_trips=40, many_rounds=7
+    rounds=7, round_trips=4_000, stream_bytes=512 << 20, connections=300, crowd_trips=100, many_rounds=7
 )
 QUICK: Final = Effort(rounds=2, round_trips=300, stream_bytes=32 << 20, connections=30, crowd_trips=3, many_rounds=1)
 
@@ -135,7 +136,7 @@ def connects_per_s(address: tuple[str, int], count: int) -> float:
 
 
 def measure(
-    paths: dict[str, tuple[str, int]], servers: dict[str, RunningServer], upstream: tuple[str, int], effort: Effort
+    paths: dict[str, tuple[str, int]], servers: dict[str, RunningServer], ends: CrowdEnds, effort: Effort
 ) -> dict[str, dict[str, list[float]]]:
     """Samples by path and figure. Each round takes the paths in an order of its own."""
     figures: dict[str, Callable[[tuple[str, int]], list[tuple[str, float]]]] = {
@@ -157,9 +158,9 @@ def measure(
         print(f"many proxies, round {number + 1} of {effort.many_rounds}", file=sys.stderr)
         for name in source.sample(list(paths), len(paths)):
             if name in servers:
-                found = through_many(servers[name], upstream, ECHO, effort.crowd_trips)
+                found = through_many(servers[name], ends, effort.crowd_trips)
             else:
-                found = [each for size in CROWDS for each in crowd_samples([upstream] * size, ECHO, effort.crowd_trips)]
+                found = [each for size in CROWDS for each in crowd_samples([ends.far] * size, ends, effort.crowd_trips)]
             for label, value in found:
                 samples[name].setdefault(label, []).append(value)
     return samples
@@ -207,6 +208,7 @@ def main() -> int:
     servers: dict[str, RunningServer] = {}
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(far_end())
+        ends = stack.enter_context(crowd_ends(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
         servers["embedded"] = start_embedded(seed=1)
         stack.callback(servers["embedded"].stop)
         with contextlib.suppress(ServerUnavailable):
@@ -220,7 +222,7 @@ def main() -> int:
             host, _, port = listen.rpartition(":")
             paths[name] = (host, int(port))
         load_before = os.getloadavg()[0]
-        samples = measure(paths, servers, upstream, effort)
+        samples = measure(paths, servers, ends, effort)
     facts = {
         "cores": str(len(os.sched_getaffinity(0))),
         "load average before and after": f"{load_before:.1f}, {os.getloadavg()[0]:.1f}",

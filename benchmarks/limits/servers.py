@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from uuid import UUID
 
 import confluent_kafka
 
+from benchmarks.compiled import compiled
 from benchmarks.limits.page import BARE, BARE_IN_PYTHON
 from benchmarks.replay import METADATA_VERSION, PRODUCE_VERSION
 from broker.wire.apis import ApiKey
@@ -31,7 +31,6 @@ from harness.clusters.ports import free_port
 from harness.errors import EnvironmentFault
 
 SOURCE: Final = Path(__file__).with_name("bare_server.c")
-COMPILERS: Final = ("cc", "gcc", "clang")
 READY_TIMEOUT_S: Final = 20.0
 _MARK: Final = 0x0123456789ABCDEF  # stands for the base offset, to find its place
 
@@ -52,25 +51,8 @@ class Served:
     pid: int
 
 
-def compiler() -> str | None:
-    return next((found for name in COMPILERS if (found := shutil.which(name))), None)
-
-
-def compiled(directory: Path) -> str:
-    """The path of bare_server. EnvironmentFault if there is no compiler, or it fails."""
-    found = compiler()
-    if found is None:
-        raise EnvironmentFault(f"bare_server.c: expected a C compiler ({', '.join(COMPILERS)}), found none")
-    target = directory / "bare_server"
-    command = [found, "-O2", "-pthread", "-o", str(target), str(SOURCE)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if done.returncode != 0:
-        raise EnvironmentFault(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")
-    return str(target)
-
-
 def bare_servers(directory: Path) -> tuple[Bare, ...]:
-    in_c, in_python = (compiled(directory),), (sys.executable, "-m", "benchmarks.limits.bare_server")
+    in_c, in_python = (compiled(SOURCE, directory),), (sys.executable, "-m", "benchmarks.limits.bare_server")
     return (
         Bare(name=f"{BARE}, writes nothing", command=in_c, threads=1, writes=False),
         Bare(name=BARE, command=in_c, threads=1, writes=True),

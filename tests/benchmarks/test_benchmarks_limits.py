@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.compiled import compiler
 from benchmarks.limits.__main__ import load
 from benchmarks.limits.page import BARE, BARE_IN_PYTHON, MOCK, Document, Sample, Split, render
-from benchmarks.limits.servers import bare_servers, compiler, running_bare, running_mock
+from benchmarks.limits.servers import bare_servers, running_bare, running_mock
 from benchmarks.limits.split import shares
 
 PERF = """\
