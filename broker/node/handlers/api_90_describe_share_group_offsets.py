@@ -79,11 +79,13 @@ async def _describe(
 ) -> None:
     image = services.metadata.image
     wanted = _wanted(image, group, begun)
+    # As in Kafka, the group without a name has no states, and its topics no ids.
+    topic_ids = {name: image.topics[name].topic_id for name, _ in wanted if name in image.topics and group.group_id}
     places = {
-        (name, index): (image.topics[name].topic_id, index)
+        (name, index): (topic_ids[name], index)
         for name, indexes in wanted
         for index in indexes
-        if image.partition(name, index) is not None
+        if name in topic_ids and image.partition(name, index) is not None
     }
     states = await services.shares.persister.summaries(group.group_id, places.values())
     ends = await _end_offsets(services, [key for key, place in places.items() if _has_lag(states[place])])
@@ -99,7 +101,7 @@ async def _describe(
             "topics": [
                 {
                     "topic_name": name,
-                    "topic_id": image.topics[name].topic_id if name in image.topics else None,
+                    "topic_id": topic_ids.get(name),
                     "partitions": [partition(name, index) for index in indexes],
                 }
                 for name, indexes in wanted
