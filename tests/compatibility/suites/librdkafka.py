@@ -193,6 +193,7 @@ class LibrdkafkaConsumerProtocol(Librdkafka):
     """The tests whose consumers join a group, once more, with the new protocol of groups."""
 
     name = "librdkafka's own tests, KIP-848"
+    known: ClassVar[Mapping[str, Known]] = {}
     source = "the same, with group.protocol=consumer: the tests whose consumers subscribe"
     variables: ClassVar[Mapping[str, str]] = {"TEST_CONSUMER_GROUP_PROTOCOL": "consumer"}
 
