@@ -22,6 +22,12 @@ def test_the_table_is_what_its_data_render_to_and_knows_every_client_and_feature
             assert [cell.feature for cell in trial.cells] == expected, name
 
 
+def test_no_page_names_the_directory_of_the_checkout() -> None:
+    place = str(page.DOCS.parents[1])
+    assert page.without_place(f"cannot read '{place}/.cache/x'") == "cannot read '.cache/x'"
+    assert [path.name for path in (page.DATA, page.PAGE) if "/.cache/" in path.read_text()] == []
+
+
 def test_what_is_known_of_failures_of_clients_own_tests_is_of_tests_that_were_run() -> None:
     known = page.load()
     for name, suite in SUITES.items():
