@@ -40,7 +40,7 @@ def test_groups_with_members_change_their_protocol_as_in_apache_kafka(sides: tup
 
 
 def test_members_with_patterns_are_answered_as_by_apache_kafka(sides: tuple[Side, Side]) -> None:
-    compare_scripts(sides, PatternScript, requests=40)
+    compare_scripts(sides, PatternScript, requests=37)
 
 
 def compare_scripts(sides: tuple[Side, Side], script: type[GroupScript], *, requests: int) -> None:
