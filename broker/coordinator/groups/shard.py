@@ -6,7 +6,6 @@ Shown by tests/broker_coordinator.
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Iterator, Mapping, Set
 from uuid import UUID
@@ -59,6 +58,7 @@ from broker.coordinator.groups.share_requests import ShareGroups
 from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.requests import READ_ONLY as STREAMS_READ_ONLY
 from broker.coordinator.groups.streams.requests import StreamsGroups
+from broker.coordinator.groups.timers import GroupTimers
 from broker.coordinator.outbox import Outbox
 from broker.coordinator.runtime import CoordinatorAction, Loaded, LoadedMarker, LoadedRecord, Tick
 from broker.wire.errors import ErrorCode
@@ -96,9 +96,7 @@ class GroupShard:
         self.streams = StreamsGroups(self, config=config, outbox=self._outbox, wall_ms=self._wall_ms)
         self._offset_requests = OffsetRequests(self, config=config, outbox=self._outbox)
         self._deleted_topics: set[str] = set()
-        # heap of (deadline, group id); an entry may be earlier than the real deadline, but never later
-        self._timers: list[tuple[int, str]] = []
-        self._timer_of: dict[str, int] = {}  # the earliest entry of each group
+        self._timers = GroupTimers()
 
     def _new_id(self) -> str:
         return str(UUID(int=self._rng.getrandbits(128), version=4))
@@ -312,19 +310,12 @@ class GroupShard:
         self.streams.loaded(now_ms)
 
     def schedule(self, group: AnyGroup) -> None:
-        deadline_ms = group.next_deadline_ms()
-        if deadline_ms is None:
-            return
-        known_ms = self._timer_of.get(group.group_id)
-        if known_ms is None or deadline_ms < known_ms:
-            self._timer_of[group.group_id] = deadline_ms
-            heapq.heappush(self._timers, (deadline_ms, group.group_id))
+        self._timers.plan(group.group_id, group.next_deadline_ms())
 
     def next_deadline_ms(self) -> int | None:
         if self._deleted_topics:
             return 0
-        own_ms = self._timers[0][0] if self._timers else None
-        deadlines = (own_ms, self.shares.next_deadline_ms(), self.streams.next_deadline_ms())
+        deadlines = (self._timers.next_ms(), self.shares.next_deadline_ms(), self.streams.next_deadline_ms())
         return min((each for each in deadlines if each is not None), default=None)
 
     def _tick(self, now_ms: int) -> None:
@@ -333,11 +324,7 @@ class GroupShard:
         if self._deleted_topics:
             deleted, self._deleted_topics = self._deleted_topics, set()
             self._offset_requests.topics_deleted(deleted)
-        while self._timers and self._timers[0][0] <= now_ms:
-            deadline_ms, group_id = heapq.heappop(self._timers)
-            if self._timer_of.get(group_id) != deadline_ms:
-                continue  # another entry of this group has replaced this one
-            del self._timer_of[group_id]
+        for group_id in self._timers.due(now_ms):
             group = self.groups.get(group_id)
             if isinstance(group, ClassicGroup):
                 self._classic.tick(group, now_ms)
@@ -380,9 +367,7 @@ class GroupShard:
             assert group.group_id == group_id
             assert group.last_append <= self._outbox.appended
             group.check_invariants()
-            deadline_ms = group.next_deadline_ms()
-            if deadline_ms is not None:
-                assert self._timer_of[group_id] <= deadline_ms, "a deadline would be missed"
+            self._timers.check(group_id, group.next_deadline_ms())
 
     def durable(self) -> object:
         """The part of the state that must be equal in a shard that replays the log."""

@@ -7,7 +7,6 @@ Shown by tests/broker_coordinator/test_coordinator_share_groups.py.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 from uuid import UUID
@@ -54,6 +53,7 @@ from broker.coordinator.groups.share_group import ShareGroup
 from broker.coordinator.groups.share_offsets import alter, begin_deletion, begin_deletion_of_all, deleted
 from broker.coordinator.groups.share_protocol import ShareDraft, ShareProtocol, checked_leaver, tombstones
 from broker.coordinator.groups.share_records import Kind, ShareRecord, decode, encode
+from broker.coordinator.groups.timers import GroupTimers
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
@@ -78,9 +78,7 @@ class ShareGroups:
         self.groups: dict[str, ShareGroup] = {}
         self._protocol = ShareProtocol(config, wall_ms=wall_ms)
         self._is_cleanup_due = False
-        # heap of (deadline, group id); an entry may be earlier than the real deadline, but never later
-        self._timers: list[tuple[int, str]] = []
-        self._timer_of: dict[str, int] = {}  # the earliest entry of each group
+        self._timers = GroupTimers()
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
@@ -274,16 +272,12 @@ class ShareGroups:
             self._schedule(group)
 
     def _schedule(self, group: ShareGroup) -> None:
-        deadline_ms = group.next_deadline_ms()
-        known_ms = self._timer_of.get(group.group_id)
-        if deadline_ms is not None and (known_ms is None or deadline_ms < known_ms):
-            self._timer_of[group.group_id] = deadline_ms
-            heapq.heappush(self._timers, (deadline_ms, group.group_id))
+        self._timers.plan(group.group_id, group.next_deadline_ms())
 
     def next_deadline_ms(self) -> int | None:
         if self._is_cleanup_due:
             return 0
-        return self._timers[0][0] if self._timers else None
+        return self._timers.next_ms()
 
     def tick(self, now_ms: int) -> None:
         if self._is_cleanup_due:
@@ -292,11 +286,7 @@ class ShareGroups:
                 draft = ShareDraft(group)
                 self._protocol.drop_deleted_topics(draft)
                 self._write(group, draft.records)
-        while self._timers and self._timers[0][0] <= now_ms:
-            deadline_ms, group_id = heapq.heappop(self._timers)
-            if self._timer_of.get(group_id) != deadline_ms:
-                continue  # another entry of this group has replaced this one
-            del self._timer_of[group_id]
+        for group_id in self._timers.due(now_ms):
             silent = self.groups.get(group_id)
             if silent is None:
                 continue
@@ -314,6 +304,7 @@ class ShareGroups:
             assert group.group_id == group_id
             assert not self._is_other(group_id), f"{group_id} is of two kinds"
             group.check_invariants()
+            self._timers.check(group_id, group.next_deadline_ms())
 
     def durable(self) -> dict[str, object]:
         return {group_id: group.durable() for group_id, group in self.groups.items()}

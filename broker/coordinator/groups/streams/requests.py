@@ -7,7 +7,6 @@ Shown by tests/broker_coordinator/test_coordinator_streams_groups.py.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeAlias
@@ -42,6 +41,7 @@ from broker.coordinator.groups.streams.group import StreamsGroup
 from broker.coordinator.groups.streams.protocol import StreamsProtocol, request_shutdown
 from broker.coordinator.groups.streams.record_codec import decode, encode
 from broker.coordinator.groups.streams.records import Kind, StreamsRecord
+from broker.coordinator.groups.timers import GroupTimers
 from broker.coordinator.outbox import Outbox
 from broker.wire.errors import ErrorCode
 
@@ -72,9 +72,7 @@ class StreamsGroups:
         self._others, self._outbox = others, outbox
         self.groups: dict[str, StreamsGroup] = {}
         self._protocol = StreamsProtocol(config, wall_ms=wall_ms)
-        # heap of (deadline, group id); an entry may be earlier than the real deadline, but never later
-        self._timers: list[tuple[int, str]] = []
-        self._timer_of: dict[str, int] = {}  # the earliest entry of each group
+        self._timers = GroupTimers()
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
@@ -232,21 +230,13 @@ class StreamsGroups:
             self._schedule(group)
 
     def _schedule(self, group: StreamsGroup) -> None:
-        deadline_ms = group.next_deadline_ms()
-        known_ms = self._timer_of.get(group.group_id)
-        if deadline_ms is not None and (known_ms is None or deadline_ms < known_ms):
-            self._timer_of[group.group_id] = deadline_ms
-            heapq.heappush(self._timers, (deadline_ms, group.group_id))
+        self._timers.plan(group.group_id, group.next_deadline_ms())
 
     def next_deadline_ms(self) -> int | None:
-        return self._timers[0][0] if self._timers else None
+        return self._timers.next_ms()
 
     def tick(self, now_ms: int) -> None:
-        while self._timers and self._timers[0][0] <= now_ms:
-            deadline_ms, group_id = heapq.heappop(self._timers)
-            if self._timer_of.get(group_id) != deadline_ms:
-                continue  # another entry of this group has replaced this one
-            del self._timer_of[group_id]
+        for group_id in self._timers.due(now_ms):
             group = self.groups.get(group_id)
             if group is not None:
                 draft = StreamsDraft(group)
@@ -261,9 +251,7 @@ class StreamsGroups:
             assert group.group_id == group_id
             assert self._others.may_take_name(group_id), f"{group_id} is of two kinds"
             group.check_invariants()
-            deadline_ms = group.next_deadline_ms()
-            if deadline_ms is not None:
-                assert self._timer_of[group_id] <= deadline_ms, "a deadline would be missed"
+            self._timers.check(group_id, group.next_deadline_ms())
 
     def durable(self) -> dict[str, object]:
         return {group_id: group.durable() for group_id, group in self.groups.items()}
