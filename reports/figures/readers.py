@@ -20,8 +20,9 @@ class ReaderRow:
 
 
 def reader_rows(facts: CellFacts) -> tuple[ReaderRow, ...]:
-    """Groups that read the load's topic, in the workload's order. None for a cell with a single group."""
-    return tuple(
+    """Groups that read the load's topic, in the workload's order. None if there is only one: its figures are those of
+    the cell."""
+    rows = tuple(
         ReaderRow(
             name=reader.name or str(number),
             consumers=reader.consumers,
@@ -31,3 +32,4 @@ def reader_rows(facts: CellFacts) -> tuple[ReaderRow, ...]:
         for number, reader in enumerate(facts.cell.record.workload.reader_groups)
         if number in facts.reader_latency and reader.reads == TOPIC
     )
+    return rows if len(rows) > 1 else ()
