@@ -149,6 +149,7 @@ def ours(tmp_path: Path) -> Iterator[int]:
 
 @pytest.mark.slow
 @pytest.mark.kafka
+@pytest.mark.long
 def test_changes_are_answered_and_told_as_by_apache_kafka(tmp_path: Path, ours: int) -> None:
     (tmp_path / "kafka").mkdir()
     with kafka_node(tmp_path / "kafka", {}) as theirs:
@@ -166,6 +167,7 @@ def test_changes_are_answered_and_told_as_by_apache_kafka(tmp_path: Path, ours: 
 
 @pytest.mark.slow
 @pytest.mark.kafka
+@pytest.mark.long
 def test_changes_take_effect_as_in_apache_kafka(tmp_path: Path, ours: int) -> None:
     (tmp_path / "kafka").mkdir()
     with kafka_node(tmp_path / "kafka", {"transaction.state.log.num.partitions": 2}) as theirs:

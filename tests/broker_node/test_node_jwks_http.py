@@ -19,7 +19,7 @@ from security_helper import SecuredCluster, dial
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(180)]
 
 
 def encoded(data: bytes) -> str:
