@@ -131,6 +131,20 @@ def test_the_topic_decides_the_codec_and_the_time(cluster: Cluster) -> None:
     assert abs(batch.header.max_timestamp - time.time() * 1000) < 60_000
 
 
+@pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_batches_of_any_codec_are_stored_in_the_topics(cluster: Cluster, wanted: str) -> None:
+    topic = f"in-{wanted}"
+    create_topic(cluster, topic, config={"compression.type": wanted})
+    now_ms = int(time.time() * 1000)
+    for codec in CodecId:
+        batch = encode_batch([codec.name.encode() * 100], timestamps_ms=now_ms, codec=codec)
+        assert send(cluster, topic, batch)[0] is ErrorCode.none
+    assert consume(cluster, topic, len(CodecId)) == [codec.name * 100 for codec in CodecId]
+    data = (cluster.log_dir(leader(cluster, topic)) / f"{topic}-0" / f"{0:020d}.log").read_bytes()
+    expected = CodecId.NONE if wanted == "uncompressed" else CodecId[wanted.upper()]
+    assert [batch.header.codec for batch in iter_batches(data)] == [expected] * len(CodecId)
+
+
 def test_timestamps_out_of_range_are_refused(cluster: Cluster) -> None:
     create_topic(cluster, "timely", config={"message.timestamp.before.max.ms": "60000"})
     now_ms = int(time.time() * 1000)

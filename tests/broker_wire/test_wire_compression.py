@@ -34,6 +34,14 @@ def test_every_codec_round_trips(data: bytes, repeats: int, codec: CodecId) -> N
     assert decompress(codec, memoryview(compress(codec, data * repeats))) == data * repeats
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+@pytest.mark.parametrize("level", [None, 1, 3, 9])
+@pytest.mark.parametrize("codec", CodecId)
+def test_any_buffer_is_compressed_at_any_level(codec: CodecId, level: int | None, kind: type) -> None:
+    packed = compress(codec, kind(TEXT), level=level)
+    assert decompress(codec, kind(packed)) == TEXT
+
+
 @pytest.mark.parametrize("codec", REAL)
 def test_others_read_what_we_write(codec: CodecId) -> None:
     assert bytes(THEIR_DECODERS[codec](compress(codec, TEXT))) == TEXT
