@@ -98,12 +98,14 @@ def compiled(name: str, jars: Path) -> Path:
     return classes
 
 
-def _java(jars: Callable[[], Path], version: str) -> Callable[[], Prepared]:
-    """What only later libraries have is looked up by name in the source, so that an older one can be tried as well."""
+def _java(jars: Callable[[], Path], version: str, compiled_against: str = "") -> Callable[[], Prepared]:
+    """What only later libraries have is looked up by name in the source, so that an older one can be tried as well.
+    Against a library that is older than the source needs it is not `compiled_against`, but linked when it is called."""
 
     def prepare() -> Prepared:
         libraries = jars()
-        classes = compiled(f"java-{version}", libraries)
+        interface = _old_jars(compiled_against)() if compiled_against else libraries
+        classes = compiled(f"java-{compiled_against or version}", interface)
         command = (
             java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{classes}:{libraries}/*", "Driver", "clients",
@@ -158,6 +160,7 @@ CLIENTS = (
     ClientKind(name="Java 4.3.1", language="Java", prepare=_java(ensure_jars, "4.3.1")),
     ClientKind(name="Java 3.9", language="Java", prepare=_java(_old_jars("3.9.1"), "3.9.1")),
     ClientKind(name="Java 2.8", language="Java", prepare=_java(_old_jars("2.8.2"), "2.8.2")),
+    ClientKind(name="Java 2.1", language="Java", prepare=_java(_old_jars("2.1.1"), "2.1.1", compiled_against="2.8.2")),
     ClientKind(name="aiokafka", language="Python", prepare=_python("aiokafka", "aiokafka_driver.py")),
     ClientKind(name="kafka-python", language="Python", prepare=_python("kafka-python", "kafka_python_driver.py")),
     ClientKind(name="franz-go", language="Go", prepare=_go("franz", "github.com/twmb/franz-go")),

@@ -13,7 +13,7 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClient;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -48,13 +48,14 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Apache Kafka's Java clients as a driver, of any version from 2.8. What only later versions have is looked up by name
- * when it is asked for.
+ * Apache Kafka's Java clients as a driver, of any version from 2.1, the oldest that Apache Kafka 4 speaks with (KIP-896).
+ * It is compiled against 2.8 for older ones. What only later versions have is looked up by name, or fails to link when
+ * it is asked for.
  */
 final class Clients {
     private static final long WAIT_S = 200;
     private static String bootstrap;
-    private static Admin admin;
+    private static AdminClient admin;
     private static final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
     private static final Map<String, KafkaConsumer<String, String>> consumers = new HashMap<>();
 
@@ -72,9 +73,8 @@ final class Clients {
             case "commit": producers.get(name).commitTransaction(); return null;
             case "abort": producers.get(name).abortTransaction(); return null;
             case "send_offsets":
-                producers.get(name).sendOffsetsToTransaction(
-                    Map.of(partition(in), new OffsetAndMetadata(in.number("offset"))),
-                    consumers.get(in.text("consumer")).groupMetadata());
+                sendOffsets(producers.get(name), consumers.get(in.text("consumer")),
+                    Map.of(partition(in), new OffsetAndMetadata(in.number("offset"))), in.text("group"));
                 return null;
             case "consumer_open": return openConsumer(in);
             case "assign":
@@ -87,7 +87,7 @@ final class Clients {
                 consumers.get(name).commitSync(Map.of(partition(in), new OffsetAndMetadata(in.number("offset"))));
                 return null;
             case "committed": {
-                OffsetAndMetadata found = consumers.get(name).committed(Set.of(partition(in))).get(partition(in));
+                OffsetAndMetadata found = committed(consumers.get(name), partition(in));
                 return found == null ? null : found.offset();
             }
             case "offset_for_time": {
@@ -159,6 +159,30 @@ final class Clients {
         return offsets;
     }
 
+    private static void sendOffsets(KafkaProducer<String, String> producer, KafkaConsumer<String, String> consumer,
+            Map<TopicPartition, OffsetAndMetadata> offsets, String group) throws Exception {
+        try {
+            producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
+        } catch (NoSuchMethodError before2_5) {
+            later(producer, "sendOffsetsToTransaction", new Class<?>[] {Map.class, String.class}, offsets, group);
+        }
+    }
+
+    private static OffsetAndMetadata committed(KafkaConsumer<String, String> consumer, TopicPartition partition)
+            throws Exception {
+        try {
+            return consumer.committed(Set.of(partition)).get(partition);
+        } catch (NoSuchMethodError before2_4) {
+            return (OffsetAndMetadata) later(consumer, "committed", new Class<?>[] {TopicPartition.class}, partition);
+        }
+    }
+
+    private static void need(String property) throws Driver.Unsupported {
+        if (!ConsumerConfig.configNames().contains(property)) {
+            throw new Driver.Unsupported("no consumer property " + property);
+        }
+    }
+
     private static Object openConsumer(Json.Node in) throws Driver.Unsupported {
         Json.Node config = in.node("config");
         Properties properties = common();
@@ -170,19 +194,26 @@ final class Clients {
         properties.put("metadata.max.age.ms", "2000");
         properties.put("heartbeat.interval.ms", "1000");
         if (config.has("protocol") && config.text("protocol").equals("consumer")) {
-            if (!ConsumerConfig.configNames().contains("group.protocol")) {
-                throw new Driver.Unsupported("no consumer property group.protocol");
-            }
+            need("group.protocol");
             properties.put("group.protocol", "consumer");
             properties.remove("heartbeat.interval.ms");
         } else if (config.has("assignor")) {
             Map<String, String> classes = Map.of("range", "RangeAssignor", "roundrobin", "RoundRobinAssignor",
                 "cooperative-sticky", "CooperativeStickyAssignor");
-            properties.put("partition.assignment.strategy",
-                "org.apache.kafka.clients.consumer." + classes.get(config.text("assignor")));
+            String assignor = "org.apache.kafka.clients.consumer." + classes.get(config.text("assignor"));
+            try {
+                Class.forName(assignor);
+            } catch (ClassNotFoundException missing) {
+                throw new Driver.Unsupported("no class " + assignor);
+            }
+            properties.put("partition.assignment.strategy", assignor);
         }
-        if (config.has("rack")) properties.put("client.rack", config.text("rack"));
+        if (config.has("rack")) {
+            need("client.rack");
+            properties.put("client.rack", config.text("rack"));
+        }
         if (config.has("instance")) {
+            need("group.instance.id");
             properties.put("group.instance.id", config.text("instance"));
             properties.put("session.timeout.ms", config.asText("session_timeout_ms"));
         }
@@ -236,7 +267,7 @@ final class Clients {
 
     private static Object later(Object target, String method, Class<?>[] types, Object... values) throws Exception {
         try {
-            Class<?> seen = target instanceof Admin ? Admin.class : target.getClass();
+            Class<?> seen = target instanceof AdminClient ? AdminClient.class : target.getClass();
             Method found = seen.getMethod(method, types);
             found.setAccessible(true);
             return found.invoke(target, values);
@@ -249,6 +280,15 @@ final class Clients {
         return later(target, method, new Class<?>[0]);
     }
 
+    /** What a method gives, or in older versions a public field. */
+    private static Object part(Object target, String name) throws Exception {
+        try {
+            return target.getClass().getField(name).get(target);
+        } catch (NoSuchFieldException newer) {
+            return plain(target, name);
+        }
+    }
+
     @SuppressWarnings("unchecked")
     private static <T> T wait(Object future) throws Exception {
         return (T) get((Future<Object>) future);
@@ -258,7 +298,7 @@ final class Clients {
         if (admin == null) {
             Properties properties = common();
             properties.put("default.api.timeout.ms", "60000");
-            admin = Admin.create(properties);
+            admin = AdminClient.create(properties);
         }
         String topic = in.text("topic");
         String group = in.text("group");
@@ -418,12 +458,18 @@ final class Clients {
         List<Integer> brokers = new ArrayList<>();
         for (Node each : get(admin.describeCluster().nodes())) brokers.add(each.id());
         List<Object> sizes = new ArrayList<>();
-        Map<Integer, Map<String, Object>> found = wait(plain(admin.describeLogDirs(brokers), "allDescriptions"));
+        Object asked = admin.describeLogDirs(brokers);
+        Map<Integer, Map<String, Object>> found;
+        try {
+            found = wait(plain(asked, "allDescriptions"));
+        } catch (Driver.Unsupported before2_7) {
+            found = wait(plain(asked, "all"));
+        }
         for (Map<String, Object> directories : found.values()) {
             for (Object directory : directories.values()) {
-                Map<?, ?> replicas = (Map<?, ?>) plain(directory, "replicaInfos");
+                Map<?, ?> replicas = (Map<?, ?>) part(directory, "replicaInfos");
                 for (Map.Entry<?, ?> each : replicas.entrySet()) {
-                    if (((TopicPartition) each.getKey()).topic().equals(topic)) sizes.add(plain(each.getValue(), "size"));
+                    if (((TopicPartition) each.getKey()).topic().equals(topic)) sizes.add(part(each.getValue(), "size"));
                 }
             }
         }

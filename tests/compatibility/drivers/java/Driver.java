@@ -49,6 +49,13 @@ public final class Driver {
                 answer.put("result", calls.call(Json.parse(line)));
             } catch (Unsupported error) {
                 answer.put("unsupported", error.getMessage());
+            } catch (NoSuchMethodError error) {
+                // 'RESULT CLASS.METHOD(PARAMETERS)'
+                String method = error.getMessage().replaceFirst("\\(.*", "").replaceFirst(".* ", "");
+                answer.put("unsupported", "no method " + method.replaceFirst(".*\\.(?=\\w+\\.)", ""));
+            } catch (NoClassDefFoundError error) {
+                boolean isMissing = error.getCause() instanceof ClassNotFoundException;
+                answer.put(isMissing ? "unsupported" : "error", isMissing ? "no class " + error.getMessage() : textOf(error));
             } catch (Exception error) {
                 answer.put("error", textOf(error));
             }
@@ -57,7 +64,7 @@ public final class Driver {
         }
     }
 
-    private static String textOf(Exception error) {
+    private static String textOf(Throwable error) {
         Throwable cause = error;
         while ((cause instanceof ExecutionException || cause instanceof InvocationTargetException)
                 && cause.getCause() != null) {
