@@ -1,9 +1,10 @@
-"""A broker that reads the keys of tokens by http, while the provider of the tokens replaces its key."""
+"""A broker that reads the keys of tokens by http and https, while the provider of the tokens replaces its key."""
 
 from __future__ import annotations
 
 import base64
 import json
+import ssl
 import subprocess
 import threading
 import time
@@ -18,6 +19,7 @@ from security_helper import SecuredCluster, dial
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from harness.clusters.authority import Authority
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -37,14 +39,20 @@ def openssl(*arguments: object, data: bytes = b"") -> bytes:
 
 
 class Provider:
-    """Signs tokens with its newest key, and publishes that key at `url`. `reads` counts who asked."""
+    """Signs tokens with its newest key, and publishes that key at `url`. `reads` counts who asked. With a store of
+    certificates it speaks https."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, store: Path | None = None) -> None:
         self._directory, self._published, self.reads = directory, b"", 0
         self.replace_key("first")
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/keys"
+        if store is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(store)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        scheme = "http" if store is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}/keys"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
@@ -56,9 +64,9 @@ class Provider:
         self._published = json.dumps({"keys": [key]}).encode()
 
     def token(self) -> bytes:
-        """The client's first message, with a token that is good for a minute."""
+        """The client's first message, with a token that is good for ten minutes."""
         head = {"alg": "RS256", "kid": self._key_id, "typ": "JWT"}
-        text = f"{part(head)}.{part({'sub': 'alice', 'exp': int(time.time()) + 60})}"
+        text = f"{part(head)}.{part({'sub': 'alice', 'exp': int(time.time()) + 600})}"
         signature = openssl("dgst", "-sha256", "-sign", self._key, data=text.encode())
         return b"n,,\1auth=Bearer " + f"{text}.{encoded(signature)}".encode() + b"\1\1"
 
@@ -85,8 +93,14 @@ class Provider:
 
 
 @pytest.fixture
-def provider(tmp_path: Path) -> Iterator[Provider]:
-    found = Provider(tmp_path)
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture(params=["http", "https"])
+def provider(request: pytest.FixtureRequest, tmp_path: Path, authority: Authority) -> Iterator[Provider]:
+    is_secured = request.param == "https"
+    found = Provider(tmp_path, authority.issue("provider", ("127.0.0.1",)).store if is_secured else None)
     yield found
     found.close()
 
@@ -103,17 +117,29 @@ def is_let_in(cluster: SecuredCluster, token: bytes) -> bool:
 
 
 def test_a_new_key_is_read_when_a_token_names_it_and_the_old_one_is_worth_nothing(
-    provider: Provider, tmp_path: Path
+    provider: Provider, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))  # the host's authorities, as OpenSSL finds them
     settings = {"sasl.oauthbearer.jwks.endpoint.url": provider.url}  # read again after an hour, or when it is needed
     with SecuredCluster(tmp_path / "brokers", settings=settings) as cluster:
         old = provider.token()
-        wait_until(lambda: is_let_in(cluster, old), 60)
+        wait_until(lambda: is_let_in(cluster, old), "the keys are read")
         provider.replace_key("second")
         assert is_let_in(cluster, old), "nobody told the broker yet"
         reads, new = provider.reads, provider.token()
         assert not is_let_in(cluster, new), "it does not wait for the keys"
-        wait_until(lambda: is_let_in(cluster, new), 60)
-        assert provider.reads == reads + 1, "refused tokens do not make it ask again and again"
+        wait_until(lambda: is_let_in(cluster, new), "the new key is read")
+        # Once more at most, because tokens were refused while it read; not for each of them.
+        assert provider.reads <= reads + 2
         assert not is_let_in(cluster, old)
         assert not is_let_in(cluster, new[:-10] + b"AAAAAAAA\1\1"), "another signature"
+
+
+@pytest.mark.parametrize("provider", ["https"], indirect=True)
+def test_keys_of_a_provider_that_the_host_does_not_trust_are_not_read(provider: Provider, tmp_path: Path) -> None:
+    settings = {"sasl.oauthbearer.jwks.endpoint.url": provider.url}
+    with SecuredCluster(tmp_path / "brokers", settings=settings) as cluster:
+        wait_until(lambda: "CERTIFICATE_VERIFY_FAILED" in cluster.stderr(1), "the provider is refused")
+        assert "keys_not_read" in cluster.stderr(1)
+        assert not is_let_in(cluster, provider.token())
+        assert provider.reads == 0
