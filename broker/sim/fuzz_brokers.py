@@ -182,7 +182,11 @@ class Brokers:
             connection.sendall(sent.frame)
             if probes is not None:
                 probes()
-            _read_frame(connection, BIG_ANSWER_S if sent.is_big else ANSWER_S)
+            if not _is_readable(connection, BIG_ANSWER_S if sent.is_big else ANSWER_S):
+                self.probe(sent.broker)  # on a busy host: what it has answered by now is an answer too
+                if not _is_readable(connection, 0):
+                    raise TimeoutError
+            _read_frame(connection, START_S)
         except TimeoutError:
             self._forget(key)
             return "silent"
@@ -264,13 +268,19 @@ class Brokers:
         self._times.clear()
 
 
+def _is_readable(connection: socket.socket, timeout_s: float) -> bool:
+    poll = select.poll()  # select() ends at descriptor 1,024
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1_000))
+
+
 def _read_frame(connection: socket.socket, timeout_s: float) -> bytes:
     deadline = time.monotonic() + timeout_s
     data = bytearray()
     size = 4
     while len(data) < size:
         left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([connection], [], [], left_s)[0]:
+        if left_s <= 0 or not _is_readable(connection, left_s):
             raise TimeoutError
         piece = connection.recv(1 << 20)
         if not piece:

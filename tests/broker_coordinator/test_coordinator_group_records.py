@@ -280,7 +280,7 @@ def _dump(directory: Path, records: list[Record]) -> list[tuple[Any, Any]]:
     segment.write_bytes(batch)
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
     command += ["org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=directory)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=directory)
     assert done.returncode == 0, done.stderr[-2000:]
     found = []
     for line in done.stdout.splitlines():

@@ -24,7 +24,7 @@ from harness.clusters.kafka.jars import ensure_jars, java_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 JAVA = Path(__file__).parent / "java" / "ShareAssignments.java"
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 SLOTS = 4  # partitions of a topic of a small case
 INVERSE_OF_31 = pow(31, -1, 2**32)
 Given = Mapping[UUID, frozenset[int]]

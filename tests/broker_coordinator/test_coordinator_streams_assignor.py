@@ -238,11 +238,11 @@ def test_an_owner_that_leaves_is_followed_by_its_standbys(
 def test_a_large_group_is_assigned_in_a_moment() -> None:
     members = [member(f"member-{index:030}", f"process-{index % 700:030}") for index in range(1_000)]
     topology = ready({str(name): (1_000, True) for name in range(5)})
-    begin = time.process_time()
+    begin = time.thread_time()
     result = assign(members, topology, standby_replicas=2)
     assert active_counts(result)[-1] <= 10
     assign(again(members, result, without="member-0"), topology, standby_replicas=2)
-    assert time.process_time() - begin < CPU_S_MAX
+    assert time.thread_time() - begin < CPU_S_MAX
 
 
 # -- the order of Java's collections ---------------------------------------------------------------------------------

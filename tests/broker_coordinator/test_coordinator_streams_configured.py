@@ -264,9 +264,9 @@ def test_a_long_chain_takes_time_by_its_length_alone() -> None:
         for index in range(10_000)
     ]
     last = Subtopology(subtopology_id="last", source_topics=("in",), repartition_sink_topics=("r10000",))
-    begin = time.process_time()
+    begin = time.thread_time()
     assert set(partitions(topology(*chain, last), {"in": 2}).values()) == {2}
-    assert time.process_time() - begin < CPU_S_MAX
+    assert time.thread_time() - begin < CPU_S_MAX
 
 
 # -- endpoints -------------------------------------------------------------------------------------------------------

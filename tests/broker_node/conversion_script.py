@@ -169,6 +169,7 @@ class ConversionScript(GroupScript):
         a = self.classic_group(group, group_instance_id="a")
         values = _join_values(group, group_instance_id="b")
         waiting = self.later(ApiKey.JOIN_GROUP, 9, **values)
+        self.wait_until_it_rebalances(group)
         self.beat("new joins", group, "N", 0)
         self.got("b is told to join again", waiting)
         self.look("upgraded in a rebalance", group)

@@ -6,7 +6,6 @@ Run against any broker: ids that a broker makes up become `#`, times and texts a
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
@@ -67,12 +66,20 @@ class GroupScript:
         return ask(self._port, key, version, **values)
 
     def later(self, key: ApiKey, version: int, /, **values: Any) -> Future[Any]:
-        future = self._waiting.submit(ask, self._port, key, version, **values)
-        time.sleep(0.3)  # it is there before the next request
-        return future
+        """It is answered when others have done their part, so the script goes on meanwhile."""
+        return self._waiting.submit(ask, self._port, key, version, **values)
+
+    def wait_until_it_rebalances(self, group: str) -> None:
+        """Until the broker has a join that it does not answer yet."""
+
+        def does() -> bool:
+            (found,) = self.do_silently(ApiKey.DESCRIBE_GROUPS, 5, groups=[group]).groups
+            return bool(found.group_state == "PreparingRebalance")
+
+        wait_until(does, f"{group} rebalances")
 
     def got(self, label: str, future: Future[Any]) -> Any:
-        answer = future.result(15)
+        answer = future.result(60)
         self.answers.append((label, self._masked(answer)))
         return answer
 
@@ -304,6 +311,7 @@ class GroupScript:
     def _two_members(self) -> None:
         a = self.join("a", 9, "two", group_instance_id="a").member_id
         waiting = self.later(ApiKey.JOIN_GROUP, 9, **_join("two", "", group_instance_id="b"))
+        self.wait_until_it_rebalances("two")
         self.sync("preparing", 5, "two", a, group_instance_id="a")
         self.heartbeat("preparing", 4, "two", a, group_instance_id="a")
         self.commit("preparing", 8, "two", a, 1, instance="a")

@@ -45,7 +45,7 @@ class PatternScript(GroupScript):
             answer = self._heartbeat(group, member, epoch, **changes)
             return answer if answer.member_epoch != epoch else None
 
-        answer = wait_until(risen, f"{label}: a later epoch", 30)
+        answer = wait_until(risen, f"{label}: a later epoch", 60)
         self.answers.append((label, self._summary(answer)))
         self.described(label, group)
         return int(answer.member_epoch)

@@ -14,18 +14,22 @@ from broker.client import Admin, NewTopic, Producer
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
 JAVA = Path(__file__).parent / "java" / "ShareReader.java"
-# Groups begin within a second and notice deaths soon. The lock is short enough to be waited out.
+LONG_MS = 600_000
+# Groups begin within a second. No lock and no member's time ends while a busy host takes its time: a group whose test
+# waits for the end of a lock has a lock of its own (`share.record.lock.duration.ms`).
 SETTINGS = {
     "share.coordinator.state.topic.num.partitions": 4,
     "offsets.topic.num.partitions": 4,
     "group.share.min.heartbeat.interval.ms": 500,
     "group.share.heartbeat.interval.ms": 500,
-    "group.share.min.session.timeout.ms": 6_000,
-    "group.share.session.timeout.ms": 6_000,
+    "group.share.session.timeout.ms": LONG_MS,
+    "group.share.max.session.timeout.ms": LONG_MS,
     "group.share.min.record.lock.duration.ms": 1_000,
-    "group.share.record.lock.duration.ms": 4_000,
+    "group.share.record.lock.duration.ms": LONG_MS,
+    "group.share.max.record.lock.duration.ms": LONG_MS,
 }
 WAIT_S = 180.0
+IDLE_MS = 120_000  # of a member that ends when it has all records that it waits for
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Delivery:
 
 
 class Member:
-    """One process. It ends by itself, or is killed."""
+    """One process. It ends by itself, or is told to, or is killed."""
 
     def __init__(self, output: Path, bootstrap: str, group: str, topic: str, kind: str, *more: object) -> None:
         """`more`: how many records at most, milliseconds without one until it ends, settings as KEY=VALUE."""
@@ -51,7 +55,7 @@ class Member:
         with output.open("wb") as file:
             self._process = subprocess.Popen(
                 [*command, bootstrap, group, topic, kind, *map(str, more)],
-                stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                stdin=subprocess.PIPE, stdout=file, stderr=file,
             )  # fmt: skip
 
     def lines(self) -> list[str]:
@@ -85,8 +89,14 @@ class Member:
         assert "end" in self.lines(), "\n".join(self.lines()[-40:])
         return self.deliveries()
 
+    def stop(self) -> None:
+        """It polls no more, and ends in order."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
     def kill(self) -> None:
         self._process.kill()
+        self.stop()
         self._process.wait(10)
 
 
@@ -126,8 +136,10 @@ def send(bootstrap: str, topic: str, values: Iterable[object], *, partitions: in
 
 
 def prepare(bootstrap: str, topic: str, group: str, partitions: int = 1, **settings: str) -> None:
-    """The topic, and the settings of the group: it begins with the earliest record."""
+    """The topic, and the settings of the group: it begins with the earliest record. A broker hears of the settings a
+    moment after the controller has answered."""
     own: Mapping[str, str] = {"share.auto.offset.reset": "earliest", **settings}
     with Admin({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 60_000}) as admin:
         make_topics(admin, NewTopic(topic, partitions))
         admin.alter_configs("group", group, own)
+        wait_until(lambda: own.items() <= admin.describe_configs("group", group).items(), f"the settings of {group}")

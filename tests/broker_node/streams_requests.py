@@ -8,6 +8,7 @@ from typing import Any
 
 from broker.wire.errors import ErrorCode
 
+PATIENCE_MS = 600_000  # so that no member is put out while a busy host takes its time
 _LEFT_OUT = frozenset({"throttle_time"})
 
 
@@ -75,7 +76,7 @@ def heartbeat(group: str, member: str, epoch: int, **changes: Any) -> dict[str, 
 
 def joining(shape: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {
-        "rebalance_timeout": 60_000,
+        "rebalance_timeout": PATIENCE_MS,
         "topology": shape,
         "active_tasks": [],
         "standby_tasks": [],
@@ -89,7 +90,7 @@ def joining(shape: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def consumer_beat(group: str) -> dict[str, Any]:
     return {
         "group_id": group, "member_id": "c1", "member_epoch": 0, "instance_id": None, "rack_id": None,
-        "rebalance_timeout": 60_000, "subscribed_topic_names": ["in"], "subscribed_topic_regex": None,
+        "rebalance_timeout": PATIENCE_MS, "subscribed_topic_names": ["in"], "subscribed_topic_regex": None,
         "server_assignor": None, "topic_partitions": [],
     }  # fmt: skip
 

@@ -29,10 +29,15 @@ from broker.wire.errors import ErrorCode
 
 BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
 MISSING_INTERNAL_TOPICS = 3
+LONG_MS = 600_000  # so that nothing ends while a busy host takes its time
 SETTINGS = {
     "group.streams.initial.rebalance.delay.ms": 0,
     "group.streams.assignment.interval.ms": 0,
     "group.streams.max.size": 3,
+    "group.streams.max.assignment.interval.ms": LONG_MS,
+    **{
+        f"group.{kind}.{bound}session.timeout.ms": LONG_MS for kind in ("streams", "consumer") for bound in ("", "max.")
+    },
     "group.consumer.assignment.interval.ms": 0,
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 2,
@@ -89,7 +94,7 @@ class StreamsScript:
         topic = {
             "name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": [],
         }  # fmt: skip
-        made = ask(self._port, ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout=5_000, validate_only=False)
+        made = ask(self._port, ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout=50_000, validate_only=False)
         assert made.topics[0].error_code is ErrorCode.none
 
     def configure(self, group: str, **values: str) -> None:
@@ -99,6 +104,14 @@ class StreamsScript:
         resource = {"resource_type": _GROUP_CONFIG, "resource_name": group, "configs": configs}
         done = ask(self._port, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
         assert done.responses[0].error_code is ErrorCode.none, done
+        wanted = {each["name"]: each["value"] for each in configs}
+        wait_until(lambda: wanted.items() <= self._configured(group).items(), f"the settings of {group}")
+
+    def _configured(self, group: str) -> dict[str, str]:
+        """As the broker knows it, which hears of a change a moment after the controller has answered."""
+        resource = {"resource_type": _GROUP_CONFIG, "resource_name": group, "configuration_keys": None}
+        answer = ask(self._port, ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=False)
+        return {each.name: each.value for each in answer.results[0].configs}
 
     def beat(self, label: str, group: str, member: str = "m1", epoch: int = 0, **changes: Any) -> Any:
         return self.do(label, BEAT, 0, **heartbeat(group, member, epoch, **changes))
@@ -260,7 +273,7 @@ class StreamsScript:
             last.append(ask(self._port, BEAT, 0, **heartbeat(group, "m1", number)))
             return last[-1].standby_tasks is not None  # it has to give up a standby task
 
-        wait_until(are_seen, "the group's settings", 30)
+        wait_until(are_seen, "the group's settings", 60)
         self.answers.append(("new settings", plain(last[-1])))
 
     def _wrong_topologies(self) -> None:
@@ -306,10 +319,13 @@ class StreamsScript:
 
     def _delays(self) -> None:
         group, shape = "delayed", topology(subtopology("0", "in"))
-        self.configure(group, streams_initial_rebalance_delay_ms="1500", streams_assignment_interval_ms="15000")
+        self.configure(group, streams_initial_rebalance_delay_ms=str(LONG_MS))
         joined = self.join("first", group, shape=shape)
-        joined = self.beat("waits", group, epoch=joined.member_epoch)
+        self.beat("waits", group, epoch=joined.member_epoch)
         self.describe("waits", group)
+        group = "interval"
+        self.configure(group, streams_initial_rebalance_delay_ms="1500", streams_assignment_interval_ms=str(LONG_MS))
+        joined = self.join("first", group, shape=shape)
         self._settings_seen_by_tasks(group, joined.member_epoch)
         self.describe("has waited", group)
         self.join("second waits for the interval", group, "m2", shape=shape)
@@ -323,7 +339,7 @@ class StreamsScript:
             last.append(ask(self._port, BEAT, 0, **heartbeat(group, "m1", number)))
             return bool(last[-1].active_tasks)
 
-        wait_until(has_tasks, "tasks after the delay", 30)
+        wait_until(has_tasks, "tasks after the delay", 60)
         self.answers.append(("has tasks", plain(last[-1])))
 
     # -- offsets -----------------------------------------------------------------------------------------------------
@@ -428,7 +444,7 @@ class StreamsScript:
 
     def _ask_as_others(self, group: str) -> None:
         join = {
-            "group_id": group, "session_timeout": 10_000, "rebalance_timeout": 10_000, "member_id": "",
+            "group_id": group, "session_timeout": LONG_MS, "rebalance_timeout": LONG_MS, "member_id": "",
             "group_instance_id": None, "protocol_type": "consumer", "reason": None,
             "protocols": [{"name": "range", "metadata": b""}],
         }  # fmt: skip

@@ -117,6 +117,9 @@ def test_members_go_to_the_new_protocol_one_by_one_and_back_under_load(cluster: 
         step("consumer", count=2)
         assert kind_of(cluster, group) == "consumer"
         step("consumer", count=2)
+        poll_until(
+            members, lambda: min(committed(cluster, topic, group, PARTITIONS)) >= 0, "a commit of each", SETTLED_S
+        )
         before = committed(cluster, topic, group, PARTITIONS)
         step("classic", count=2)
         assert kind_of(cluster, group) == "consumer"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
-from share_helper import SETTINGS, prepare, send
+from share_helper import LONG_MS, SETTINGS, prepare, send
 
 from broker.client import AcknowledgementOutcome, AcknowledgeType, Admin, KafkaError, ShareConsumer, ShareRecord
 from broker.client import TopicPartition as Place
@@ -66,10 +66,8 @@ def test_implicit_mode_accepts_with_the_next_poll_and_the_commit(bootstrap: str)
     send(bootstrap, "implicit", range(1000), partitions=3)
     with opened(bootstrap, "implicit", "implicit") as consumer:
         found = read(consumer, 1000)
-        assert (
-            consumer.commit_sync() == dict.fromkeys({Place(each.topic, each.partition) for each in found[-1:]}) or True
-        )
-        assert consumer.acquisition_lock_timeout_ms() == 4000
+        assert set(consumer.commit_sync().values()) <= {None}
+        assert consumer.acquisition_lock_timeout_ms() == LONG_MS
         with pytest.raises(KafkaError, match=r"needs share\.acknowledgement\.mode"):
             consumer.acknowledge(found[0])
         figures = consumer.metrics()
@@ -123,23 +121,21 @@ def test_closing_releases_what_was_not_acknowledged(bootstrap: str) -> None:
         held = read(first, 4)
         for record in held[:2]:
             first.acknowledge(record)
-    started = time.monotonic()
     with opened(bootstrap, "close") as second:
-        rest = read(second, 4)
-        took_s = time.monotonic() - started
+        rest = read(second, 4)  # long before a lock would end
         for record in rest:
             second.acknowledge(record)
     assert (values(held), values(rest)) == ([0, 1, 2, 3], [2, 3, 4, 5])
     assert {int(each.value or b""): each.delivery_count for each in rest} == {2: 2, 3: 2, 4: 1, 5: 1}
-    assert took_s < 30, "nobody waited for a lock to end"
 
 
 def test_an_acknowledgement_after_the_lock_has_ended_is_refused_and_the_record_comes_again(bootstrap: str) -> None:
-    prepare(bootstrap, "late", "late")
+    prepare(bootstrap, "late", "late", **{"share.record.lock.duration.ms": "2000"})
     send(bootstrap, "late", range(2))
     with opened(bootstrap, "late") as consumer:
         found = read(consumer, 2)
-        time.sleep(6)  # the lock lasts 4 s
+        with opened(bootstrap, "late") as other:
+            taken = read(other, 2)  # which it gets when the locks have ended
         for record in found:
             consumer.acknowledge(record)
         [error] = consumer.commit_sync().values()
@@ -148,24 +144,26 @@ def test_an_acknowledgement_after_the_lock_has_ended_is_refused_and_the_record_c
         again = read(consumer, 2)
         for record in again:
             consumer.acknowledge(record)
-    assert [each.delivery_count for each in again] == [2, 2]
+    assert [each.delivery_count for each in taken + again] == [2, 2, 3, 3]
 
 
 def test_a_renewed_record_is_polled_again_and_stays_with_the_member(bootstrap: str) -> None:
-    prepare(bootstrap, "renew2", "renew2")
+    lock_s = 8  # a busy host may take nearly as long from one renewal to the next
+    prepare(bootstrap, "renew2", "renew2", **{"share.record.lock.duration.ms": str(lock_s * 1000)})
     send(bootstrap, "renew2", range(2))
     with opened(bootstrap, "renew2") as consumer:
         found = read(consumer, 2)
-        for _ in range(4):
+        end_s = time.monotonic() + lock_s + 1
+        while time.monotonic() < end_s:
             for record in found:
                 consumer.acknowledge(record, AcknowledgeType.RENEW)
             assert set(consumer.commit_sync().values()) == {None}
             found = consumer.poll(1000)
             assert (values(found), [each.delivery_count for each in found]) == ([0, 1], [1, 1])
-            time.sleep(1.5)
+            time.sleep(1)
         for record in found:
             consumer.acknowledge(record)
-        assert set(consumer.commit_sync().values()) == {None}, "after 6 s, with a lock of 4 s"
+        assert set(consumer.commit_sync().values()) == {None}, "after the end of the first lock"
 
 
 def test_two_members_share_a_partition(bootstrap: str) -> None:

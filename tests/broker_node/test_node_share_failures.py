@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cluster_helper import Cluster, wait_until
-from share_helper import SETTINGS, WAIT_S, members, prepare, send
+from share_helper import IDLE_MS, SETTINGS, WAIT_S, members, prepare, send
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -17,11 +17,11 @@ def test_a_restart_of_the_broker_keeps_what_was_acknowledged(tmp_path: Path) -> 
         send(cluster.bootstrap(), "t", range(100))
         with members(tmp_path, cluster.bootstrap()) as started:
             strict = ("max.poll.records=30", "share.acquire.mode=record_limit")
-            first = started.start("g", "t", "accept", 30, 30_000, *strict).wait()
+            first = started.start("g", "t", "accept", 30, IDLE_MS, *strict).wait()
             cluster.terminate(1)
             cluster.start(1)
             cluster.wait_until_all_are_known()
-            second = started.start("g", "t", "accept", 100 - len(first), 30_000).wait()
+            second = started.start("g", "t", "accept", 100 - len(first), IDLE_MS).wait()
     assert 30 <= len(first) < 100
     assert sorted(int(each.value) for each in first + second) == list(range(100)), "each of them once"
 

@@ -11,8 +11,8 @@ import pytest
 from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
 from same_words import printed_by_both
+from share_helper import LONG_MS, send
 from share_helper import prepare as prepare_group
-from share_helper import send
 from test_node_admin_tools import Pair
 from wire_helper import TIMEOUT_S, ask_over
 
@@ -30,7 +30,12 @@ pytestmark = [
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
 ]
 ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
-SETTINGS = {"share.coordinator.state.topic.num.partitions": 4, "offsets.topic.num.partitions": 4}
+SETTINGS = {
+    "share.coordinator.state.topic.num.partitions": 4,
+    "offsets.topic.num.partitions": 4,
+    "group.share.session.timeout.ms": LONG_MS,  # a member sends a heartbeat before each command only
+    "group.share.max.session.timeout.ms": LONG_MS,
+}
 TOOL = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 GROUP, TOPIC, MEMBER = "g", "t", "AAAAAAAAAAAAAAAAAAAAAQ"
 RESET = ("--reset-offsets", "--group", GROUP)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster
+from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
-from share_helper import SETTINGS, members, prepare, send
+from share_helper import IDLE_MS, SETTINGS, WAIT_S, members, prepare, send
 
-from broker.client import Producer
+from broker.client import Admin, Producer
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
@@ -31,9 +31,20 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_a_queue_over_three_members_is_processed_once(bootstrap: str, tmp_path: Path) -> None:
     prepare(bootstrap, "queue", "queue", partitions=3)
-    with members(tmp_path, bootstrap) as started:
-        readers = [started.start("queue", "queue", "implicit", 10_000, 15_000) for _ in range(3)]
+    with members(tmp_path, bootstrap) as started, Admin({"bootstrap.servers": bootstrap}) as admin:
+        readers = [started.start("queue", "queue", "implicit", 10_000, IDLE_MS) for _ in range(3)]
+
+        def are_members() -> bool:
+            if "queue" not in admin.share_groups.list():
+                return False
+            found = admin.share_groups.describe("queue").members
+            return len(found) == 3 and all(each.assignment for each in found)
+
+        wait_until(are_members, "all are members and have partitions", WAIT_S)
         send(bootstrap, "queue", range(10_000), partitions=3)
+        wait_until(lambda: sum(len(reader.deliveries()) for reader in readers) >= 10_000, "all records", WAIT_S)
+        for reader in readers:
+            reader.stop()
         found = [reader.wait() for reader in readers]
     everything = [delivery for each in found for delivery in each]
     assert sorted(int(each.value) for each in everything) == list(range(10_000))
@@ -45,23 +56,23 @@ def test_what_a_dead_member_held_comes_again(bootstrap: str, tmp_path: Path) -> 
     prepare(bootstrap, "dead", "dead")
     send(bootstrap, "dead", range(20))
     with members(tmp_path, bootstrap) as started:
-        dead = started.start("dead", "dead", "hold", 100, 30_000)
+        dead = started.start("dead", "dead", "hold", 100, IDLE_MS)
         dead.wait_until_it_prints("held")
         dead.kill()
         held = {each.place for each in dead.deliveries()}
-        again = started.start("dead", "dead", "accept", 20, 20_000).wait()
+        again = started.start("dead", "dead", "accept", 20, IDLE_MS).wait()
     assert sorted(int(each.value) for each in again) == list(range(20))
     assert {each.deliveries for each in again if each.place in held} == {2}
 
 
 def test_what_a_member_holds_too_long_goes_to_another(bootstrap: str, tmp_path: Path) -> None:
-    prepare(bootstrap, "lock", "lock")
+    prepare(bootstrap, "lock", "lock", **{"share.record.lock.duration.ms": "8000"})
     send(bootstrap, "lock", range(20))
     with members(tmp_path, bootstrap) as started:
-        holder = started.start("lock", "lock", "hold", 100, 30_000)
+        holder = started.start("lock", "lock", "hold", 100, IDLE_MS)
         holder.wait_until_it_prints("held")
         held = {each.place for each in holder.deliveries()}
-        again = started.start("lock", "lock", "accept", 20, 20_000).wait()
+        again = started.start("lock", "lock", "accept", 20, IDLE_MS).wait()
     assert sorted(int(each.value) for each in again) == list(range(20))
     # It may get them itself once more in the background, before the other one has started.
     assert all(each.deliveries >= 2 for each in again if each.place in held)
@@ -71,7 +82,7 @@ def test_a_released_record_comes_until_the_limit_and_a_rejected_one_once(bootstr
     prepare(bootstrap, "mixed", "mixed", **{"share.delivery.count.limit": "3"})
     send(bootstrap, "mixed", range(10, 30))
     with members(tmp_path, bootstrap) as started:
-        found = started.start("mixed", "mixed", "mixed", 100, 12_000).wait()
+        found = started.start("mixed", "mixed", "mixed", 24, IDLE_MS).wait()
         rest = started.start("mixed", "mixed", "accept", 100, 12_000).wait()
     counts = Counter(int(each.value) for each in found)
     assert counts == {value: 3 if value % 10 == 8 else 1 for value in range(10, 30)}
@@ -80,12 +91,12 @@ def test_a_released_record_comes_until_the_limit_and_a_rejected_one_once(bootstr
 
 
 def test_a_renewed_lock_keeps_the_records(bootstrap: str, tmp_path: Path) -> None:
-    prepare(bootstrap, "renew", "renew")
+    prepare(bootstrap, "renew", "renew", **{"share.record.lock.duration.ms": "10000"})
     send(bootstrap, "renew", range(5))
     with members(tmp_path, bootstrap) as started:
-        holder = started.start("renew", "renew", "renew", 5, 60_000, "hold.ms=10000")
+        holder = started.start("renew", "renew", "renew", 5, IDLE_MS, "hold.ms=20000")
         holder.wait_until_it_has(5)
-        others = started.start("renew", "renew", "accept", 5, 9_000).wait()
+        others = started.start("renew", "renew", "accept", 5, 12_000).wait()  # the first lock ends meanwhile
         assert len(holder.wait()) == 5
     assert others == []
 
@@ -104,5 +115,5 @@ def test_records_of_aborted_transactions_are_not_delivered(bootstrap: str, tmp_p
             else:
                 producer.abort_transaction()
     with members(tmp_path, bootstrap) as started:
-        found = started.start("committed", "committed", "accept", 10, 12_000).wait()
+        found = started.start("committed", "committed", "accept", 10, IDLE_MS).wait()
     assert sorted(int(each.value) for each in found) == [*range(5), *range(20, 25)]

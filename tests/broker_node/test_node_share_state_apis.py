@@ -82,7 +82,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Node, Node
 
 def send_one_batch(bootstrap: str) -> None:
     prepare(bootstrap, RECORDS, "g")
-    with Producer({"bootstrap.servers": bootstrap, "linger.ms": 1_000}) as producer:
+    with Producer({"bootstrap.servers": bootstrap, "linger.ms": 60_000}) as producer:  # `flush` does not wait for it
         for number in range(10):
             producer.send(RECORDS, str(number).encode(), partition=0)
         producer.flush(60)

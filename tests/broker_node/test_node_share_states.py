@@ -24,6 +24,7 @@ from broker.wire.errors import ErrorCode
 
 TOPIC_ID, OWN_ID = UUID(int=7), UUID(int=8)
 KEY = StateKey(group_id="g", topic_id=TOPIC_ID, partition=0)
+WAIT_S = 60.0  # for what takes milliseconds, on a busy host
 
 
 def image(offset: int = 1, *, with_topic: bool = True) -> MetadataImage:
@@ -92,10 +93,10 @@ class World:
     async def ask(self, kind: type, **values: object) -> StateResult:
         answer: asyncio.Future[StateResult] = asyncio.get_running_loop().create_future()
         self.states.ask(KEY, lambda token: kind(token=token, key=KEY, exists=True, **values), answer.set_result)
-        return await asyncio.wait_for(answer, 5)
+        return await asyncio.wait_for(answer, WAIT_S)
 
     async def wait_until_nothing_is_kept(self) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S):
             while (await self.ask(ReadSummary)).start_offset != -1:
                 await asyncio.sleep(0.001)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster
+from cluster_helper import Cluster, wait_until
 from share_helper import SETTINGS, prepare, send
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
@@ -67,6 +67,6 @@ def test_the_feature_is_told_and_turned_off_and_on(bootstrap: str, tmp_path: Pat
 
     assert level() == "1"
     tool(tmp_path, bootstrap, "FeatureCommand", "downgrade", "--feature", "share.version=0")
-    assert level() == "0"
+    wait_until(lambda: level() == "0", "the broker knows that the feature is off")
     tool(tmp_path, bootstrap, "FeatureCommand", "upgrade", "--feature", "share.version=1")
-    assert level() == "1"
+    wait_until(lambda: level() == "1", "the broker knows that the feature is on")

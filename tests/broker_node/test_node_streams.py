@@ -12,6 +12,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster_helper import Cluster, wait_until
@@ -21,6 +22,7 @@ from wire_helper import ask
 
 from broker.client import Consumer, Producer, TopicPartition
 from broker.wire.apis import ApiKey
+from broker.wire.errors import ErrorCode
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 WAIT_S = 240
@@ -56,9 +58,12 @@ def word_count(cluster: Cluster, directory: Path, name: str, *settings: str) -> 
 
 
 def coordinator(cluster: Cluster, group: str) -> int:
-    port = cluster.ports[1]["DIRECT"]
-    answer = ask(port, ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=[group])
-    return int(answer.coordinators[0].node_id)
+    def found() -> Any:
+        answer = ask(cluster.ports[1]["DIRECT"], ApiKey.FIND_COORDINATOR, 6, key_type=0, coordinator_keys=[group])
+        (each,) = answer.coordinators
+        return each.node_id if each.error_code is ErrorCode.none else None
+
+    return int(wait_until(found, f"the coordinator of {group}"))
 
 
 def standby_tasks(cluster: Cluster) -> int:

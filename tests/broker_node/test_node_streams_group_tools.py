@@ -111,7 +111,7 @@ def _prepare(port: int) -> None:
     topic: dict[str, Any] = {
         "name": TOPIC, "num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": [],
     }  # fmt: skip
-    made = ask(port, ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout=5_000, validate_only=False)
+    made = ask(port, ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout=50_000, validate_only=False)
     assert made.topics[0].error_code is ErrorCode.none
 
     def has_coordinator() -> bool:

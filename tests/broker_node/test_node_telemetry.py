@@ -158,6 +158,8 @@ def test_subscriptions_are_joined_and_the_shortest_interval_counts() -> None:
     )
     _, instance = world.instances.asked(ID, CLIENT, 0, always)
     assert (instance.metrics, instance.interval_ms) == (("a", "b", "c"), 2_000)
+    _, patient = World({"a": {"interval.ms": "3600000", "metrics": "*"}}).instances.asked(ID, CLIENT, 0, always)
+    assert patient.interval_ms == 300_000, "the default counts as well, as in Apache Kafka"
     _, nobody = World({}).instances.asked(ID, CLIENT, 0, always)
     assert (nobody.metrics, nobody.interval_ms) == ((), 300_000)
 
@@ -247,6 +249,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
     settings = {"harness.telemetry.path": path, "telemetry.max.bytes": 500_000}
     with Cluster(directory, brokers=1, settings=settings) as cluster:
         subscribe(cluster, "all", {"interval.ms": "200", "metrics": "*"})
+        wait_until(lambda: requested(cluster) == ("*",), "the broker knows the subscription")
         yield cluster, path
 
 
@@ -256,6 +259,11 @@ def subscribe(cluster: Cluster, name: str, values: dict[str, str]) -> None:
     port = cluster.ports[1]["DIRECT"]
     answer = ask(port, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, validate_only=False, resources=[resource])
     assert answer.responses[0].error_code is ErrorCode.none, answer
+
+
+def requested(cluster: Cluster) -> tuple[str, ...]:
+    answer = ask(cluster.ports[1]["DIRECT"], ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, client_instance_id=None)
+    return tuple(answer.requested_metrics)
 
 
 def offered(port: int) -> set[int]:

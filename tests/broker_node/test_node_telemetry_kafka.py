@@ -8,8 +8,10 @@ import json
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -31,6 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark
 JAVA = Path(__file__).parent / "java" / "TelemetrySink.java"
 GET, PUSH = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY
 INTERVAL_S, SIZE_BYTES_MAX = 1.0, 20_000
+TRIES_MAX, RUNS_MAX = 20, 5
 NO_ID, RESERVED = UUID(int=0), UUID(int=1)
 CODECS = (CodecId.GZIP, CodecId.SNAPPY, CodecId.LZ4, CodecId.ZSTD)
 
@@ -103,13 +106,16 @@ class Client:
         self._nodes = nodes
         self.instance_id = instance_id or uuid4()
         self._subscriptions = [0, 0]
+        self._since_s: float | None = None  # when it asked first, since an interval was over
+        self.is_late = False
         self.connections = self.connected()
 
     def connected(self) -> list[socket.socket]:
         return [socket.create_connection(("127.0.0.1", node.port), timeout=TIMEOUT_S) for node in self._nodes]
 
     def get(self) -> ErrorCode:
-        answers = [ask_over(each, GET, 0, client_instance_id=self.instance_id) for each in self.connections]
+        with self._watched():
+            answers = [ask_over(each, GET, 0, client_instance_id=self.instance_id) for each in self.connections]
         if answers[0].error_code is ErrorCode.none:
             self._subscriptions = [each.subscription_id for each in answers]
         ours, theirs = (_plain(each) for each in answers)
@@ -119,23 +125,52 @@ class Client:
 
     def push(self, metrics: bytes, *, codec: int = 0, terminating: bool = False, off_by: int = 0) -> ErrorCode:
         values = {"terminating": terminating, "compression_type": codec, "metrics": metrics}
-        ours, theirs = (
-            ask_over(connection, PUSH, 0, client_instance_id=self.instance_id, subscription_id=known + off_by, **values)
-            for connection, known in zip(self.connections, self._subscriptions, strict=True)
-        )
+        with self._watched():
+            ours, theirs = (
+                ask_over(
+                    connection, PUSH, 0, client_instance_id=self.instance_id, subscription_id=known + off_by, **values
+                )
+                for connection, known in zip(self.connections, self._subscriptions, strict=True)
+            )
         assert ours == theirs, f"{self.instance_id} {metrics[:40]!r} {codec} {terminating} {off_by}"
         code: ErrorCode = ours.error_code
         return code
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        self._since_s = time.monotonic() if self._since_s is None else self._since_s
+        yield
+        self.is_late |= time.monotonic() - self._since_s >= INTERVAL_S
+
+    def pass_interval(self) -> None:
+        time.sleep(INTERVAL_S + 0.05)  # the brokers' clocks count
+        self._since_s = None
+
+    def named(self, text: bytes) -> bytes:
+        """Metrics that no other client has."""
+        return text + self.instance_id.bytes
+
+
+def told_in_time(nodes: tuple[Node, Node], story: Callable[[Client], None], instance_id: UUID | None = None) -> Client:
+    """The story of a client whose requests follow each other within one interval, except where it lets one pass. On a
+    busy host more time may pass, for one broker or both. The story then proves nothing, and is told again."""
+    for attempt in count(1):
+        client = Client(nodes, instance_id)
+        try:
+            story(client)
+        except AssertionError:
+            if not client.is_late or attempt == TRIES_MAX:
+                raise
+            client.pass_interval()
+        else:
+            break
+    return client
 
 
 def _plain(answer: Any) -> dict[str, Any]:
     """Subscription ids are made of hashes. Metrics come in the order of a hash table."""
     told = {each.name: getattr(answer, each.name) for each in fields(answer) if each.name != "subscription_id"}
     return {**told, "requested_metrics": sorted(answer.requested_metrics)}
-
-
-def pass_interval() -> None:
-    time.sleep(INTERVAL_S + 0.05)  # the brokers' clocks count
 
 
 def wait_for(nodes: tuple[Node, Node], metrics: bytes) -> None:
@@ -167,41 +202,45 @@ def test_clients_learn_of_it_only_with_a_plug_in(nodes: tuple[Node, Node], tmp_p
 
 
 def test_a_client_may_ask_and_push_once_in_an_interval(nodes: tuple[Node, Node]) -> None:
-    client = Client(nodes)
-    assert client.get() is ErrorCode.none
-    assert client.get() is ErrorCode.throttling_quota_exceeded
-    assert client.push(b"first") is ErrorCode.none
-    assert client.push(b"early") is ErrorCode.throttling_quota_exceeded
-    assert client.get() is ErrorCode.throttling_quota_exceeded
-    pass_interval()
-    assert client.push(b"second") is ErrorCode.none
-    assert client.get() is ErrorCode.throttling_quota_exceeded
-    pass_interval()
-    assert client.get() is ErrorCode.none
-    assert client.push(b"third") is ErrorCode.none
-    wait_for(nodes, b"third")
+    def story(client: Client) -> None:
+        assert client.get() is ErrorCode.none
+        assert client.get() is ErrorCode.throttling_quota_exceeded
+        assert client.push(client.named(b"first")) is ErrorCode.none
+        assert client.push(client.named(b"early")) is ErrorCode.throttling_quota_exceeded
+        assert client.get() is ErrorCode.throttling_quota_exceeded
+        client.pass_interval()
+        assert client.push(client.named(b"second")) is ErrorCode.none
+        assert client.get() is ErrorCode.throttling_quota_exceeded
+        client.pass_interval()
+        assert client.get() is ErrorCode.none
+        assert client.push(client.named(b"third")) is ErrorCode.none
+
+    client = told_in_time(nodes, story)
+    wait_for(nodes, client.named(b"third"))
     for node in nodes:
-        mine = [each.metrics for each in node.pushes() if each.metrics in (b"first", b"early", b"second", b"third")]
-        assert mine == [b"first", b"second", b"third"]
+        mine = [each.metrics for each in node.pushes() if each.metrics.endswith(client.instance_id.bytes)]
+        assert mine == [client.named(text) for text in (b"first", b"second", b"third")]
 
 
 def test_a_client_is_forgotten_when_the_connection_closes_that_it_came_with(nodes: tuple[Node, Node]) -> None:
-    client = Client(nodes)
-    assert client.get() is ErrorCode.none
-    assert client.push(b"x", terminating=True) is ErrorCode.none
-    first, client.connections = client.connections, client.connected()
-    assert client.push(b"x") is ErrorCode.invalid_request, "its first connection is open"
-    for connection in first:
-        connection.close()
-    pass_interval()
-    assert client.get() is ErrorCode.none
-    assert client.get() is ErrorCode.throttling_quota_exceeded
-    assert client.push(b"x", terminating=True) is ErrorCode.none
-    for connection in client.connections:
-        connection.close()
-    pass_interval()
-    client.connections = client.connected()
-    assert client.push(b"x") is ErrorCode.none
+    def story(client: Client) -> None:
+        assert client.get() is ErrorCode.none
+        assert client.push(b"x", terminating=True) is ErrorCode.none
+        first, client.connections = client.connections, client.connected()
+        assert client.push(b"x") is ErrorCode.invalid_request, "its first connection is open"
+        for connection in first:
+            connection.close()
+        client.pass_interval()
+        assert client.get() is ErrorCode.none
+        assert client.get() is ErrorCode.throttling_quota_exceeded
+        assert client.push(b"x", terminating=True) is ErrorCode.none
+        for connection in client.connections:
+            connection.close()
+        client.pass_interval()
+        client.connections = client.connected()
+        assert client.push(b"x") is ErrorCode.none
+
+    told_in_time(nodes, story)
 
 
 def test_a_client_that_never_asked_and_ids_that_nobody_has(nodes: tuple[Node, Node]) -> None:
@@ -210,76 +249,109 @@ def test_a_client_that_never_asked_and_ids_that_nobody_has(nodes: tuple[Node, No
     assert client.get() is ErrorCode.none
     for instance_id in (NO_ID, RESERVED):
         assert Client(nodes, instance_id).push(b"x") is ErrorCode.invalid_request
-    reserved = Client(nodes, RESERVED)
-    reserved.get()
-    reserved.get()
+
+    def asks_twice(reserved: Client) -> None:
+        reserved.get()
+        reserved.get()
+
+    told_in_time(nodes, asks_twice, RESERVED)
 
 
-def test_what_is_wrong_with_a_push(nodes: tuple[Node, Node]) -> None:
-    for codec in (5, 99, -1):
-        client = Client(nodes)
+@pytest.mark.parametrize("codec", [5, 99, -1])
+def test_an_unknown_codec_is_refused(nodes: tuple[Node, Node], codec: int) -> None:
+    def story(client: Client) -> None:
         client.get()
         assert client.push(b"x", codec=codec) is ErrorCode.unsupported_compression_type
         assert client.get() is ErrorCode.none, "it may ask at once for those that are taken"
         client.push(b"x")
         client.get()
-    for off_by in (1, -1):
-        client = Client(nodes)
+
+    told_in_time(nodes, story)
+
+
+@pytest.mark.parametrize("off_by", [1, -1])
+def test_another_subscription_is_refused(nodes: tuple[Node, Node], off_by: int) -> None:
+    def story(client: Client) -> None:
         client.get()
         assert client.push(b"x", off_by=off_by) is ErrorCode.unknown_subscription_id
         assert client.get() is ErrorCode.none
         client.push(b"x")
-    for size in (SIZE_BYTES_MAX, SIZE_BYTES_MAX + 1):
-        client = Client(nodes)
+
+    told_in_time(nodes, story)
+
+
+@pytest.mark.parametrize("size", [SIZE_BYTES_MAX, SIZE_BYTES_MAX + 1])
+def test_a_push_may_have_so_many_bytes(nodes: tuple[Node, Node], size: int) -> None:
+    def story(client: Client) -> None:
         client.get()
         client.push(bytes(size))
         client.get()
         client.push(b"x")
 
+    told_in_time(nodes, story)
+
 
 def test_the_last_push_is_the_last(nodes: tuple[Node, Node]) -> None:
-    client = Client(nodes)
-    client.get()
-    assert client.push(b"last", terminating=True) is ErrorCode.none
-    for is_last in (False, False, True, True):
-        client.push(b"after", terminating=is_last)
+    def story(client: Client) -> None:
         client.get()
-    for wrong in ({"off_by": 1}, {"codec": 9}, {"metrics": bytes(SIZE_BYTES_MAX + 1)}, {"metrics": b""}):
-        client = Client(nodes)
+        assert client.push(client.named(b"last"), terminating=True) is ErrorCode.none
+        for is_last in (False, False, True, True):
+            client.push(client.named(b"after"), terminating=is_last)
+            client.get()
+
+    assert pushed_to_both(nodes, told_in_time(nodes, story))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"off_by": 1}, {"codec": 9}, {"metrics": bytes(SIZE_BYTES_MAX + 1)}, {"metrics": b""}]
+)
+def test_a_last_push_that_is_wrong_is_the_last_all_the_same(nodes: tuple[Node, Node], wrong: dict[str, Any]) -> None:
+    def story(client: Client) -> None:
         client.get()
-        client.push(b"before")
-        client.push(**{"metrics": b"last", "terminating": True, **wrong})  # type: ignore[arg-type]
-        client.push(b"after")
-        pass_interval()
-        client.push(b"after")
-    wait_for(nodes, b"last")
-    ours, theirs = ([each for each in node.pushes() if each.metrics in (b"last", b"after")] for node in nodes)
+        client.push(client.named(b"before"))
+        client.push(**{"metrics": client.named(b"last"), "terminating": True, **wrong})
+        client.push(client.named(b"after"))
+        client.pass_interval()
+        client.push(client.named(b"again"))
+
+    assert pushed_to_both(nodes, told_in_time(nodes, story))
+
+
+def pushed_to_both(nodes: tuple[Node, Node], client: Client) -> list[Push]:
+    """Its metrics, which both took alike. A push is answered after it was taken."""
+    ours, theirs = (
+        [each for each in node.pushes() if each.metrics.endswith(client.instance_id.bytes)] for node in nodes
+    )
     assert ours == theirs
+    return ours
 
 
-def test_compressed_metrics_are_unpacked_and_what_is_too_large_then_is_refused(nodes: tuple[Node, Node]) -> None:
-    for codec in CODECS:
-        for text in (b"metrics of %d" % codec, b"", bytes(SIZE_BYTES_MAX), bytes(SIZE_BYTES_MAX + 1), bytes(9 << 20)):
-            client = Client(nodes)
+@pytest.mark.parametrize("codec", CODECS)
+def test_compressed_metrics_are_unpacked_and_what_is_too_large_then_is_refused(
+    nodes: tuple[Node, Node], codec: CodecId
+) -> None:
+    texts = (b"metrics of %d" % codec, b"", bytes(SIZE_BYTES_MAX), bytes(SIZE_BYTES_MAX + 1), bytes(9 << 20))
+    for data in (*(compress(codec, text) for text in texts), b"no data of this codec"):
+
+        def story(client: Client, data: bytes = data) -> None:
             client.get()
-            client.push(compress(codec, text), codec=codec)
+            client.push(data, codec=codec)
             client.get()
-        client = Client(nodes)
-        client.get()
-        client.push(b"no data of this codec", codec=codec)
-        client.get()
-        wait_for(nodes, b"metrics of %d" % codec)
+
+        told_in_time(nodes, story)
+    wait_for(nodes, texts[0])
 
 
-def test_a_subscription_that_changes_is_told_anew(nodes: tuple[Node, Node]) -> None:
+@pytest.mark.parametrize("interval_ms", [200_000, 1_800_000])
+def test_a_subscription_that_changes_is_told_anew(nodes: tuple[Node, Node], interval_ms: int) -> None:
     client, ended = Client(nodes), Client(nodes)
     metrics = "org.apache.kafka.producer.,org.apache.kafka.consumer."
     client.get()
     ended.get()
     ended.push(b"x", terminating=True)
-    for node in nodes:
-        node.subscribe("more", **{"interval.ms": "400", "metrics": metrics})
-        node.subscribe("all", metrics="org.apache.kafka.admin.")
+    for node in nodes:  # what follows takes less than an interval
+        node.subscribe("more", **{"interval.ms": str(interval_ms), "metrics": metrics})
+        node.subscribe("all", **{"interval.ms": "3600000", "metrics": "org.apache.kafka.admin."})
         wait_until(lambda node=node: len(node.requested()) == 3, "the subscriptions are known")
     try:
         assert client.push(b"x") is ErrorCode.unknown_subscription_id
@@ -293,7 +365,7 @@ def test_a_subscription_that_changes_is_told_anew(nodes: tuple[Node, Node]) -> N
     finally:
         for node in nodes:
             node.subscribe("more", metrics="")
-            node.subscribe("all", metrics="*")
+            node.subscribe("all", **{"interval.ms": str(int(INTERVAL_S * 1000)), "metrics": "*"})
             wait_until(lambda node=node: node.requested() == ("*",), "the subscription is known")
 
 
@@ -303,20 +375,26 @@ def names(pushes: list[Push]) -> set[str]:
 
 
 def test_librdkafka_pushes_the_same_metrics_to_both(nodes: tuple[Node, Node]) -> None:
-    found = []
-    for node in nodes:
-        own = {"bootstrap.servers": f"127.0.0.1:{node.port}", "client.id": "rd", "enable.metrics.push": True}
-        producer = Producer({**own, **QUIET})
+    own = {"client.id": "rd", "enable.metrics.push": True, **QUIET}
+    producers = [Producer({"bootstrap.servers": f"127.0.0.1:{node.port}", **own}) for node in nodes]
+    found: list[set[str]] = []
 
-        def pushed(node: Node = node, producer: Producer = producer) -> list[Push]:
+    def are_the_same() -> bool:
+        """A metric comes when there is something to tell: on a busy host with a later push."""
+        for producer in producers:
             producer.produce("rd", b"v")
             producer.poll(0)
-            mine = [each for each in node.pushes() if each.client_id == "rd"]
-            return mine if len(mine) > 2 else []
+        pushes = [[each for each in node.pushes() if each.client_id == "rd"] for node in nodes]
+        found[:] = [names(each) for each in pushes]
+        return found[0] == found[1] and min(map(len, pushes)) > 2
 
-        found.append(names(wait_until(pushed, "librdkafka has pushed three times")))
+    try:
+        wait_until(are_the_same, "librdkafka has pushed three times to each")
+    except AssertionError:
+        assert found[0] == found[1]
+        raise
+    for producer in producers:
         assert producer.flush(60) == 0
-    assert found[0] == found[1]
     assert "org.apache.kafka.producer.connection.creation.total" in found[0]
 
 
@@ -325,16 +403,20 @@ def test_the_java_client_pushes_the_same_metrics_to_both(nodes: tuple[Node, Node
     for node in nodes:
         bootstrap = f"127.0.0.1:{node.port}"
         driver = Driver(prepare(), bootstrap, tmp_path / f"tools-{node.is_ours}.log", {})
-        before = len(node.pushes())
         tool = "org.apache.kafka.tools.VerifiableProducer"
         arguments = ["--bootstrap-server", bootstrap, "--topic", "java", "--max-messages", "400", "--throughput", "80"]
+        mine: list[Push] = []
         try:
-            assert driver.call("run", 120.0, tool=tool, arguments=arguments, stdin="")["code"] == 0
+            for _ in range(RUNS_MAX):  # a run takes 5 s: on a busy host it may push less often than each second
+                before = len(node.pushes())
+                assert driver.call("run", 120.0, tool=tool, arguments=arguments, stdin="")["code"] == 0
+                mine = [each for each in node.pushes()[before:] if each.client_id != "rd"]
+                assert not any(each.is_terminating for each in mine[:-1])
+                if len(mine) > 2:
+                    break
         finally:
             driver.close()
-        mine = node.pushes()[before:]
         assert len(mine) > 2
-        assert not any(each.is_terminating for each in mine[:-1])
         found.append(names(mine))
     assert found[0] == found[1]
     assert "org.apache.kafka.producer.record.send.total" in found[0]

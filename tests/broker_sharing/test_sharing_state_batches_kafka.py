@@ -14,7 +14,7 @@ from harness.clusters.kafka.jars import ensure_jars, java_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 JAVA = Path(__file__).parent / "java" / "CombinedBatches.java"
-CASES, TIMEOUT_S = 2_000, 120.0
+CASES, TIMEOUT_S = 2_000, 300.0
 STATES = [0, 2, 4]  # available, acknowledged, archived
 Row = list[int]
 

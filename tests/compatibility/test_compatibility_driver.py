@@ -37,7 +37,7 @@ def _many_descriptors() -> Iterator[None]:
 def test_an_answer_comes_to_a_process_with_many_descriptors(tmp_path: Path) -> None:
     driver = Driver([sys.executable, "-c", ECHO], "", tmp_path / "log", {})
     try:
-        assert driver.call("run", 20) == 7
+        assert driver.call("run", 120) == 7
     finally:
         driver.close()
 

@@ -18,7 +18,7 @@ from tests.compatibility.suites.librdkafka import declared_in, outcomes_of, part
 from tests.compatibility.suites.suite import HEAD_BYTES, TAIL_BYTES, run_test
 
 
-def run(script: str, directory: Path, timeout_s: float = 20.0) -> tuple[int | None, str]:
+def run(script: str, directory: Path, timeout_s: float = 120.0) -> tuple[int | None, str]:
     return run_test([sys.executable, "-c", script], {}, directory, directory / "test.log", timeout_s)
 
 
@@ -31,13 +31,17 @@ def test_what_prints_without_end_keeps_its_begin_and_its_end(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_test_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> None:
-    child = "import time; time.sleep(60)"
+    child = "import time; time.sleep(600)"
     script = (
         f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}]); print('on', flush=True); {child}"
     )
-    begin = time.monotonic()
-    assert run(script, tmp_path, 2.0) == (None, "on\n")
-    assert time.monotonic() - begin < 50  # the child holds the pipe open: it must be gone as well
+    for timeout_s in (2.0, 20.0, 100.0):  # a busy host may need more than the first to start both
+        begin = time.monotonic()
+        code, printed = run(script, tmp_path, timeout_s)
+        assert time.monotonic() - begin < timeout_s + 300  # the child holds the pipe open: it must be gone as well
+        if printed:
+            break
+    assert (code, printed) == (None, "on\n")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +58,7 @@ def test_a_go_test_is_judged_by_its_own_line(tmp_path: Path, prints: str, state:
     program = tmp_path / "program"
     program.write_text(f"#!{sys.executable}\nprint({prints!r})\n")
     program.chmod(0o755)
-    outcome = run_go_test(program, "TestIt", tmp_path, {}, timeout_s=20)
+    outcome = run_go_test(program, "TestIt", tmp_path, {}, timeout_s=120)
     assert (outcome.state, outcome.reason.strip()) == (state, reason)
 
 
@@ -159,7 +163,7 @@ def test_tests_that_ask_docker_stop_and_start_our_brokers(tmp_path: Path) -> Non
 
         def docker(*arguments: str) -> tuple[int, str]:
             command = [str(commands.programs / "docker"), *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
             return done.returncode, done.stdout.strip()
 
         assert docker("compose", "stop", "kafka-2") == (0, "stop kafka-2")

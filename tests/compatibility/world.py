@@ -15,7 +15,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.batch import BatchHeader
 from broker.wire.errors import ErrorCode
 from broker.wire.records import decode_records, iter_batches
-from tests.broker_node.cluster_helper import Cluster, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
 from tests.broker_node.wire_helper import ask
 from tests.raw_log import read_batches
 
@@ -99,7 +99,7 @@ class World:
         """A new topic with leaders; settings with underscores."""
         name = self.name("t")
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        self._admin.create_topics([NewTopic(name, partitions, 3, settings)])
+        make_topics(self._admin, NewTopic(name, partitions, 3, settings))
         wait_until(lambda: all(self.leader(name, each) for each in range(partitions)), f"leaders of {name}", WAIT_S)
         return name
 
@@ -130,6 +130,27 @@ class World:
         for broker in self.cluster.ids:
             if broker not in self.cluster.processes:
                 self.start(broker)
+
+    def wait_until_all_know(self, topic: str, *, partitions: int = 1) -> None:
+        """The topic, with so many partitions. A tool may ask any broker."""
+
+        def knows(broker: int) -> bool:
+            asked = {"topics": [{"name": topic}], "allow_auto_topic_creation": False}
+            (found,) = ask(self.port(broker), ApiKey.METADATA, 12, **asked).topics
+            return found.error_code is ErrorCode.none and len(found.partitions) >= partitions
+
+        for broker in self.cluster.processes:
+            wait_until(lambda broker=broker: knows(broker), f"broker {broker} knows {topic}", WAIT_S)  # type: ignore[misc]
+
+    def wait_until_all_have_group_setting(self, group: str, name: str, value: str) -> None:
+        resource = {"resource_type": 32, "resource_name": group, "configuration_keys": [name]}
+
+        def has(broker: int) -> bool:
+            answer = ask(self.port(broker), ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=False)
+            return [each.value for each in answer.results[0].configs] == [value]
+
+        for broker in self.cluster.processes:
+            wait_until(lambda broker=broker: has(broker), f"broker {broker} knows {name} of {group}", WAIT_S)  # type: ignore[misc]
 
     # -- looking
 

@@ -176,7 +176,8 @@ class Instances:
         metrics = tuple(sorted({name for each in wanted for name in each.metrics}))
         if ALL_METRICS in metrics:
             metrics = (ALL_METRICS,)
-        interval_ms = min((each.interval_ms for each in wanted), default=DEFAULT_INTERVAL_MS)
+        # As in Apache Kafka the default counts too: a subscription makes a client push more often, never less often.
+        interval_ms = min([DEFAULT_INTERVAL_MS, *(each.interval_ms for each in wanted)])
         seed = f"{','.join(metrics)} {interval_ms} {instance_id}".encode()
         subscription_id = zlib.crc32(seed)
         if subscription_id >= 1 << 31:

@@ -1,3 +1,4 @@
+import java.io.IOException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -11,7 +12,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
  * A member of a share group. Arguments: bootstrap servers, group, topic, what it does with records, how many it reads at
- * most, milliseconds without a record until it ends, then settings as KEY=VALUE.
+ * most, milliseconds without a record until it ends, then settings as KEY=VALUE. It also ends after its input has.
  *
  * What it does: `implicit` accepts by the next poll; `accept`, `release` and `reject` say so record by record; `mixed`
  * accepts values that end in 0 to 7, releases 8 and rejects 9; `hold` acknowledges nothing and waits to be killed;
@@ -19,6 +20,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  * deliveries` for each record, `lost ERROR` for acknowledgements that failed, `end` when it has closed.
  */
 final class ShareReader {
+    private static volatile boolean isStopped = false;
+
     public static void main(String[] arguments) throws Exception {
         String kind = arguments[3];
         int limit = Integer.parseInt(arguments[4]);
@@ -43,9 +46,12 @@ final class ShareReader {
             if (error != null) System.out.println("lost " + error.getClass().getSimpleName());
         });
         consumer.subscribe(List.of(arguments[2]));
+        Thread input = new Thread(ShareReader::waitForEndOfInput);
+        input.setDaemon(true);
+        input.start();
         int count = 0;
         long lastMs = System.currentTimeMillis();
-        while (count < limit && System.currentTimeMillis() - lastMs < idleMs) {
+        while (count < limit && !isStopped && System.currentTimeMillis() - lastMs < idleMs) {
             for (ConsumerRecord<byte[], String> record : consumer.poll(Duration.ofMillis(200))) {
                 count++;
                 lastMs = System.currentTimeMillis();
@@ -68,6 +74,15 @@ final class ShareReader {
         consumer.commitSync();
         consumer.close();
         System.out.println("end");
+    }
+
+    private static void waitForEndOfInput() {
+        try {
+            while (System.in.read() >= 0) { }
+        } catch (IOException error) {
+            System.out.println("input: " + error);
+        }
+        isStopped = true;
     }
 
     /** The same records are polled again after each renewal, until the time is over. */

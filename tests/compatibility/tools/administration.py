@@ -21,9 +21,10 @@ GROUPS = "consumer.group.ConsumerGroupCommand"
 def _topics(box: Toolbox) -> None:
     topic = box.world.name("made")
     box.run("TopicCommand", "--create", "--topic", topic, "--partitions", 2, "--config", "cleanup.policy=compact")
+    box.world.wait_until_all_know(topic)
     box.run("TopicCommand", "--alter", "--topic", topic, "--partitions", 3)
-    found = box.run("TopicCommand", "--describe", "--topic", topic)
-    assert "PartitionCount: 3" in found, found
+    box.world.wait_until_all_know(topic, partitions=3)
+    found = box.until(lambda found: "PartitionCount: 3" in found, "TopicCommand", "--describe", "--topic", topic)
     assert "cleanup.policy=compact" in found, found
     assert topic in box.run("TopicCommand", "--list").split()
     box.run("TopicCommand", "--delete", "--topic", topic)
@@ -33,15 +34,15 @@ def _topics(box: Toolbox) -> None:
 def _configs(box: Toolbox) -> None:
     of_topic = ("--entity-type", "topics", "--entity-name", box.world.topic())
     box.run(CONFIGS, *of_topic, "--alter", "--add-config", "retention.ms=777000,segment.bytes=2048000")
-    found = box.run(CONFIGS, *of_topic, "--describe")
     # As Apache Kafka: log.retention.ms has no default of its own, log.segment.bytes has one.
-    assert "synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=777000}" in found, found
+    expected = "synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=777000}"
+    found = box.until(lambda found: expected in found, CONFIGS, *of_topic, "--describe")
     assert "DEFAULT_CONFIG:log.segment.bytes=1073741824" in found, found
     box.run(CONFIGS, *of_topic, "--alter", "--delete-config", "retention.ms")
-    assert "retention.ms" not in box.run(CONFIGS, *of_topic, "--describe")
+    box.until(lambda found: "retention.ms" not in found, CONFIGS, *of_topic, "--describe")
     every_broker = ("--entity-type", "brokers", "--entity-default")
     box.run(CONFIGS, *every_broker, "--alter", "--add-config", "max.connections=500")
-    assert "max.connections=500" in box.run(CONFIGS, *every_broker, "--describe")
+    box.until(lambda found: "max.connections=500" in found, CONFIGS, *every_broker, "--describe")
     one = box.run(CONFIGS, "--entity-type", "brokers", "--entity-name", 1, "--describe", "--all")
     assert "node.id=1" in one, one
 
@@ -49,10 +50,10 @@ def _configs(box: Toolbox) -> None:
 def _quotas(box: Toolbox) -> None:
     client = ("--entity-type", "clients", "--entity-name", box.world.name("slow"))
     box.run(CONFIGS, *client, "--alter", "--add-config", "producer_byte_rate=300000,request_percentage=50")
-    found = box.run(CONFIGS, *client, "--describe")
-    assert f"client-id '{client[-1]}' are producer_byte_rate=300000.0, request_percentage=50.0" in found, found
+    expected = f"client-id '{client[-1]}' are producer_byte_rate=300000.0, request_percentage=50.0"
+    box.until(lambda found: expected in found, CONFIGS, *client, "--describe")
     box.run(CONFIGS, *client, "--alter", "--delete-config", "producer_byte_rate,request_percentage")
-    assert "producer_byte_rate" not in box.run(CONFIGS, *client, "--describe")
+    box.until(lambda found: "producer_byte_rate" not in found, CONFIGS, *client, "--describe")
 
 
 def _consumer_groups(box: Toolbox) -> None:
@@ -115,10 +116,15 @@ def _log_dirs(box: Toolbox) -> None:
 
 
 def _quorum(box: Toolbox) -> None:
-    status = box.run("MetadataQuorumCommand", "describe", "--status")
-    assert f"LeaderId:               {box.world.cluster.controller()}" in status, status
-    lines = box.run("MetadataQuorumCommand", "describe", "--replication").splitlines()
-    assert sorted(line.split()[-1] for line in lines[1:]) == ["Follower", "Follower", "Leader"], lines
+    def names_the_leader(found: str) -> bool:
+        return f"LeaderId:               {box.world.cluster.controller()}" in found
+
+    def has_roles(found: str) -> bool:
+        roles = sorted(line.split()[-1] for line in found.splitlines()[1:])
+        return roles == ["Follower", "Follower", "Leader"]
+
+    box.until(names_the_leader, "MetadataQuorumCommand", "describe", "--status")
+    box.until(has_roles, "MetadataQuorumCommand", "describe", "--replication")
 
 
 def _transactions(box: Toolbox) -> None:
@@ -128,8 +134,9 @@ def _transactions(box: Toolbox) -> None:
         "--transactional-id", name, "--transaction-duration-ms", 50,
     )  # fmt: skip
     assert name in box.run(tool, "list").split()
-    found = box.run(tool, "describe", "--transactional-id", name)
-    assert re.search(rf"{name}\s.*CompleteCommit", found), found
+    # The commit is answered before its markers are written.
+    is_complete = re.compile(rf"{name}\s.*CompleteCommit").search
+    box.until(is_complete, tool, "describe", "--transactional-id", name)
     assert "ProducerId" in box.run(tool, "describe-producers", "--topic", topic, "--partition", 0)
     assert box.run(tool, "find-hanging", "--broker-id", 1).splitlines()[1:] == []
 
@@ -145,8 +152,8 @@ def _abort(box: Toolbox) -> None:
         box.run(tool, "abort", "--topic", topic, "--partition", 0, "--start-offset", 0)
         assert [header.is_control for header in box.world.batches(topic)] == [False, True], "the marker"
         box.run(tool, "forceTerminateTransaction", "--transactionalId", name)
-        found = box.run(tool, "describe", "--transactional-id", name)
-        assert re.search(rf"{name}\s.*(CompleteAbort|Empty)", found), found
+        is_over = re.compile(rf"{name}\s.*(CompleteAbort|Empty)").search
+        box.until(is_over, tool, "describe", "--transactional-id", name)
 
 
 def _api_versions(box: Toolbox) -> None:
@@ -186,12 +193,13 @@ def _reassign(box: Toolbox) -> None:
     assert "The inter-broker throttle limit was set to 1000000 B/s" in found, found
     of_broker = ("--entity-type", "brokers", "--entity-name", replicas[0], "--describe")
     of_topic = ("--entity-type", "topics", "--entity-name", topic, "--describe")
-    assert "leader.replication.throttled.rate=1000000" in box.run(CONFIGS, *of_broker)
-    assert "leader.replication.throttled.replicas=" in box.run(CONFIGS, *of_topic)
+    box.until(lambda found: "leader.replication.throttled.rate=1000000" in found, CONFIGS, *of_broker)
+    box.until(lambda found: "leader.replication.throttled.replicas=" in found, CONFIGS, *of_topic)
     wait_until(lambda: list(box.world.partition(topic).replica_nodes) == replicas, "the new replicas", WAIT_S)
-    assert "is completed" in box.run(tool, *given, "--verify")
-    assert "throttled" not in box.run(CONFIGS, *of_broker) + box.run(CONFIGS, *of_topic)
-    assert "No partition reassignments found." in box.run(tool, "--list")
+    box.until(lambda found: "is completed" in found, tool, *given, "--verify")
+    for described in (of_broker, of_topic):
+        box.until(lambda found: "throttled" not in found, CONFIGS, *described)
+    box.until(lambda found: "No partition reassignments found." in found, tool, "--list")
 
 
 def _acls(box: Toolbox) -> None:
@@ -226,6 +234,7 @@ def _share_groups(box: Toolbox) -> None:
     topic, group, tool = box.topic_of(20), box.world.name("share"), "consumer.group.ShareGroupCommand"
     of_group = ("--entity-type", "groups", "--entity-name", group)
     box.run(CONFIGS, *of_group, "--alter", "--add-config", "share.auto.offset.reset=earliest")
+    box.world.wait_until_all_have_group_setting(group, "share.auto.offset.reset", "earliest")
 
     def read(count: int) -> list[int]:
         given = ("--topic", topic, "--group", group, "--max-messages", count)

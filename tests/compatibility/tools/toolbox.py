@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from tests.broker_node.cluster_helper import wait_until
 from tests.compatibility.driver import Driver
-from tests.compatibility.world import World
+from tests.compatibility.trial import NOT_IMPLEMENTED
+from tests.compatibility.world import WAIT_S, World
 
 TOOL_TIMEOUT_S = 240.0
 SHOWN_CHARACTERS = 400
@@ -41,6 +43,28 @@ class Toolbox:
         if found["code"]:
             raise ToolFailure(f"exit {found['code']}: {_telling(found['out'])}")
         return str(found["out"])
+
+    def until(self, is_expected: Callable[[str], object], tool: str, *arguments: object) -> str:
+        """What a tool prints that only reads, once it is as expected. The broker that it asks may hear of a change a
+        moment after the controller has made it, and what a coordinator does takes its time."""
+        last = ""
+
+        def has_come() -> bool:
+            nonlocal last
+            try:
+                last = self.run(tool, *arguments)
+            except ToolFailure as failure:
+                if NOT_IMPLEMENTED.search(str(failure)):
+                    raise
+                last = str(failure)
+                return False
+            return bool(is_expected(last))
+
+        try:
+            wait_until(has_come, f"what {tool} {' '.join(map(str, arguments))} should print", WAIT_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {last}") from error
+        return last
 
     def file(self, name: str, text: str) -> Path:
         path = self.world.directory / name
