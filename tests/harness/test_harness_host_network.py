@@ -32,6 +32,7 @@ from tests.harness.load_workers import RUN_S, Workers, harness, said, started_ha
 from tests.harness.no_load import NoLoad
 from tests.harness.strangers import FaultWorkers, Strangers, wait_until
 from tests.harness.test_harness_host_records import check_predictions
+from tests.json_lines import read_jsonl
 from tests.workloads.network import HERE, Network, why_no_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(2_400)]
@@ -254,8 +255,7 @@ def wait_for_kill(run_dir: Path, process: Any) -> dict[str, Any]:
     def is_killed() -> bool:
         assert process.poll() is None, "the run has ended before"
         for path in run_dir.glob("cells/*/faults.jsonl"):
-            lines = [json.loads(line) for line in path.read_text().splitlines()]
-            found.extend(line for line in lines if line["kind"] == "kill" and line["phase"] == "applied")
+            found.extend(line for line in read_jsonl(path) if line["kind"] == "kill" and line["phase"] == "applied")
         return bool(found)
 
     wait_until(is_killed, "the leader is killed", 600)

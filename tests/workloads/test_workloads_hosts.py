@@ -148,7 +148,7 @@ def test_a_killed_worker_is_named_and_the_others_finish(hosts: Hosts, broker: Re
     broker.create_topics("killed")
     hub = hosts.hub
     hub.wait_hosts(3)
-    hub.begin({**WORKLOAD, "drain_ms": 3000}, broker.address, "killed")
+    hub.begin({**WORKLOAD, "measure_ms": 8000, "drain_ms": 3000}, broker.address, "killed")
     hub.wait_phase("measure")
     hosts.agents["b"].kill()
     hub.next_of("done", 300)
@@ -178,7 +178,7 @@ def test_what_a_killed_worker_has_sent_is_gathered_from_the_one_that_is_started_
     broker.create_topics("restarted")
     hub = hosts.hub
     hub.wait_hosts(3)
-    hub.begin({**WORKLOAD, "measure_ms": 6000, "drain_ms": 3000}, broker.address, "restarted")
+    hub.begin({**WORKLOAD, "measure_ms": 15_000, "drain_ms": 3000}, broker.address, "restarted")
     hub.wait_phase("measure")
     while hub.next_of("progress")["progress"]["acked"] < 900:  # a second's
         pass
