@@ -411,7 +411,7 @@ from chaos.lease import Lease
 os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 Lease(Path(sys.argv[1])).reserve_process("sleeper")
 """
-    owner = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=60)
+    owner = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=300)
     assert owner.returncode == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 1
     assert reap(tmp_path) == []

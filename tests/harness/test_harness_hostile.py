@@ -183,7 +183,7 @@ def test_a_run_on_a_hostile_address_exits_with_3_and_says_where(tmp_path: Path, 
             [sys.executable, "-m", "harness", "run", str(suite), "--cluster", "external",
              "--bootstrap-server", broker.address, "--no-report",
              "--no-certify", "--run-dir", str(tmp_path / "run")],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.returncode == 3, done.stderr[-1500:]
         assert broker.address in done.stderr

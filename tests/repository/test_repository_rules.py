@@ -37,7 +37,9 @@ def test_every_dependency_is_locked_within_its_range() -> None:
 
 def test_no_file_has_the_marks_of_an_unfinished_merge_or_is_a_link() -> None:
     """A link would name a path of the machine on which it was made."""
-    listed = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
+    )
     links = [line for line in listed.stdout.splitlines() if line.startswith("120000")]
     assert links == []
     marks = subprocess.run(
