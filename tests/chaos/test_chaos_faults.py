@@ -216,13 +216,19 @@ def test_a_link_that_was_slow_before_does_not_prove_a_fault(cluster, name, param
     slow.inject()
     fault = make(name, cluster, lease, target="followers->leader", **parameters)
     assert fault.prove().is_effective, "without what was before, it would be taken for the effect"
-    fault.observe()
-    assert not fault.prove().is_effective
-    fault.inject()
-    proof = fault.prove()
-    assert proof.is_effective, proof
-    fault.heal()
-    assert not fault.prove().is_effective
+
+    def is_told_from_before():
+        fault.observe()
+        if fault.prove().is_effective:
+            return False
+        fault.inject()
+        proof = fault.prove()
+        fault.heal()
+        return proof.is_effective
+
+    # A busy host may have been slower before than it is under the fault. What was quickest before counts.
+    assert becomes(is_told_from_before)
+    assert shows_no_effect(fault)
     slow.heal()
     lease.close()
 

@@ -190,7 +190,7 @@ properties: {acks: all, enable.idempotence: true, linger.ms: 5, delivery.timeout
 workload: {rate_per_s: 200, record_size_bytes: 200, producers: 1, warmup_ms: 500, measure_ms: 60000, drain_ms: 30000}
 until_done: true
 timeline:
-  - {id: slow, at: 500ms, fault: latency, target: "follower:0->leader", with: {latency_ms: 500}}
+  - {id: slow, at: 500ms, fault: latency, target: "follower:0->leader", with: {latency_ms: 1500}}
   - {id: fast, heal: slow}
   - {id: cut, fault: link_cut, target: "any:follower:0<->leader"}
   - {id: some, when: acked grew by 200, within: 60s}
