@@ -28,7 +28,7 @@ from harness.clusters.proxies import LinkProxies
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from harness.run.timeline_driver import CellPort
-from tests.harness.load_workers import Workers, harness, said
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
 from tests.harness.no_load import NoLoad
 from tests.harness.strangers import FaultWorkers, Strangers, wait_until
 from tests.workloads.load_hosts import Link
@@ -293,7 +293,7 @@ def test_load_hosts_reach_the_proxies_of_fault_hosts(tmp_path: Path, operator: O
                 *workers.options[:4],
             ],
         )  # fmt: skip
-        assert done.returncode == 0, said(done)
+        assert done.returncode in PASS_OR_INCONCLUSIVE, said(done)
     finally:
         workers.close()
     check_verdicts(run_dir, lost={"leader-loss"})
@@ -301,7 +301,7 @@ def test_load_hosts_reach_the_proxies_of_fault_hosts(tmp_path: Path, operator: O
 
 def check_verdicts(run_dir: Path, *, lost: set[str]) -> None:
     cells = json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]
-    assert {cell["verdict"] for cell in cells} == {"pass"}, [(cell["cell_id"], cell["reasons"]) for cell in cells]
+    assert_passed(cells)
     found = {(cell["scenario"], cell["case"]): cell for cell in cells}
     for scenario in lost:
         predicted = found[scenario, "acks-1"]["predicted"]["lost"]

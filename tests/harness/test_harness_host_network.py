@@ -28,7 +28,7 @@ from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from harness.run.timeline_driver import CellPort
 from runlog.records.lines import WIRE, read_lines
-from tests.harness.load_workers import RUN_S, Workers, harness, said, started_harness
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, RUN_S, SLOW, Workers, harness, said, started_harness
 from tests.harness.no_load import NoLoad
 from tests.harness.strangers import FaultWorkers, Strangers, wait_until
 from tests.harness.test_harness_host_records import check_predictions
@@ -47,7 +47,6 @@ SETTINGS = {
 CUT_S = 10.0
 LOST_AFTER_S = 4
 TOPIC = "harness-network"
-SLOW = ("schedule lag p99", "were not sent in time")  # said of a load host without enough CPU
 
 
 class Site:
@@ -198,7 +197,7 @@ def test_the_verdicts_of_three_load_hosts_and_three_broker_hosts_are_exact(tmp_p
         },
     )
     done = harness(tmp_path, ["run", str(suite), "--run-dir", str(run_dir), *site.options])
-    assert done.returncode == 0, said(done)
+    assert done.returncode in PASS_OR_INCONCLUSIVE, said(done)
     check_predictions(run_dir, "lost", "duplicated")
     for cell in verdicts(run_dir):
         check_clocks(run_dir, cell["cell_id"])
