@@ -45,7 +45,7 @@ SETTINGS = {
     "replica.lag.time.max.ms": "10000", "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300",
 }  # fmt: skip
 CUT_S = 10.0
-LOST_AFTER_S = 4
+LOST_AFTER_S = 6
 TOPIC = "harness-network"
 
 
