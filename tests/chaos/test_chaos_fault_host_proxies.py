@@ -60,9 +60,11 @@ class Operator:
         self.server: ProxyServer | None = None
         self.faults: ProxyFaults | None = None
 
-    def permits(self, *, allow: str = "cut, stall, latency", more: str = "", head: str = "") -> str:
+    def permits(
+        self, *, allow: str = "cut, stall, latency", more: str = "", head: str = "", lost_after: str = "2s"
+    ) -> str:
         return (
-            f"lost_after: 2s\n{head}proxies:\n"
+            f"lost_after: {lost_after}\n{head}proxies:\n"
             f"  to-1: {{listen: '127.0.0.1:{self.ports['to-1']}', upstream: '{self.upstream}', "
             f"carries: [2->1, 3->1], allow: [{allow}]{more}}}\n"
             f"  clients: {{listen: '127.0.0.1:{self.ports['clients']}', upstream: '{self.upstream}', "
@@ -172,7 +174,7 @@ def test_all_is_mended_when_the_harness_is_lost(operator: Operator) -> None:
 
 
 def test_nothing_lasts_longer_than_the_operator_allows(operator: Operator) -> None:
-    faults = operator.worker(operator.permits(more=", broken_at_most: 500ms"))
+    faults = operator.worker(operator.permits(more=", broken_at_most: 500ms", lost_after="60s"))
     faults.act("proxy_cut", "to-1")
 
     def is_mended() -> bool:
@@ -207,7 +209,7 @@ def test_a_killed_worker_leaves_the_links_and_the_next_one_mends_them(operator: 
 
 
 def test_a_server_that_ends_is_started_again_and_the_fault_does_not_count(operator: Operator) -> None:
-    faults = operator.worker()
+    faults = operator.worker(operator.permits(lost_after="60s"))
     assert operator.server is not None
     first = operator.server.pid
     faults.act("proxy_cut", "to-1")

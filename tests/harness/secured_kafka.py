@@ -73,7 +73,7 @@ class SecuredKafka:
             scram = [f"{each}=[name={USER},password={self.password}]" for each in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
             tool = [*base, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path)]
             users = [part for each in scram for part in ("--add-scram", each)]
-            subprocess.run([*tool, *users], check=True, capture_output=True, timeout=60)
+            subprocess.run([*tool, *users], check=True, capture_output=True, timeout=300)
         for broker in self.ids:
             with (self.directory / f"broker-{broker}.log").open("wb") as log:
                 command = [base[0], "-Xmx512m", *base[1:], "kafka.Kafka", str(self._properties(broker))]
@@ -159,9 +159,9 @@ class SecuredKafka:
         made = ["-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-dname", "CN=127.0.0.1", "-validity", "7"]
         # Its own authority: a self-signed certificate is what a test needs, and what is checked is the same.
         extensions = ["-ext", "san=ip:127.0.0.1,dns:localhost", "-ext", "bc=ca:true"]
-        subprocess.run([*run, *made, *extensions], check=True, capture_output=True, timeout=60)
+        subprocess.run([*run, *made, *extensions], check=True, capture_output=True, timeout=300)
         pem = ["-exportcert", "-rfc", "-file", str(self.directory / "ca.pem")]
-        subprocess.run([*run, *pem], check=True, capture_output=True, timeout=60)
+        subprocess.run([*run, *pem], check=True, capture_output=True, timeout=300)
         trust = [keytool, "-keystore", str(self.directory / "trust.jks"), "-storetype", "JKS", "-storepass", "trusted"]
         imported = ["-importcert", "-noprompt", "-alias", "ca", "-file", str(self.directory / "ca.pem")]
-        subprocess.run([*trust, *imported], check=True, capture_output=True, timeout=60)
+        subprocess.run([*trust, *imported], check=True, capture_output=True, timeout=300)

@@ -80,7 +80,7 @@ def python_of_stranger() -> str:
     script = "import locust, pyspark, harness"
     for program in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
         try:
-            done = as_stranger([program, "-c", script], Path("/"), timeout_s=60)
+            done = as_stranger([program, "-c", script], Path("/"), timeout_s=300)
         except OSError:
             continue
         if done.returncode == 0:

@@ -20,7 +20,7 @@ def test_a_checkout_has_the_cache_that_make_has(monkeypatch: pytest.MonkeyPatch)
     told = subprocess.run(
         ["make", "--no-print-directory", "-s", "-f", "-", "told"],
         input="include Makefile\ntold:\n\t@echo $$HARNESS_CACHE_DIR\n",
-        capture_output=True, text=True, cwd=ROOT, timeout=60, check=True,
+        capture_output=True, text=True, cwd=ROOT, timeout=300, check=True,
         env={name: value for name, value in os.environ.items() if name not in ("HARNESS_CACHE_DIR", "MAKEFLAGS")},
     ).stdout.strip()  # fmt: skip
     assert cache_directory() == Path(told) == ROOT / ".cache"

@@ -41,7 +41,7 @@ def test_up_prints_the_addresses_alone_and_stays_up_until_down(tmp_path: Path) -
 
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     described = client.describe_configs([ConfigResource("broker", "1")])
-    (settings,) = [future.result(10) for future in described.values()]
+    (settings,) = [future.result(120) for future in described.values()]
     assert settings["num.partitions"].value == "4"
     del client
 

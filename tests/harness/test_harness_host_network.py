@@ -28,10 +28,11 @@ from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from harness.run.timeline_driver import CellPort
 from runlog.records.lines import WIRE, read_lines
-from tests.harness.load_workers import RUN_S, Workers, harness, said, started_harness
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, RUN_S, SLOW, Workers, harness, said, started_harness
 from tests.harness.no_load import NoLoad
 from tests.harness.strangers import FaultWorkers, Strangers, wait_until
 from tests.harness.test_harness_host_records import check_predictions
+from tests.json_lines import read_jsonl
 from tests.workloads.network import HERE, Network, why_no_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(2_400)]
@@ -44,9 +45,8 @@ SETTINGS = {
     "replica.lag.time.max.ms": "10000", "broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300",
 }  # fmt: skip
 CUT_S = 10.0
-LOST_AFTER_S = 4
+LOST_AFTER_S = 6
 TOPIC = "harness-network"
-SLOW = ("schedule lag p99", "were not sent in time")  # said of a load host without enough CPU
 
 
 class Site:
@@ -197,7 +197,7 @@ def test_the_verdicts_of_three_load_hosts_and_three_broker_hosts_are_exact(tmp_p
         },
     )
     done = harness(tmp_path, ["run", str(suite), "--run-dir", str(run_dir), *site.options])
-    assert done.returncode == 0, said(done)
+    assert done.returncode in PASS_OR_INCONCLUSIVE, said(done)
     check_predictions(run_dir, "lost", "duplicated")
     for cell in verdicts(run_dir):
         check_clocks(run_dir, cell["cell_id"])
@@ -254,8 +254,7 @@ def wait_for_kill(run_dir: Path, process: Any) -> dict[str, Any]:
     def is_killed() -> bool:
         assert process.poll() is None, "the run has ended before"
         for path in run_dir.glob("cells/*/faults.jsonl"):
-            lines = [json.loads(line) for line in path.read_text().splitlines()]
-            found.extend(line for line in lines if line["kind"] == "kill" and line["phase"] == "applied")
+            found.extend(line for line in read_jsonl(path) if line["kind"] == "kill" and line["phase"] == "applied")
         return bool(found)
 
     wait_until(is_killed, "the leader is killed", 600)

@@ -20,9 +20,9 @@ from harness.errors import EnvironmentFault
 from runlog.files.clock import RunClock
 from runlog.records.lines import WIRE, read_lines
 from runlog.records.wire import WireOutcome
-from tests.harness.load_workers import Workers, harness, said
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
 from tests.harness.strangers import wait_until
-from tests.harness.test_harness_host_links import TOPIC, Operator, Run
+from tests.harness.test_harness_host_links import LOST_AFTER_S, TOPIC, Operator, Run
 
 pytestmark = [pytest.mark.slow]
 
@@ -120,11 +120,14 @@ def test_a_kafka_toxic_heals_by_itself_when_the_link_to_the_harness_is_lost(run:
     refused = run.fault("kafka_refuse_request", "client->leader", count=0)
     refused.inject()
     log = run.operator.workers.log(run.leader())
+    why = f"the harness was silent for {LOST_AFTER_S} s"
+    told = f"is whole: {why}"
+    before = log.read_text().count(told)
     run.operator.link.cut(40.0)
-    wait_until(lambda: "is whole: the harness was silent for 3 s" in log.read_text(), "the worker mends it", 40.0)
+    wait_until(lambda: log.read_text().count(told) > before, "the worker mends it", 40.0)
     run.operator.link.cut(0)
     wait_until(lambda: all(host.silent_s < 1 for host in run.hosts.look().hosts), "the link is back")
-    with pytest.raises(ToxiproxyError, match="it was mended before, because the harness was silent for 3 s"):
+    with pytest.raises(ToxiproxyError, match=f"it was mended before, because {why}"):
         refused.heal()
 
 
@@ -172,7 +175,7 @@ def test_duplicates_order_and_a_deposed_leader_are_predicted_from_what_fault_hos
                 *workers.options[:4],
             ],
         )  # fmt: skip
-        assert done.returncode == 0, said(done)
+        assert done.returncode in PASS_OR_INCONCLUSIVE, said(done)
     finally:
         workers.close()
     check_predictions(run_dir)
@@ -195,7 +198,7 @@ def suite_of(directory: Path, *names: str) -> Path:
 def check_predictions(run_dir: Path, *kinds: str) -> None:
     """Each kind of damage occurs exactly where it is predicted, from what fault hosts recorded."""
     cells: list[dict[str, Any]] = json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]
-    assert {cell["verdict"] for cell in cells} == {"pass"}, [(cell["cell_id"], cell["reasons"]) for cell in cells]
+    assert_passed(cells)
     seen = dict.fromkeys(kinds or ("lost", "duplicated", "reordered"), 0)
     for cell in cells:
         for kind in seen:

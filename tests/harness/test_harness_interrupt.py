@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CELL: Final = "chaos-short-only"
 # Two seconds for the load to drain, three for brokers to stop, and a busy machine.
-EXIT_TIMEOUT_S: Final = 60.0
+EXIT_TIMEOUT_S: Final = 180.0
 REPORT_TIMEOUT_S: Final = 780.0  # 240 s were not enough where the load was 20
 
 
@@ -72,7 +72,14 @@ def test_ctrl_c_leaves_nothing_and_exits_130(start: Start, tmp_path: Path, momen
     assert process.wait(EXIT_TIMEOUT_S) == ExitCode.INTERRUPTED, process.screen
     assert "Traceback" not in process.text
     assert_nothing_left(process, listeners)
-    assert read_run_record(tmp_path / "run").status is RunStatus.INTERRUPTED
+    # A busy host may have ended the load before the key came. Then the analysis was interrupted, and not the run.
+    lawful = {RunStatus.INTERRUPTED, *((RunStatus.FINISHED,) if is_load_over(tmp_path) else ())}
+    assert read_run_record(tmp_path / "run").status in lawful
+
+
+def is_load_over(tmp_path: Path) -> bool:
+    path = tmp_path / "run" / "cells" / CELL / "cell.json"
+    return path.exists() and read_cell(tmp_path / "run", CELL).outcome.status is CellStatus.DONE
 
 
 @pytest.mark.long

@@ -67,7 +67,7 @@ def test_no_node_reaches_another_past_its_proxy(tmp_path: Path) -> None:
             for name in links:
                 client, proxy = cluster.link_proxies().plain(name)
                 client.enable(proxy)
-            assert cluster.wait_healthy(None, timeout_s=60)
+            assert cluster.wait_healthy(None, timeout_s=240)
             assert past_the_proxies(cluster.pids()) == []
             controller = successor
     finally:

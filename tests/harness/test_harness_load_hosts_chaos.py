@@ -11,12 +11,11 @@ import pytest
 
 import chaos
 from harness.cli.chaos_suites import SMOKE
-from tests.harness.load_workers import Workers, harness, said
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, SLOW, Workers, harness, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.spark]
 
 NAMES = ("a", "b", "c")
-SLOW = ("schedule lag p99", "were not sent in time", "its link was lost")  # said of a load host without enough CPU
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def test_the_smoke_set_has_the_verdicts_of_one_host(tmp_path: Path, workers: Wor
     for where, options in (("one", []), ("three", workers.options)):
         run_dir = tmp_path / where
         done = harness(tmp_path, ["run", str(suite), "--no-certify", "--run-dir", str(run_dir), *options])
-        assert done.returncode in (0, 4), said(done)
+        assert done.returncode in PASS_OR_INCONCLUSIVE, said(done)
         found = json.loads((run_dir / "results" / "verdicts.json").read_text())
         verdicts[where] = {cell["cell_id"]: cell for cell in found["cells"]}
     assert len(verdicts["one"]) == 6

@@ -73,7 +73,7 @@ def make_foreign(cluster: ProcessCluster, *names: str) -> None:
     for name in names:
         for number in range(RECORDS):
             producer.send(name, b"%d" % number, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     producer.close(5)
 
 
@@ -197,7 +197,7 @@ workload:
   rate_per_s: 200
   record_size_bytes: 100
   warmup_ms: 300
-  measure_ms: 1000
+  measure_ms: 3000
   drain_ms: 60000
   readers:
     - {name: inside, consumers: 1, mode: group, properties: {session.timeout.ms: 6000}}
@@ -236,7 +236,7 @@ def test_groups_of_members_and_readers_go_with_the_cell(strangers: ProcessCluste
 @pytest.mark.long
 def test_clean_deletes_the_groups_of_a_run_that_was_killed(strangers: ProcessCluster, tmp_path: Path) -> None:
     before = topics_of(strangers)
-    (tmp_path / "grouped.yaml").write_text(GROUPED.replace("measure_ms: 1000", "measure_ms: 60000"))
+    (tmp_path / "grouped.yaml").write_text(GROUPED.replace("measure_ms: 3000", "measure_ms: 60000"))
     run = grouped(strangers, tmp_path)
     try:
         run.await_that(lambda: len(groups_of(strangers)) == 2, "two groups of the run")

@@ -52,7 +52,7 @@ def test_consumers_read_from_the_follower_in_their_rack_until_it_dies(tmp_path: 
     try:
         cluster.start()
         Admin(cluster.direct_addresses).create_topic("t", partitions=1, replication_factor=3, config={})
-        assert cluster.wait_healthy("t", timeout_s=60, replication_factor=3)
+        assert cluster.wait_healthy("t", timeout_s=240, replication_factor=3)
         write(cluster, VALUES[:100])
         leader = cluster.leader("t", 0)
         follower = next(broker for broker in cluster.broker_ids if broker != leader)

@@ -110,21 +110,23 @@ def test_samples_of_this_process_and_host_are_plausible() -> None:
 def test_work_of_a_child_is_ours_and_not_foreign() -> None:
     sampler = HostSampler()
     assert sampler.sample() is None, "shares need two samples"
-    child = subprocess.Popen(
-        [sys.executable, "-c", "import time\nend = time.time() + 3\nwhile time.time() < end: pass"]
-    )
+    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+
+    def wait_for_own_work() -> None:
+        before, deadline = sum(_descendants_ticks(os.getpid()).values()), time.monotonic() + 120
+        while sum(_descendants_ticks(os.getpid()).values()) < before + 30:
+            assert time.monotonic() < deadline, "the child gets no processor"
+            time.sleep(0.01)
+
     try:
-        time.sleep(0.1)
+        wait_for_own_work()
         sampler.sample()  # now the child is known
-        own_before = sum(_descendants_ticks(os.getpid()).values())
-        time.sleep(0.7)
+        wait_for_own_work()
         values = sampler.sample()
-        own = sum(_descendants_ticks(os.getpid()).values()) - own_before
     finally:
         child.kill()
         child.wait(timeout=60)
     assert values is not None
-    assert own > 0
     busy, foreign, stolen = values["cpu_share"], values["foreign_share"], values["steal_share"]
     assert busy is not None
     assert foreign is not None

@@ -100,7 +100,7 @@ def test_a_dead_spark_master_is_told_at_once_and_shows_no_old_verdict(run_dir: P
     done = subprocess.run(
         [sys.executable, "-m", "harness", "report", str(run_dir), "--spark-master", "spark://127.0.0.1:1",
          "--artifacts", str(artifacts)],
-        capture_output=True, text=True, timeout=120, check=False,  # Spark itself took 60 s to give up, Connect 200 s
+        capture_output=True, text=True, timeout=300, check=False,  # Spark itself took 60 s to give up, Connect 200 s
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
     assert "verdict" not in done.stdout
@@ -129,7 +129,7 @@ def test_without_java_a_command_ends_before_it_imports_or_makes_anything(tmp_pat
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "harness", *words],
-        capture_output=True, text=True, timeout=120, check=False, cwd=work,
+        capture_output=True, text=True, timeout=300, check=False, cwd=work,
         env={**environment, "PATH": str(tmp_path), "XDG_STATE_HOME": str(state), "PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
@@ -146,7 +146,7 @@ def test_without_java_a_command_ends_before_it_imports_or_makes_anything(tmp_pat
 def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", "demo", "--run-dir", str(tmp_path / "run")],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "JAVA_HOME": str(tmp_path / "nothing"), "XDG_STATE_HOME": str(tmp_path / "state")},
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
@@ -158,7 +158,7 @@ def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
 def test_what_needs_no_java_does_without(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", "smoke", "--dry-run"],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "JAVA_HOME": str(tmp_path / "nothing"), "XDG_STATE_HOME": str(tmp_path / "state")},
     )  # fmt: skip
     assert done.returncode == ExitCode.PASS, done.stderr
@@ -198,7 +198,7 @@ def test_an_installation_that_is_not_whole_never_ends_with_1(tmp_path: Path, mod
     (tmp_path / "manifest.json").write_text("{}")
     done = subprocess.run(
         [sys.executable, "-m", module, *([str(tmp_path)] if module == "reports" else ["list", "suites"])],
-        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=300, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
     assert "half of it is gone" in done.stderr

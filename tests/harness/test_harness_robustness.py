@@ -26,7 +26,7 @@ from tests.harness.harness_process import HarnessProcess, Start, leases, write_s
 pytestmark = pytest.mark.slow
 CELL = "chaos-short-only"
 # From the moment it broke to the exit: draining, healing, stopping; on a busy machine.
-BOUND_S = 90.0
+BOUND_S = 240.0
 
 
 def run_short(start: Start, tmp_path: Path, run_dir: str = "run") -> HarnessProcess:
@@ -41,7 +41,7 @@ def assert_nothing_left(process: HarnessProcess) -> None:
 
 @pytest.mark.long
 def test_a_dead_toxiproxy_server_is_named_and_the_cell_carried_out_once_more(start: Start, tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, measure_ms=5_000, held_ms=1_000)
+    suite = write_suite(tmp_path, measure_ms=12_000, held_ms=1_000)  # it is killed within the first one
     process = start("run", str(suite), "--run-dir", "run", "--toxiproxy", "embedded", "--no-report")
     process.await_text("· measure")
     (server,) = [pid for pid, command in process.family().items() if "chaos.toxiproxy.server" in command]

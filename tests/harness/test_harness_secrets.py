@@ -96,7 +96,7 @@ def harness(tmp_path: Path, *arguments: str, extra_path: Path | None = None) -> 
     first = process.stdout.readline()  # the program is past its first lines, which hide what the command line says
     lines.start()
     try:
-        said, _ = process.communicate(timeout=240)
+        said, _ = process.communicate(timeout=600)
     finally:
         process.kill()
         lines.finish()

@@ -32,6 +32,7 @@ from tests.json_lines import read_jsonl
 
 RUN_TIMEOUT_S: Final = 400
 TIMEOUT_S: Final = 60.0
+START_S: Final = 240.0  # of three nodes, on a busy host
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(RUN_TIMEOUT_S + 100)]
 
 OF_CLIENTS: Final = ("EXTERNAL", "DIRECT")
@@ -72,7 +73,7 @@ def running(kind: str, directory: Path, protocol: str, mechanism: str) -> Iterat
     cluster = ProcessCluster(access.applied(build_layout(key, directory, ports)), proxies=proxies, access=access)
     try:
         cluster.start()
-        assert cluster.wait_healthy(None, timeout_s=TIMEOUT_S)
+        assert cluster.wait_healthy(None, timeout_s=START_S)
         yield Secured(cluster, access)
     finally:
         cluster.stop()
@@ -189,7 +190,7 @@ properties: {acks: all, enable.idempotence: true, linger.ms: 5, delivery.timeout
 workload: {rate_per_s: 200, record_size_bytes: 200, producers: 1, warmup_ms: 500, measure_ms: 60000, drain_ms: 30000}
 until_done: true
 timeline:
-  - {id: slow, at: 500ms, fault: latency, target: "follower:0->leader", with: {latency_ms: 500}}
+  - {id: slow, at: 500ms, fault: latency, target: "follower:0->leader", with: {latency_ms: 1500}}
   - {id: fast, heal: slow}
   - {id: cut, fault: link_cut, target: "any:follower:0<->leader"}
   - {id: some, when: acked grew by 200, within: 60s}

@@ -61,7 +61,7 @@ def _run(directory: Path, suite: str, *arguments: str) -> subprocess.CompletedPr
     path.write_text(suite)
     return subprocess.run(
         [sys.executable, "-m", "harness", "run", str(path), *arguments, "--run-dir", str(directory / "run")],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ SUITE = """
 name: refused
 cluster: {brokers: 1}
 topic: {replication_factor: 1, partitions: 1, config: {min.insync.replicas: 1, max.message.bytes: 150}}
-workload: {rate_per_s: 200, record_size_bytes: 300, consumers: 0, warmup_ms: 200, measure_ms: 800, drain_ms: 2000}
+workload: {rate_per_s: 200, record_size_bytes: 300, consumers: 0, warmup_ms: 200, measure_ms: 800, drain_ms: 60000}
 sweep: {baseline: {acks: all}, vary: {linger.ms: [5]}, repetitions: 1}
 """
 

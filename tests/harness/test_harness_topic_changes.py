@@ -81,7 +81,7 @@ def test_records_are_deleted_up_to_the_last_ones(topics: TopicChanges, broker: R
     producer = Producer({"bootstrap.servers": broker.address})
     for number in range(50):
         producer.send(TOPIC, b"%d" % number, partition=2)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     producer.close(5)
     fault = make("records_deleted", topics, 2, keep=20)
     assert not fault.prove().is_effective
@@ -110,7 +110,7 @@ def test_a_topic_created_anew_has_another_id_the_old_settings_and_no_records(
     before, count = topics.id_by_broker(TOPIC)[1], topics.partition_count(TOPIC)
     producer = Producer({"bootstrap.servers": broker.address})
     producer.send(TOPIC, b"x", partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     producer.close(5)
     end = topics.end_offset(TOPIC, 0)
     fault = make("topic_recreated", topics, absent_ms=200)
@@ -175,7 +175,7 @@ def test_a_topic_of_somebody_else_is_never_acted_on(
     broker.create_topics(name)
     producer = Producer({"bootstrap.servers": broker.address})
     producer.send(name, b"theirs", partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     producer.close(5)
     before = (topics.id_by_broker(name), topics.own_settings(name), topics.partition_count(name))
     with pytest.raises(CellError, match="left alone"):

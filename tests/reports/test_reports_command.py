@@ -101,7 +101,7 @@ def analyse(request, run, allowances, into, session):
 job._analyse = analyse
 sys.exit(main([{str(run_dir)!r}]))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 3, done.stderr
     assert "no results were written" in done.stderr
     assert not (run_dir / "junit.xml").exists()

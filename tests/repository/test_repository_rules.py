@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_import_contracts_hold() -> None:
     program = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
 
@@ -37,11 +37,13 @@ def test_every_dependency_is_locked_within_its_range() -> None:
 
 def test_no_file_has_the_marks_of_an_unfinished_merge_or_is_a_link() -> None:
     """A link would name a path of the machine on which it was made."""
-    listed = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
+    )
     links = [line for line in listed.stdout.splitlines() if line.startswith("120000")]
     assert links == []
     marks = subprocess.run(
-        ["git", "grep", "-lE", "^(<{7}|>{7}) "], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+        ["git", "grep", "-lE", "^(<{7}|>{7}) "], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert marks.stdout == ""
 
@@ -61,7 +63,7 @@ def test_every_make_target_of_the_readme_exists() -> None:
 
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
     tracked = subprocess.run(
-        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     pages = [ROOT / name for name in tracked.stdout.split()]
     dead = set()
@@ -86,7 +88,7 @@ def _anchors(page: Path) -> set[str]:
 
 def test_the_project_names_no_registry_host() -> None:
     hosts = re.compile(r"(pypi\.org|pythonhosted|repo1?\.maven|maven\.org|proxy\.golang|registry\.npmjs)")
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     names = tracked.stdout.split() or [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py")]
     found = [
         name

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,13 @@ class Load:
             if self.events[-1].get("phase") == phase:
                 return
         raise AssertionError(f"no phase {phase}: {self.events[-3:]}")
+
+    def wait_progress(self, is_far: Callable[[Event], bool]) -> None:
+        for line in self._stdout:
+            self.events.append(json.loads(line))
+            if self.events[-1]["event"] == "progress" and is_far(self.events[-1]["progress"]):
+                return
+        raise AssertionError(f"it never got so far: {self.events[-3:]}")
 
     def finish(self, timeout_s: float = 60) -> int:
         """Read the rest of its events and return its exit code."""

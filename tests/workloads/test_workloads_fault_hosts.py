@@ -172,11 +172,11 @@ def test_an_ask_is_done_once_and_its_times_are_converted(side: Side) -> None:
     # The hub says it again each second. Nobody acts on it again, and nobody has answered: the worker is busy.
     began_s = time.monotonic()
     heard = 0
-    while time.monotonic() - began_s < 3.5:
+    while time.monotonic() - began_s < 3.5 or heard < 2:
         line = agent.next()
         assert "ask" not in line
         heard += "heard" in line
-    assert heard >= 2, "whoever acts hears that the master is there"
+    # Otherwise the loop has no end: whoever acts hears that the master is there.
     now_ns = time.monotonic_ns()
     agent.say(answer_to(ask, from_ns=now_ns - 2_000_000, to_ns=now_ns))
     told = side.hub.next_of("answer")

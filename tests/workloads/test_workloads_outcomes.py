@@ -11,8 +11,9 @@ import pytest
 
 from runlog.streams.schema import SEND, SendStatus
 from runlog.streams.segment import read_segments
+from workloads import outcomes as outcomes_module
 from workloads.clients.protocol import TIMED_OUTCOME
-from workloads.outcomes import OutcomeLog, topic_of
+from workloads.outcomes import OutcomeLog, topic_of, wall_clock_offset_us
 
 T0_NS = time.monotonic_ns()
 
@@ -66,8 +67,9 @@ def test_partitions_are_dense_over_topics_and_absent_ones_stay_absent(tmp_path: 
 
 def test_times_that_a_client_took_itself_are_kept_and_append_times_put_on_the_axis(tmp_path: Path) -> None:
     log = _log(tmp_path, log_append_time=True)
+    before_us = (time.monotonic_ns() - T0_NS) // 1_000
     append_ms = time.time_ns() // 1_000_000
-    append_us = (time.monotonic_ns() - T0_NS) // 1_000
+    after_us = (time.monotonic_ns() - T0_NS) // 1_000
     fields: dict[str, Any] = {"sent_ns": T0_NS + 7_000_000, "acked_ns": T0_NS + 9_000_000, "append_ms": append_ms}
     outcomes = np.zeros(2, dtype=TIMED_OUTCOME)
     for name, value in {**fields, "seq": [8, 9], "offset": [40, 41], "partition": 3}.items():
@@ -80,8 +82,37 @@ def test_times_that_a_client_took_itself_are_kept_and_append_times_put_on_the_ax
     assert (rows[8]["sent_us"], rows[8]["acked_us"], rows[9]["offset"]) == (7_000, 9_000, 41)
     assert (rows[8]["intended_us"], rows[8]["size_bytes"]) == (8_000, 108)
     for seq in (0, 1, 8, 9):
-        assert append_us - 1_100 <= rows[seq]["appended_us"] <= append_us + 200
+        assert before_us - 1_100 <= rows[seq]["appended_us"] <= after_us + 200
     assert rows[2]["appended_us"] == -1
+
+
+class Interrupted:
+    """Stands in for the module `time`. Before each reading the host takes the processor away for so long, in ns."""
+
+    AHEAD_NS = 1_700_000_000_000_000_000  # of the wall clock
+
+    def __init__(self, *away_ns: int) -> None:
+        self._away_ns, self._now_ns = list(away_ns), 1_000_000_000
+
+    def monotonic_ns(self) -> int:
+        self._now_ns += self._away_ns.pop(0) if self._away_ns else 0
+        return self._now_ns
+
+    def time_ns(self) -> int:
+        return self.AHEAD_NS + self.monotonic_ns()
+
+
+@pytest.mark.parametrize("away_ns", [(), (0, 9_000_000), (0, 0, 9_000_000), (0, 9_000_000, 0, 0, 5_000_000, 0)])
+def test_a_host_that_is_busy_does_not_move_append_times(
+    monkeypatch: pytest.MonkeyPatch, away_ns: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(outcomes_module, "time", Interrupted(*away_ns))
+    assert wall_clock_offset_us(0) == Interrupted.AHEAD_NS // 1_000
+
+
+def test_clocks_that_are_always_interrupted_are_compared_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes_module, "time", Interrupted(*[1_000_000] * 100))
+    assert abs(wall_clock_offset_us(0) - Interrupted.AHEAD_NS // 1_000) <= 1_000
 
 
 def test_an_outcome_of_a_send_that_was_never_handed_over_is_a_bug_of_the_adapter(tmp_path: Path) -> None:

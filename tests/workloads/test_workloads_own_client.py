@@ -39,7 +39,7 @@ def test_the_client_of_the_page_is_listed_and_its_records_arrive(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{installed}{os.pathsep}{os.getcwd()}")
     listed = subprocess.run(
-        [sys.executable, "-m", "harness", "list", "clients"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "harness", "list", "clients"], capture_output=True, text=True, timeout=300
     )
     assert re.search(r"shop +entry point shop_client", listed.stdout), listed.stderr
     broker = ReferenceBroker(tmp_path)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.clusters.ports import free_port
 from tests.broker_node.cluster_helper import wait_until
 from workloads.clients.protocol import ClientError
 from workloads.redelivery import RedeliveryFilter, RedisStore, TableStore
@@ -83,9 +84,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("redis")
     if shutil.which("redis-server") is None:
         pytest.skip("no redis-server: apt-get install redis-server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     directory: Path = tmp_path_factory.mktemp("redis")
     command = ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no"]
     process = subprocess.Popen([*command, "--dir", str(directory)], stdout=subprocess.DEVNULL)
@@ -116,8 +115,6 @@ def test_redis_removes_for_all_processes_and_forgets_after_its_time(redis_url: s
 
 @pytest.mark.redis
 def test_a_redis_that_is_away_is_an_error_and_no_guess(redis_url: str) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with pytest.raises(ClientError, match=rf"Redis at redis://127\.0\.0\.1:{port}/0"):
         RedisStore(f"redis://127.0.0.1:{port}/0", "x", keep_ms=1000).claim(ids(1))

@@ -36,6 +36,9 @@ class MockCluster:
         time.sleep(seconds)
         self.process.send_signal(signal.SIGCONT)
 
+    def fall_silent(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
     def stop(self) -> None:
         self.process.kill()
         self.process.wait(timeout=60)
@@ -94,9 +97,8 @@ def test_every_scheduled_record_is_acked_logged_once_and_read(
 def test_a_stall_of_the_cluster_shows_in_latency_from_the_intended_time(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
-    load = Load(tmp_path, cluster.addresses, _workload(consumers=0, measure_ms=3_000), client=client)
+    load = Load(tmp_path, cluster.addresses, _workload(consumers=0, measure_ms=4_000), client=client)
     load.wait_phase("measure")
-    time.sleep(1.0)
     cluster.pause(1.0)
     assert load.finish() == 0, [event for event in load.events if event["event"] == "error"]
     compact_cell(tmp_path, "c1")
@@ -105,31 +107,29 @@ def test_a_stall_of_the_cluster_shows_in_latency_from_the_intended_time(
         for row in load.rows(SEND.name)
         if row["intended_us"] >= load.phase_us("measure")
     )
-    assert len(latencies) == pytest.approx(3_000, abs=2)  # the stall took no record out of the sample
+    assert len(latencies) == pytest.approx(4_000, abs=2)  # the stall took no record out of the sample
     assert latencies[int(len(latencies) * 0.99)] > 500_000
-    assert latencies[len(latencies) // 10] < latencies[int(len(latencies) * 0.99)] / 2  # before it all went well
+    assert latencies[len(latencies) // 10] < latencies[int(len(latencies) * 0.99)] / 2  # otherwise all went well
 
 
 def test_sigterm_stops_sending_drains_and_ends_well(tmp_path: Path, cluster: MockCluster) -> None:
     load = Load(tmp_path, cluster.addresses, _workload(measure_ms=60_000))
-    load.wait_phase("measure")
-    time.sleep(0.5)
+    load.wait_progress(lambda told: bool(told["sent"] > 700))
     started_s = time.monotonic()
     load.process.send_signal(signal.SIGTERM)
     assert load.finish() == 0
     assert time.monotonic() - started_s < 40  # it takes 5 s at most where it has the host for itself
     compact_cell(tmp_path, "c1")
     sent = load.rows(SEND.name)
-    assert 500 < len(sent) < 20_000
+    assert 700 < len(sent) < 60_500
     assert {row["status"] for row in sent} == {SendStatus.ACKED}
 
 
 def test_a_killed_load_process_leaves_unknown_sends_and_never_a_gap(tmp_path: Path, cluster: MockCluster) -> None:
     load = Load(tmp_path, cluster.addresses, _workload(measure_ms=60_000, consumers=0))
-    load.wait_phase("measure")
-    time.sleep(0.5)
-    cluster.process.send_signal(signal.SIGSTOP)  # so that sends are in flight
-    time.sleep(1.5)
+    load.wait_progress(lambda told: bool(told["acked"] > 700))
+    cluster.fall_silent()
+    load.wait_progress(lambda told: bool(told["sent"] - told["acked"] > 500))  # these are in flight
     load.process.kill()
     load.finish()
     compact_cell(tmp_path, "c1")
@@ -146,7 +146,7 @@ def test_a_killed_load_process_leaves_unknown_sends_and_never_a_gap(tmp_path: Pa
 
 
 def test_a_cluster_that_dies_does_not_hold_up_the_end(tmp_path: Path, cluster: MockCluster) -> None:
-    load = Load(tmp_path, cluster.addresses, _workload(measure_ms=1_500, drain_ms=1_000))
+    load = Load(tmp_path, cluster.addresses, _workload(measure_ms=5_000, drain_ms=1_000))
     load.wait_phase("measure")
     cluster.stop()
     started_s = time.monotonic()
@@ -195,19 +195,18 @@ def _behind_a_small_buffer(tmp_path: Path, cluster: MockCluster, client: str, **
 def test_a_full_buffer_delays_records_but_loses_none_and_is_no_fault_of_the_generator(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
-    load = _behind_a_small_buffer(tmp_path, cluster, client, measure_ms=3_000)
+    load = _behind_a_small_buffer(tmp_path, cluster, client, measure_ms=4_000)
     load.wait_phase("measure")
-    time.sleep(0.5)
     cluster.pause(1.0)
     assert load.finish() == 0, [event for event in load.events if event["event"] == "error"]
     compact_cell(tmp_path, "c1")
     sent = load.rows(SEND.name)
-    assert len(sent) == 3_500
+    assert len(sent) == 4_500
     assert {row["status"] for row in sent} == {SendStatus.ACKED}
     assert max(row["sent_us"] - row["intended_us"] for row in sent) > 500_000
     health = load.done["health"]
     assert health["backpressure_sends"] > 300
-    assert health["schedule_lag_us_p50"] < 50_000
+    assert health["schedule_lag_us_p50"] < 250_000, "of a busy host, and not of a pause four times as long"
 
 
 @pytest.mark.parametrize("client", [pytest.param("confluent", marks=pytest.mark.long), "reference"])
@@ -215,26 +214,25 @@ def test_what_a_silent_cluster_never_took_is_told_from_what_the_generator_left(
     tmp_path: Path, cluster: MockCluster, client: str
 ) -> None:
     """The brokers fall silent in the window and stay so past the drain, behind a full buffer of the client."""
-    load = _behind_a_small_buffer(tmp_path, cluster, client, measure_ms=1_500, drain_ms=1_000)
+    load = _behind_a_small_buffer(tmp_path, cluster, client, measure_ms=4_000, drain_ms=1_000)
     load.wait_phase("measure")
-    time.sleep(0.3)
-    cluster.pause(4.0)
+    cluster.fall_silent()
     assert load.finish() == 0, [event for event in load.events if event["event"] == "error"]
     compact_cell(tmp_path, "c1")
     health = load.done["health"]
-    assert health["unsent"] == 2_000 - len(load.rows(SEND.name))
+    assert health["unsent"] == 4_500 - len(load.rows(SEND.name))
     assert health["unsent"] > 500
     assert health["unsent_for_space"] == health["unsent"]
 
 
 def test_no_plan_is_a_clean_end() -> None:
-    ended = subprocess.run([sys.executable, "-m", "workloads"], input="", capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-m", "workloads"], input="", capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stdout) == (0, '{"event":"ready"}\n')
 
 
 def test_a_broken_plan_is_refused() -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "workloads"], input='{"run_dir": "x"}\n', capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "workloads"], input='{"run_dir": "x"}\n', capture_output=True, text=True, timeout=300
     )
     assert ended.returncode == 2
     assert "cell_id" in json.loads(ended.stdout.splitlines()[-1])["message"]

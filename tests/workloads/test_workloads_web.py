@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.clusters.ports import free_port
 from runlog.streams.compact import compact_cell
 from runlog.streams.schema import SEND, SendStatus
 from tests.workloads.load_process import Load
@@ -32,9 +32,7 @@ def _send_figures(port: int) -> dict[str, Any]:
 
 
 def test_the_view_shows_the_load_and_stop_ends_it(tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     broker = ReferenceBroker(tmp_path)
     try:
         broker.create_topics("web")

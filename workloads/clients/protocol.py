@@ -26,7 +26,7 @@ from runlog.streams.schema import ABSENT, SendStatus
 
 LOCAL_ERROR = -1
 START_TIMEOUT_S = 90.0  # until a client is made: a JVM of its own needs 1 s, and more than 30 on a host that is full
-CONNECT_TIMEOUT_S = 20.0  # of one that is made
+CONNECT_TIMEOUT_S = 60.0  # of one that is made: the first metadata took a JVM more than 20 s on a host that is full
 READY_TIMEOUT_S = START_TIMEOUT_S + CONNECT_TIMEOUT_S + 5.0  # all users of a load at once: as the slowest may take
 RECORDS_PER_POLL_MAX = 5_000  # what a consumer hands over at once, unless max.poll.records says less
 
