@@ -251,12 +251,19 @@ def test_log_directories_and_the_quorum_are_described(cluster: Cluster) -> None:
         assert result.usable_bytes > 0
         assert sizes["measured"] > 5000
         topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
-        found = client.call(ApiKey.DESCRIBE_QUORUM, 2, request(ApiKey.DESCRIBE_QUORUM, 2, topics=topics))
+
+        def caught_up() -> Any:
+            """The answer, once its leader is the last elected one and the slowest voter has what is committed."""
+            told = client.call(ApiKey.DESCRIBE_QUORUM, 2, request(ApiKey.DESCRIBE_QUORUM, 2, topics=topics))
+            if told.error_code is not ErrorCode.none:
+                return None
+            quorum = told.topics[0].partitions[0]
+            has_all = all(voter.log_end_offset >= quorum.high_watermark - 1 for voter in quorum.current_voters)
+            return told if has_all and quorum.leader_id == cluster.controller() else None
+
+        found = wait_until(caught_up, "a quorum whose voters have everything")
         (partition,) = found.topics[0].partitions
-        assert found.error_code is ErrorCode.none
-        assert partition.leader_id == cluster.controller()
         assert {voter.replica_id for voter in partition.current_voters} == set(cluster.ids)
-        assert all(voter.log_end_offset >= partition.high_watermark - 1 for voter in partition.current_voters)
         assert {node.node_id for node in found.nodes} == set(cluster.ids)
 
 
@@ -303,6 +310,9 @@ def test_the_admin_client_of_kafka_python(cluster: Cluster) -> None:
     assert elected.replica_election_results[0].partition_result[0].error_code == int(ErrorCode.election_not_needed)
     directories = {each["broker"]: each["log_dirs"][0]["log_dir"] for each in client.describe_log_dirs()}
     assert directories == {broker: str(cluster.log_dir(broker)) for broker in cluster.ids}
-    quorum = client.describe_metadata_quorum()["topics"][0]["partitions"][0]
-    assert quorum["leader_id"] == cluster.controller()
+
+    def leader_of_the_quorum() -> object:
+        return client.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"]
+
+    wait_until(lambda: leader_of_the_quorum() == cluster.controller(), "the last elected controller is told")
     client.close()

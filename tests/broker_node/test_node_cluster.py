@@ -70,7 +70,7 @@ def test_kafka_python_writes_and_reads_with_each_codec(cluster: Cluster, codec: 
         producer.send(topic, value, partition=0)
     producer.flush(60)
     producer.close(timeout=60)
-    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=5000, enable_auto_commit=False)
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=60_000, enable_auto_commit=False)
     consumer.assign([kafka.TopicPartition(topic, 0)])
     consumer.seek_to_beginning()
     found = [next(consumer).value for _ in values]
@@ -97,7 +97,7 @@ def test_aiokafka_writes_and_reads_with_each_codec(cluster: Cluster, codec: str)
         await consumer.start()
         consumer.seek(aiokafka.TopicPartition(topic, 0), 0)
         try:
-            return [(await asyncio.wait_for(consumer.getone(), 10)).value for _ in range(50)]
+            return [(await asyncio.wait_for(consumer.getone(), 60)).value for _ in range(50)]
         finally:
             await consumer.stop()
 

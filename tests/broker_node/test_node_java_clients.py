@@ -106,7 +106,7 @@ def test_console_producer_writes_what_the_console_consumer_reads(cluster: Cluste
     lines = [f"line {number} of the text" for number in range(50)]
     writer = tool(
         cluster, "ConsoleProducer", "--topic", "console", "--compression-codec", "lz4", "--timeout", 10,
-        "--command-property", "acks=all",
+        "--request-timeout-ms", 60_000, "--command-property", "acks=all",
     )  # fmt: skip
     output(writer, "".join(f"{line}\n" for line in lines))
     assert {codec for codec, _ in codecs_in_log(cluster, "console")} == {"lz4"}

@@ -117,9 +117,9 @@ def test_a_directory_that_fails_hands_its_leaders_on_and_comes_back_with_a_heale
         produce(cluster, "half", [f"after {index}"], acks="all", partition=index)
     for index in inside:
         wait_until(lambda index=index: isr(cluster, "half", index) == set(cluster.ids) - {victim}, "it leaves", 60)
-        assert leader(cluster, "half", index) != victim
+        wait_until(lambda index=index: leader(cluster, "half", index) != victim, "others lead", 60)
     for index in outside:
-        assert isr(cluster, "half", index) == {1, 2, 3}
+        wait_until(partial(_is_whole, cluster, "half", index), "all in the ISR of the other directory", 60)
     assert cluster.processes[victim].poll() is None
     assert str(path) not in described(cluster, victim, "half")
     assert described(cluster, victim, "half")[str(cluster.log_dir(victim))] == outside
@@ -160,7 +160,7 @@ def test_a_broker_starts_without_a_directory_that_cannot_be_used(cluster: Cluste
     for index in outside:
         wait_until(partial(_is_whole, cluster, "gone", index), "what lies in the other directory is back", 60)
     for index in inside:
-        assert isr(cluster, "gone", index) == set(cluster.ids) - {victim}
+        wait_until(lambda index=index: isr(cluster, "gone", index) == set(cluster.ids) - {victim}, "the others", 60)
     assert holds(cluster, victim, "gone") == [outside, []]
     cluster.terminate(victim)
     path.unlink()
@@ -246,6 +246,7 @@ def test_a_throttled_move_is_described_and_goes_on_after_a_kill(cluster: Cluster
     path = other_directory(cluster, broker, "slow")
     with admin_of(cluster) as admin:
         admin.alter_configs("broker", str(broker), {RATE: "100000"})
+        wait_until(lambda: admin.describe_configs("broker", str(broker))[RATE] == "100000", "it knows its rate")
         assert admin.alter_replica_log_dirs(broker, {ZERO_OF_SLOW: path}) == {ZERO_OF_SLOW: None}
 
         def future() -> int | None:

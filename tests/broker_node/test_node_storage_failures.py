@@ -118,7 +118,7 @@ def test_a_leader_that_cannot_write_hands_on_and_the_producer_goes_on(cluster: C
     victim = leader(cluster, "full")
     break_disk(cluster, victim, call="write", error="ENOSPC", path="/full-0/")
     acked = produce(cluster, "full", [f"after {n}" for n in range(20)], acks="all", **{"enable.idempotence": True})
-    assert leader(cluster, "full") != victim
+    wait_until(lambda: leader(cluster, "full") != victim, "leadership is handed on", 60)
     assert offline(cluster, victim) == {("full", 0)}
     assert sorted(consume(cluster, "full", 21)) == sorted(["before", *acked])
     assert len(acked) == 20
@@ -135,7 +135,7 @@ def test_a_follower_that_cannot_write_one_partition_goes_on_with_the_others(clus
     produce(cluster, "left", ["after"], acks="all")
     produce(cluster, "right", ["after"], acks="all")
     wait_until(lambda: victim not in isr(cluster, "left"), "it leaves the ISR of what it cannot write", 60)
-    assert victim in isr(cluster, "right")
+    wait_until(lambda: victim in isr(cluster, "right"), "it is in the ISR of what it can write", 60)
     assert offline(cluster, victim) == {("left", 0)}
     cluster.heal_disk(victim)
     restart(cluster, victim, "left", "right")
