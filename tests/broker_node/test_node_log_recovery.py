@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import SESSION_TIMEOUT_MS, Cluster, wait_until
 from confluent_helper import QUIET, create_topic
 from confluent_kafka import Producer
 from partitions_helper import Kept, image, replicas_at, the, topic
@@ -164,6 +164,7 @@ def test_a_real_broker_recovers_before_it_joins_and_goes_on_with_producers_that_
         "log.retention.check.interval.ms": 50,
         "log.initial.task.delay.ms": 0,
         "log.segment.bytes": 2000,
+        "broker.session.timeout.ms": SESSION_TIMEOUT_MS,
     }
     with Cluster(tmp_path, brokers=1, settings=settings) as cluster:
         create_topic(cluster, "t")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import kafka
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import SESSION_TIMEOUT_MS, Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, leader, produce, wait_brokers
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -239,6 +239,7 @@ def _bounds(running: Cluster) -> None:
 def test_committed_offsets_survive_compaction_and_a_crash(tmp_path: Path) -> None:
     settings = {**SETTINGS, "offsets.topic.num.partitions": 1, "offsets.topic.segment.bytes": 1024}
     settings |= {"log.cleaner.min.cleanable.ratio": 0.01, "group.initial.rebalance.delay.ms": 0}
+    settings |= {"broker.session.timeout.ms": SESSION_TIMEOUT_MS}
     with Cluster(tmp_path, brokers=1, settings=settings) as running:
         wait_brokers(running)
         create_topic(running, "t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import SESSION_TIMEOUT_MS, Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, isr, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka.admin import NewTopic
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_one_broker_comes_back_with_everything_after_a_crash(tmp_path: Path) -> None:
-    with Cluster(tmp_path, brokers=1) as running:
+    with Cluster(tmp_path, brokers=1, settings={"broker.session.timeout.ms": SESSION_TIMEOUT_MS}) as running:
         wait_brokers(running)
         create_topic(running, "t")
         produce(running, "t", ["a", "b"], acks="all")
