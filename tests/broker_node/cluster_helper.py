@@ -24,7 +24,7 @@ CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
 # A broker alone has nobody to lead in its place. A busy host that stops it for seconds must not make it fence itself:
 # leader epochs would grow, and coordinators would load their state again. A test that kills it asks for less, because
-# its next life must wait until the session is over.
+# its next life must wait until the session is over: SESSION_TIMEOUT_MS is our brokers' default.
 ALONE_SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS = 30_000, 3_000
 
 
@@ -115,7 +115,7 @@ class Cluster:
             "harness.journal.path": self.directory / f"journal-{broker}.jsonl",
             "harness.journal.appends": "true",
             "log.initial.task.delay.ms": 3_600_000,  # tests write records of old times: no retention meanwhile
-            "broker.session.timeout.ms": ALONE_SESSION_TIMEOUT_MS if len(self.ids) == 1 else SESSION_TIMEOUT_MS,
+            **({"broker.session.timeout.ms": ALONE_SESSION_TIMEOUT_MS} if len(self.ids) == 1 else {}),
             **self.settings,
             **self.own_settings.get(broker, {}),
         }
