@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from broker.client import Admin, KafkaError, NewTopic, TimedOutError
 from broker.wire.errors import ErrorCode
@@ -22,10 +22,11 @@ from harness.clusters.ports import PortAllocator
 
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
-# A broker alone has nobody to lead in its place. A busy host that stops it for seconds must not make it fence itself:
-# leader epochs would grow, and coordinators would load their state again. A test that kills it asks for less, because
-# its next life must wait until the session is over: SESSION_TIMEOUT_MS is our brokers' default.
-ALONE_SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS = 30_000, 3_000
+# For clusters in which no broker is killed, and for a broker that is alone. A busy host that stops a broker for seconds
+# must not have it fenced: leaders would change, and coordinators would load their state again. A broker that was killed
+# must wait until its session is over. So a test that kills asks for less; SESSION_TIMEOUT_MS is our brokers' default.
+PATIENT: Final = {"broker.session.timeout.ms": 30_000}
+SESSION_TIMEOUT_MS: Final = 3_000
 
 
 def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
@@ -115,7 +116,7 @@ class Cluster:
             "harness.journal.path": self.directory / f"journal-{broker}.jsonl",
             "harness.journal.appends": "true",
             "log.initial.task.delay.ms": 3_600_000,  # tests write records of old times: no retention meanwhile
-            **({"broker.session.timeout.ms": ALONE_SESSION_TIMEOUT_MS} if len(self.ids) == 1 else {}),
+            **(PATIENT if len(self.ids) == 1 else {}),
             **self.settings,
             **self.own_settings.get(broker, {}),
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 import kafka
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, isr, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec
@@ -31,7 +31,7 @@ OPERATIONS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("admin")) as running:
+    with Cluster(tmp_path_factory.mktemp("admin"), settings=PATIENT) as running:
         wait_brokers(running)
         yield running
 

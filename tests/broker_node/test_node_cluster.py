@@ -11,7 +11,7 @@ from typing import Any
 import aiokafka
 import kafka
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -30,7 +30,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     begin = time.monotonic()
-    with Cluster(tmp_path_factory.mktemp("cluster"), settings={"num.partitions": 2}) as running:
+    with Cluster(tmp_path_factory.mktemp("cluster"), settings={**PATIENT, "num.partitions": 2}) as running:
         wait_brokers(running)
         print(f"three brokers answered Metadata after {time.monotonic() - begin:.2f} s")
         yield running

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster, wait_until
 from confluent_helper import create_topic, wait_brokers
 from frameworks_helper import Jvm, jvms
 
@@ -31,6 +31,7 @@ TOPIC = "carried"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {
+        **PATIENT,
         "transaction.state.log.num.partitions": 4,
         "offsets.topic.num.partitions": 4,
         "min.insync.replicas": 2,

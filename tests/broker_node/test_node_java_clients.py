@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster
+from cluster_helper import PATIENT, Cluster
 from confluent_helper import create_topic, wait_brokers
 
 from broker.client import TopicPartition
@@ -27,7 +27,7 @@ TOOL_TIMEOUT_S = 90
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("java")) as running:
+    with Cluster(tmp_path_factory.mktemp("java"), settings=PATIENT) as running:
         wait_brokers(running)
         yield running
 

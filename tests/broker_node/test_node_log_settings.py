@@ -9,7 +9,7 @@ from pathlib import Path
 
 import kafka
 import pytest
-from cluster_helper import SESSION_TIMEOUT_MS, Cluster, wait_until
+from cluster_helper import PATIENT, SESSION_TIMEOUT_MS, Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, leader, produce, wait_brokers
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -22,6 +22,7 @@ from broker.wire.records import CodecId, encode_batch, iter_batches, parse_batch
 
 pytestmark = pytest.mark.slow
 SETTINGS = {
+    **PATIENT,
     "log.cleaner.backoff.ms": 100,
     "log.initial.task.delay.ms": 100,
     "log.retention.check.interval.ms": 100,
