@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-READING: Final = frozenset({"--describe", "--list", "--verify", "describe"})
-KNOWN_WITHIN_S: Final = 10.0
+READING: Final = frozenset({"--describe", "--list", "--verify", "--generate", "describe"})
+KNOWN_WITHIN_S: Final = 60.0
 Side = TypeVar("Side")
 
 

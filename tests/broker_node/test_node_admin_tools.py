@@ -71,6 +71,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, *BROKER, "--alter", "--add-config", f"log.cleaner.backoff.ms=20000,{THROTTLE}"),
     (CONFIGS, *BROKER, "--describe"),
     (CONFIGS, *BROKER, "--alter", "--delete-config", "log.cleaner.backoff.ms,leader.replication.throttled.rate"),
+    (CONFIGS, *BROKER, "--describe"),  # the next one asks the broker first whether the setting is there
     (CONFIGS, *BROKER, "--alter", "--delete-config", "log.cleaner.backoff.ms"),
     (CONFIGS, *BROKER, "--alter", "--delete-config", "node.id"),
     (CONFIGS, *BROKER, "--alter", "--add-config", "node.id=7"),
@@ -92,6 +93,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, *GROUP, "--alter", "--add-config", f"{SESSION}=1"),
     (CONFIGS, *GROUP, "--alter", "--add-config", "nonsense=1"),
     (CONFIGS, *GROUP, "--alter", "--delete-config", f"{SESSION},consumer.heartbeat.interval.ms"),
+    (CONFIGS, *GROUP, "--describe"),
     (CONFIGS, *GROUP, "--alter", "--delete-config", SESSION),
     (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=100,metrics=[org.apache,b],match=[client_id=a.*]"),
     (CONFIGS, *METRICS, "--describe"),

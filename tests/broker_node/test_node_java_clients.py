@@ -22,7 +22,7 @@ from tests.raw_log import read_batches
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MESSAGES = 200
-TOOL_TIMEOUT_S = 90
+TOOL_TIMEOUT_S = 240
 
 
 @pytest.fixture(scope="module")
