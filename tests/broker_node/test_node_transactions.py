@@ -414,7 +414,7 @@ def test_describe_and_list_tell_of_an_open_transaction(cluster: Cluster) -> None
     topics = [{"name": "described", "partition_indexes": [0]}]
 
     def producers(broker: int) -> Any:
-        """Of any replica: kafka-transactions find-hanging asks one broker for all it holds. None yet at one that lags."""
+        """Of any replica: kafka-transactions find-hanging asks one broker for all it holds. None: it lags."""
         (topic,) = ask(cluster.ports[broker]["DIRECT"], ApiKey.DESCRIBE_PRODUCERS, 0, topics=topics).topics
         assert topic.partitions[0].error_code is ErrorCode.none
         return topic.partitions[0].active_producers
