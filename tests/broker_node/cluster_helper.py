@@ -29,8 +29,9 @@ PATIENT: Final = {"broker.session.timeout.ms": 30_000}
 SESSION_TIMEOUT_MS: Final = 3_000
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
-    """The first true value of `condition`; AssertionError after the time limit."""
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 180.0) -> Any:
+    """The first true value of `condition`; AssertionError after the time limit. On a busy host a broker may
+    need more than a minute to start."""
     deadline = time.monotonic() + timeout_s
     while True:
         value = condition()
@@ -172,9 +173,9 @@ class Cluster:
     def kill(self, broker: int) -> None:
         process = self.processes.pop(broker)
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
 
-    def terminate(self, broker: int, timeout_s: float = 60.0) -> int:
+    def terminate(self, broker: int, timeout_s: float = 180.0) -> int:
         """The exit code of a clean stop."""
         process = self.processes.pop(broker)
         process.send_signal(signal.SIGTERM)
@@ -210,7 +211,7 @@ class Cluster:
         for process in self.processes.values():
             process.kill()
         for process in self.processes.values():
-            process.wait(10)
+            process.wait(60)
         self.processes.clear()
 
     # -- addresses

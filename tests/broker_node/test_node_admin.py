@@ -193,7 +193,7 @@ def test_new_replica_of_a_log_that_begins_inside_a_batch_catches_up(tmp_path: Pa
 
 
 def test_preferred_leader_leads_again_when_asked(tmp_path: Path) -> None:
-    with Cluster(tmp_path) as running:
+    with Cluster(tmp_path, settings=PATIENT) as running:
         wait_brokers(running)
         create_topic(running, "t", partitions=3)
         produce(running, "t", ["a"], acks="all")

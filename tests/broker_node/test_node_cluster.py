@@ -281,7 +281,7 @@ def test_request_of_an_unknown_version_ends_the_connection(cluster: Cluster) -> 
 
 
 def test_clean_stop_exits_0_and_moves_leadership(tmp_path: Path) -> None:
-    with Cluster(tmp_path) as running:
+    with Cluster(tmp_path, settings=PATIENT) as running:
         wait_brokers(running)
         create_topic(running, "stopping", partitions=3)
         produce(running, "stopping", ["a", "b"], acks="all")

@@ -22,7 +22,7 @@ from frameworks_helper import Jvm, jvms
 from broker.client import Consumer, TopicPartition
 from harness.clusters.ports import free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 WAIT_S, ASK_TIMEOUT_S = 240, 100
 LINES_A_STEP = 500
 TOPIC = "carried"

@@ -170,19 +170,19 @@ def test_a_real_broker_recovers_before_it_joins_and_goes_on_with_producers_that_
         create_topic(cluster, "t")
         producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET, "enable.idempotence": True})
         send(producer, 20)
-        wait_until(lambda: not known_producers(cluster), "the producer is forgotten", 60)
+        wait_until(lambda: not known_producers(cluster), "the producer is forgotten")
         send(producer, 1)
         cluster.kill(1)
         cluster.start(1)
-        recovered = wait_until(lambda: recoveries(cluster), "the log is recovered", 60)
+        recovered = wait_until(lambda: recoveries(cluster), "the log is recovered")
         assert recovered[-1]["segments"] > 3
         assert recovered[-1]["scanned_segments"] == 1
         second_life = cluster.stderr(1).rpartition(" listening ")[2]
         assert "regist" not in second_life.partition("recovery_done")[0], "it joined before its logs were open"
-        wait_until(lambda: not known_producers(cluster), "the producer is forgotten again", 60)
+        wait_until(lambda: not known_producers(cluster), "the producer is forgotten again")
         assert cluster.terminate(1, 60) == 0
         cluster.start(1)
-        wait_until(lambda: len(recoveries(cluster)) > len(recovered), "the log is opened again", 60)
+        wait_until(lambda: len(recoveries(cluster)) > len(recovered), "the log is opened again")
         assert recoveries(cluster)[-1]["clean"]
         send(producer, 1)
 

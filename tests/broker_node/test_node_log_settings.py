@@ -258,5 +258,5 @@ def test_committed_offsets_survive_compaction_and_a_crash(tmp_path: Path) -> Non
         running.kill(1)
         running.start(1)
         wait_brokers(running)
-        assert wait_until(lambda: committed_offset(running, partition), "the coordinator has its log again", 60) == 59
+        assert wait_until(lambda: committed_offset(running, partition), "the coordinator has its log again") == 59
         consumer.close()

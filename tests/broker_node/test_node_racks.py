@@ -24,7 +24,7 @@ from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.driver import Driver
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 RACKS = {1: "a", 2: "a", 3: "b"}
 TOPIC = "read"
 RECORDS = 200

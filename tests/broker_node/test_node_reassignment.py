@@ -11,7 +11,7 @@ from cluster_helper import Cluster, wait_until
 from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.client.core.metadata import PartitionState
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 VALUES = 2_000
 
 

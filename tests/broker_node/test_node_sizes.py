@@ -51,4 +51,4 @@ def test_seven_brokers_survive_three(tmp_path: Path) -> None:
         assert consume(running, "t", 2) == ["a", "b"]
         for broker in victims:
             running.start(broker)
-        wait_until(lambda: isr(running, "t") == set(running.ids), "all seven in sync again", 60)
+        wait_until(lambda: isr(running, "t") == set(running.ids), "all seven in sync again")

@@ -19,7 +19,7 @@ from broker.client import Admin, KafkaError
 from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka]
 TOOL = "org.apache.kafka.tools.DelegationTokenCommand"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 TIMEOUT_S = 120
