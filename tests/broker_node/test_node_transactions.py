@@ -282,6 +282,8 @@ _LATER = frozenset(
         ErrorCode.not_leader_or_follower,
         ErrorCode.not_enough_replicas,
         ErrorCode.not_enough_replicas_after_append,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.concurrent_transactions,
     }
 )
 
@@ -322,7 +324,7 @@ class Producer2:
         return self._repeat(lambda: self._end(commit=commit))
 
     def _repeat(self, ask: Callable[[], ErrorCode]) -> ErrorCode:
-        """As any client does: while leaders change or a replica lags."""
+        """As any client does: while leaders change, a replica lags, or the last transaction's markers are written."""
 
         def answer() -> Answer | None:
             error = ask()
