@@ -192,7 +192,7 @@ def test_isr_shrinks_under_the_minimum_and_grows_back(tmp_path: Path) -> None:
         linked.cut_followers_of(first)
         produce(cluster, "t", ["b"], acks=1)
         # As the leader itself has it: before, it appends the record and refuses it then.
-        wait_until(lambda: {*known_by(cluster, first, "t").isr_nodes} == {first}, "followers that are cut leave the ISR")
+        wait_until(lambda: set(known_by(cluster, first, "t").isr_nodes) == {first}, "who is cut leaves the ISR")
         errors: list[KafkaError] = []
         producer = Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all", "retries": 0, "log_level": 0})
         producer.produce("t", b"refused", partition=0, on_delivery=lambda error, _: errors.append(error))
