@@ -192,6 +192,11 @@ def test_new_replica_of_a_log_that_begins_inside_a_batch_catches_up(tmp_path: Pa
         wait_until(lambda: behind in isr(running, "t"), "it in the ISR")
 
 
+def is_held(outcome: Any) -> bool:
+    """A request whose answer a busy host delays is sent again, and finds that nothing is left to do."""
+    return all(error is None or error.name() == "ELECTION_NOT_NEEDED" for error in outcome.values())
+
+
 def test_preferred_leader_leads_again_when_asked(tmp_path: Path) -> None:
     with Cluster(tmp_path, settings=PATIENT) as running:
         wait_brokers(running)
@@ -205,7 +210,7 @@ def test_preferred_leader_leads_again_when_asked(tmp_path: Path) -> None:
         client = admin(running)
         partition = TopicPartition("t", 0)
         outcome = client.elect_leaders(ElectionType.PREFERRED, [partition]).result(60)
-        assert all(error is None for error in outcome.values())
+        assert is_held(outcome)
         wait_until(lambda: leader(running, "t") == preferred, "the preferred leader")
         again = client.elect_leaders(ElectionType.PREFERRED, [partition]).result(60)
         assert [error.name() for error in again.values()] == ["ELECTION_NOT_NEEDED"]
@@ -226,8 +231,7 @@ def test_unclean_election_gives_an_offline_partition_a_leader(tmp_path: Path) ->
         wait_until(lambda: _leader_now(running) == -1, "the partition without a leader")
         partition = TopicPartition("t", 0)
         clients = admin(running)
-        (error,) = clients.elect_leaders(ElectionType.UNCLEAN, [partition]).result(60).values()
-        assert error is None
+        assert is_held(clients.elect_leaders(ElectionType.UNCLEAN, [partition]).result(60))
         assert leader(running, "t") == 2
         assert consume(running, "t", 1) == ["a"]  # what only the dead leader held is lost: that is unclean
 
