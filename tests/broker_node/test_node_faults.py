@@ -200,7 +200,11 @@ def test_isr_shrinks_under_the_minimum_and_grows_back(tmp_path: Path) -> None:
         assert [error.code() for error in errors] == [KafkaError.NOT_ENOUGH_REPLICAS]
         linked.heal()
         wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "healed followers come back")
-        changes = [set(event["isr"]) for event in cluster.events("isr_changed") if event["broker"] == first]
-        assert changes[0] == changes[-1] == {1, 2, 3}
-        assert {first} in changes
+
+        def changes() -> list[set[int]]:
+            return [set(event["isr"]) for event in cluster.events("isr_changed") if event["broker"] == first]
+
+        wait_until(lambda: changes()[-1] == {1, 2, 3}, "the leader's journal has it too")
+        assert changes()[0] == {1, 2, 3}
+        assert {first} in changes()
         assert produce(cluster, "t", ["c"], acks="all") == {"c": 2}
