@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from broker.client import Admin, KafkaError, NewTopic, TimedOutError
 from broker.wire.errors import ErrorCode
@@ -22,10 +22,16 @@ from harness.clusters.ports import PortAllocator
 
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
+# For clusters in which no broker is killed, and for a broker that is alone. A busy host that stops a broker for seconds
+# must not have it fenced: leaders would change, and coordinators would load their state again. A broker that was killed
+# must wait until its session is over. So a test that kills asks for less; SESSION_TIMEOUT_MS is our brokers' default.
+PATIENT: Final = {"broker.session.timeout.ms": 30_000}
+SESSION_TIMEOUT_MS: Final = 3_000
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
-    """The first true value of `condition`; AssertionError after the time limit."""
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 180.0) -> Any:
+    """The first true value of `condition`; AssertionError after the time limit. On a busy host a broker may
+    need more than a minute to start."""
     deadline = time.monotonic() + timeout_s
     while True:
         value = condition()
@@ -111,6 +117,7 @@ class Cluster:
             "harness.journal.path": self.directory / f"journal-{broker}.jsonl",
             "harness.journal.appends": "true",
             "log.initial.task.delay.ms": 3_600_000,  # tests write records of old times: no retention meanwhile
+            **(PATIENT if len(self.ids) == 1 else {}),
             **self.settings,
             **self.own_settings.get(broker, {}),
         }
@@ -166,9 +173,9 @@ class Cluster:
     def kill(self, broker: int) -> None:
         process = self.processes.pop(broker)
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
 
-    def terminate(self, broker: int, timeout_s: float = 60.0) -> int:
+    def terminate(self, broker: int, timeout_s: float = 180.0) -> int:
         """The exit code of a clean stop."""
         process = self.processes.pop(broker)
         process.send_signal(signal.SIGTERM)
@@ -204,7 +211,7 @@ class Cluster:
         for process in self.processes.values():
             process.kill()
         for process in self.processes.values():
-            process.wait(10)
+            process.wait(60)
         self.processes.clear()
 
     # -- addresses

@@ -11,6 +11,9 @@ from typing import Any
 from cluster_helper import Cluster, wait_until
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from wire_helper import ask
+
+from broker.wire.apis import ApiKey
 
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
 
@@ -83,7 +86,7 @@ def known_topic(cluster: Cluster, topic: str, *, partitions: int = 1) -> Any:
 
 
 def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
-    """The leader that a running broker reports; waits for one that runs."""
+    """The leader that a running broker reports; waits for one that runs and knows that it leads."""
     client = admin(cluster)
 
     def find() -> int | None:
@@ -91,10 +94,20 @@ def leader(cluster: Cluster, topic: str, partition: int = 0) -> int:
         if not found or topic not in found.topics or partition not in found.topics[topic].partitions:
             return None
         candidate: int = found.topics[topic].partitions[partition].leader
-        return candidate if candidate in cluster.processes else None
+        return candidate if candidate in cluster.processes and _leads(cluster, candidate, topic, partition) else None
 
     result: int = wait_until(find, f"a leader of {topic}-{partition}")
     return result
+
+
+def _leads(cluster: Cluster, broker: int, topic: str, partition: int) -> bool:
+    """As this broker has it. Others may have heard of a new leader before it has."""
+    asked = {"topics": [{"topic_id": None, "name": topic}], "allow_auto_topic_creation": False}
+    try:
+        (found,) = ask(cluster.ports[broker]["DIRECT"], ApiKey.METADATA, 12, **asked).topics
+    except OSError:
+        return False
+    return any(each.partition_index == partition and each.leader_id == broker for each in found.partitions)
 
 
 def isr(cluster: Cluster, topic: str, partition: int = 0) -> set[int]:

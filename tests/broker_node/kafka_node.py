@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster_helper import wait_until
+from cluster_helper import PATIENT, wait_until
 from wire_helper import ask
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
@@ -38,6 +38,7 @@ def kafka_node(
         "offsets.topic.replication.factor": 1,
         "transaction.state.log.replication.factor": 1,
         "transaction.state.log.min.isr": 1,
+        **PATIENT,
         **settings,
     }
     with _running(directory, properties, classes):

@@ -13,7 +13,7 @@ from same_words import printed_by_both
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka]
 ACLS, CONFIGS = "org.apache.kafka.tools.AclCommand", "kafka.admin.ConfigCommand"
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -165,6 +165,7 @@ def test_without_its_feature_the_consumer_protocol_is_refused_alike(ports: tuple
     ]
     assert _answers_none(ports, updates(2, ("group.version", 0, SAFE)))
     try:
+        wait_until(lambda: all("group.version" not in finalized(port) for port in ports), "both brokers know")
         refused, described = compare(ports, asked)
         assert refused.error_code.name == "unsupported_version"
         assert {each.error_code.name for each in described.groups} == {"unsupported_version"}
@@ -188,6 +189,12 @@ def described(port: int, kind: int, name: str, *, with_synonyms: bool = True) ->
     assert result.error_code.name == "none", result
     told = [each for each in result.configs if kind != BROKER or each.config_source in DYNAMIC]
     return sorted(repr(each) for each in told if each.name != "min.insync.replicas")
+
+
+def is_told_alike(ports: tuple[int, int], kind: int, name: str) -> bool:
+    """Apache Kafka's broker hears of a change after the controller has answered; ours has heard of it then."""
+    theirs, ours = (described(port, kind, name) for port in ports)
+    return theirs == ours
 
 
 def set_alike(ports: tuple[int, int], request: Request) -> None:
@@ -343,12 +350,14 @@ def test_settings_of_groups_and_subscriptions_are_kept_told_and_listed_alike(por
     )
     for kind, names in ((GROUP, ("own", "other")), (CLIENT_METRICS, ("wanted", "other"))):
         for name in names:
-            assert described(ports[0], kind, name) == described(ports[1], kind, name)
-    found = [
-        {(each.resource_type, each.resource_name) for each in ask(port, *listed[:2], **listed[2]).config_resources}
-        for port in ports
-    ]
-    assert found[0] == found[1] == {(GROUP, "own"), (CLIENT_METRICS, "wanted")}
+            wait_until(lambda kind=kind, name=name: is_told_alike(ports, kind, name), f"both tell the same of {name}")
+
+    def found(port: int) -> set[tuple[int, str]]:
+        told = ask(port, *listed[:2], **listed[2]).config_resources
+        return {(each.resource_type, each.resource_name) for each in told}
+
+    for port in ports:
+        wait_until(lambda port=port: found(port) == {(GROUP, "own"), (CLIENT_METRICS, "wanted")}, "both are listed")
     for resource, name, keys in (
         (GROUP, "own", (SESSION, INTERVAL, "nonsense")),
         (CLIENT_METRICS, "wanted", ("interval.ms", "match", "metrics")),

@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.kafka,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
 ]
 TIMEOUT_S = 120.0
@@ -71,6 +70,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, *BROKER, "--alter", "--add-config", f"log.cleaner.backoff.ms=20000,{THROTTLE}"),
     (CONFIGS, *BROKER, "--describe"),
     (CONFIGS, *BROKER, "--alter", "--delete-config", "log.cleaner.backoff.ms,leader.replication.throttled.rate"),
+    (CONFIGS, *BROKER, "--describe"),  # the next one asks the broker first whether the setting is there
     (CONFIGS, *BROKER, "--alter", "--delete-config", "log.cleaner.backoff.ms"),
     (CONFIGS, *BROKER, "--alter", "--delete-config", "node.id"),
     (CONFIGS, *BROKER, "--alter", "--add-config", "node.id=7"),
@@ -92,6 +92,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     (CONFIGS, *GROUP, "--alter", "--add-config", f"{SESSION}=1"),
     (CONFIGS, *GROUP, "--alter", "--add-config", "nonsense=1"),
     (CONFIGS, *GROUP, "--alter", "--delete-config", f"{SESSION},consumer.heartbeat.interval.ms"),
+    (CONFIGS, *GROUP, "--describe"),
     (CONFIGS, *GROUP, "--alter", "--delete-config", SESSION),
     (CONFIGS, *METRICS, "--alter", "--add-config", "interval.ms=100,metrics=[org.apache,b],match=[client_id=a.*]"),
     (CONFIGS, *METRICS, "--describe"),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cluster_helper import wait_until
+from cluster_helper import PATIENT, wait_until
 from security_helper import SecuredCluster, Wire, dial
 from wire_helper import ask
 
@@ -19,6 +19,7 @@ from broker.wire.records import encode_batch
 
 pytestmark = pytest.mark.slow
 SETTINGS = {
+    **PATIENT,
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }

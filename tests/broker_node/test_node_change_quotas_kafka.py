@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import wire_helper
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster, wait_until
 from kafka_node import kafka_node
 from wire_helper import ask
 
@@ -100,7 +100,7 @@ def test_a_client_over_its_rate_is_refused_or_told_to_wait_by_its_version(
     """By every broker of three, so that requests are passed on to the controller; as another client at each."""
     # A request that is sent twice is charged twice, and a topic that is deleted twice is unknown. So nobody is in a
     # hurry, and a host that is busy for seconds elects no other controller.
-    patient = {"controller.quorum.request.timeout.ms": 30_000, "controller.quorum.fetch.timeout.ms": 30_000}
+    patient = {**PATIENT, "controller.quorum.request.timeout.ms": 30_000, "controller.quorum.fetch.timeout.ms": 30_000}
     with Cluster(tmp_path, brokers=3, settings=patient) as cluster:
         for broker in cluster.ids:
             monkeypatch.setattr(wire_helper, "CLIENT_ID", f"test-{broker}")

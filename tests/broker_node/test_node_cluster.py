@@ -11,7 +11,7 @@ from typing import Any
 import aiokafka
 import kafka
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster, wait_until
 from confluent_helper import admin, consume, create_topic, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -30,7 +30,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     begin = time.monotonic()
-    with Cluster(tmp_path_factory.mktemp("cluster"), settings={"num.partitions": 2}) as running:
+    with Cluster(tmp_path_factory.mktemp("cluster"), settings={**PATIENT, "num.partitions": 2}) as running:
         wait_brokers(running)
         print(f"three brokers answered Metadata after {time.monotonic() - begin:.2f} s")
         yield running
@@ -70,7 +70,7 @@ def test_kafka_python_writes_and_reads_with_each_codec(cluster: Cluster, codec: 
         producer.send(topic, value, partition=0)
     producer.flush(60)
     producer.close(timeout=60)
-    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=5000, enable_auto_commit=False)
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=60_000, enable_auto_commit=False)
     consumer.assign([kafka.TopicPartition(topic, 0)])
     consumer.seek_to_beginning()
     found = [next(consumer).value for _ in values]
@@ -97,7 +97,7 @@ def test_aiokafka_writes_and_reads_with_each_codec(cluster: Cluster, codec: str)
         await consumer.start()
         consumer.seek(aiokafka.TopicPartition(topic, 0), 0)
         try:
-            return [(await asyncio.wait_for(consumer.getone(), 10)).value for _ in range(50)]
+            return [(await asyncio.wait_for(consumer.getone(), 60)).value for _ in range(50)]
         finally:
             await consumer.stop()
 
@@ -281,7 +281,7 @@ def test_request_of_an_unknown_version_ends_the_connection(cluster: Cluster) -> 
 
 
 def test_clean_stop_exits_0_and_moves_leadership(tmp_path: Path) -> None:
-    with Cluster(tmp_path) as running:
+    with Cluster(tmp_path, settings=PATIENT) as running:
         wait_brokers(running)
         create_topic(running, "stopping", partitions=3)
         produce(running, "stopping", ["a", "b"], acks="all")

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster, wait_until
 from confluent_helper import create_topic, wait_brokers
 from frameworks_helper import Jvm, jvms
 
 from broker.client import Consumer, TopicPartition
 from harness.clusters.ports import free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 WAIT_S, ASK_TIMEOUT_S = 240, 100
 LINES_A_STEP = 500
 TOPIC = "carried"
@@ -31,6 +31,7 @@ TOPIC = "carried"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {
+        **PATIENT,
         "transaction.state.log.num.partitions": 4,
         "offsets.topic.num.partitions": 4,
         "min.insync.replicas": 2,

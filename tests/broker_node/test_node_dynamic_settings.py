@@ -109,7 +109,7 @@ def verified_or_not(port: int) -> list[ErrorCode]:
             )  # fmt: skip
             return answer if answer.error_code is ErrorCode.none else None
 
-        answer = wait_until(made, "a producer id", 60)
+        answer = wait_until(made, "a producer id")
         batch = encode_batch(
             [b"v"], timestamps_ms=1, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch,
             base_sequence=0, transactional=True,
@@ -132,7 +132,7 @@ def epochs_as_the_interval_changes(port: int) -> list[int]:
 
     until(port, INTERVAL, "15000")
     find_coordinator(port, 0, "g")
-    joined = wait_until(lambda: (found := beat("a", 0)).error_code is ErrorCode.none and found, "the coordinator", 60)
+    joined = wait_until(lambda: (found := beat("a", 0)).error_code is ErrorCode.none and found, "the coordinator")
     second = beat("b", 0)
     beat("c", 0)
     found = [joined.member_epoch, second.member_epoch, beat("b", second.member_epoch).member_epoch]

@@ -16,10 +16,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.kafka,
     pytest.mark.long,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
 ]
-SESSION = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
+SESSION = {"broker.session.timeout.ms": 9000, "broker.heartbeat.interval.ms": 500}
 SECOND = 2
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 from uuid import UUID
 
+import pytest
 from partitions_helper import ME, PEER, image, node_config, replicas_at, the, topic
 
 from broker.controller.image import MetadataImage
@@ -98,10 +99,10 @@ def test_records_are_never_dropped_for_an_answer_that_the_epochs_should_have_giv
 
 class Leader:
     """Stands in for the connection to the leader. It refuses partition 0 for as long as `refuses`, and answers a
-    request without any other partition's news only when the wait that the request allows is over."""
+    request without any other partition's news only when the wait that the request allows is over, by its own clock."""
 
     def __init__(self) -> None:
-        self.refuses = True
+        self.refuses, self.now_ms = True, 0
         self.asked: list[set[int]] = []  # the partitions in the session, for each request
         self._session: set[int] = set()
         self._epoch = 0
@@ -117,18 +118,22 @@ class Leader:
         self.asked.append(set(self._session))
         is_refused = self.refuses and 0 in self._session
         if not is_refused and len(self.asked) > 1:
-            await asyncio.sleep(request.max_wait.total_seconds())
+            self.now_ms += round(1000 * request.max_wait.total_seconds())
+        await asyncio.sleep(0)
         partitions = [{"partition_index": 0, "error_code": ErrorCode.not_leader_or_follower, "high_watermark": -1}]
         topics = [{"topic_id": UUID(int=1), "partitions": partitions}] if is_refused else []
         return response(ApiKey.FETCH, FETCH_VERSION, session_id=7, responses=topics)
 
 
-def test_a_partition_that_the_leader_refuses_does_not_delay_the_others(tmp_path: Path) -> None:
+def test_a_partition_that_the_leader_refuses_does_not_delay_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All partitions of this leader waited for replica.fetch.backoff.ms, again and again."""
     config = replace(node_config(tmp_path), replica_fetch_backoff_ms=50, replica_fetch_wait_max_ms=60_000)
     replicas = replicas_at(tmp_path)
     replicas.roles.apply_image(MetadataImage(), image(topic("t", 1, leader=PEER, partitions=3)))
     leader = Leader()
+    monkeypatch.setattr("broker.node.replicas.fetcher.monotonic_ms", lambda: leader.now_ms)
 
     async def run() -> None:
         fetcher = fetcher_of(replicas, config)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster
+from cluster_helper import PATIENT, Cluster
 from confluent_helper import create_topic, wait_brokers
 
 from broker.client import TopicPartition
@@ -22,12 +22,12 @@ from tests.raw_log import read_batches
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MESSAGES = 200
-TOOL_TIMEOUT_S = 90
+TOOL_TIMEOUT_S = 240
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("java")) as running:
+    with Cluster(tmp_path_factory.mktemp("java"), settings=PATIENT) as running:
         wait_brokers(running)
         yield running
 
@@ -106,7 +106,7 @@ def test_console_producer_writes_what_the_console_consumer_reads(cluster: Cluste
     lines = [f"line {number} of the text" for number in range(50)]
     writer = tool(
         cluster, "ConsoleProducer", "--topic", "console", "--compression-codec", "lz4", "--timeout", 10,
-        "--command-property", "acks=all",
+        "--request-timeout-ms", 60_000, "--command-property", "acks=all",
     )  # fmt: skip
     output(writer, "".join(f"{line}\n" for line in lines))
     assert {codec for codec, _ in codecs_in_log(cluster, "console")} == {"lz4"}

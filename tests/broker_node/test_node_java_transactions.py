@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster, wait_until
 from confluent_helper import create_topic, leader, wait_brokers
 
 from broker.client import Consumer, Producer, TopicPartition
@@ -24,6 +24,7 @@ WAIT_S = 60
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {
+        **PATIENT,
         "transaction.state.log.num.partitions": STATE_PARTITIONS,
         "offsets.topic.num.partitions": 3,
         "controller.quorum.fetch.timeout.ms": 2_000,  # a busy machine must not change leaders under the test

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import SESSION_TIMEOUT_MS, Cluster, wait_until
 from confluent_helper import QUIET, create_topic
 from confluent_kafka import Producer
 from partitions_helper import Kept, image, replicas_at, the, topic
@@ -164,24 +164,25 @@ def test_a_real_broker_recovers_before_it_joins_and_goes_on_with_producers_that_
         "log.retention.check.interval.ms": 50,
         "log.initial.task.delay.ms": 0,
         "log.segment.bytes": 2000,
+        "broker.session.timeout.ms": SESSION_TIMEOUT_MS,
     }
     with Cluster(tmp_path, brokers=1, settings=settings) as cluster:
         create_topic(cluster, "t")
         producer = Producer({"bootstrap.servers": cluster.bootstrap(), **QUIET, "enable.idempotence": True})
         send(producer, 20)
-        wait_until(lambda: not known_producers(cluster), "the producer is forgotten", 60)
+        wait_until(lambda: not known_producers(cluster), "the producer is forgotten")
         send(producer, 1)
         cluster.kill(1)
         cluster.start(1)
-        recovered = wait_until(lambda: recoveries(cluster), "the log is recovered", 60)
+        recovered = wait_until(lambda: recoveries(cluster), "the log is recovered")
         assert recovered[-1]["segments"] > 3
         assert recovered[-1]["scanned_segments"] == 1
         second_life = cluster.stderr(1).rpartition(" listening ")[2]
         assert "regist" not in second_life.partition("recovery_done")[0], "it joined before its logs were open"
-        wait_until(lambda: not known_producers(cluster), "the producer is forgotten again", 60)
+        wait_until(lambda: not known_producers(cluster), "the producer is forgotten again")
         assert cluster.terminate(1, 60) == 0
         cluster.start(1)
-        wait_until(lambda: len(recoveries(cluster)) > len(recovered), "the log is opened again", 60)
+        wait_until(lambda: len(recoveries(cluster)) > len(recovered), "the log is opened again")
         assert recoveries(cluster)[-1]["clean"]
         send(producer, 1)
 

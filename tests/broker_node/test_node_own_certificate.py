@@ -13,7 +13,7 @@ from broker.client.core.metadata import PartitionState
 from broker.wire.apis import ApiKey
 from harness.clusters.authority import Authority
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 HOSTS = ("127.0.0.1", "localhost")
 PREFIX = "listener.name.internal.ssl"
 

@@ -24,7 +24,7 @@ from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.driver import Driver
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 RACKS = {1: "a", 2: "a", 3: "b"}
 TOPIC = "read"
 RECORDS = 200
@@ -58,8 +58,8 @@ def filled(cluster: Cluster, admin: Admin, topic: str, values: list[bytes]) -> P
         return admin.describe_topics([topic])[topic].partitions[0]
 
     wait_until(lambda: state().replicas == (1, 3) and set(state().isr) == {1, 3}, "it is on brokers 1 and 3")
-    admin.elect_leaders([key])
-    wait_until(lambda: state().leader == 1, "broker 1 leads")
+    # A busy host fences a broker for a moment, which then cannot be elected.
+    wait_until(lambda: admin.elect_leaders([key]) and state().leader == 1, "broker 1 leads")
     with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"}) as producer:
         for future in [producer.send(topic, value) for value in values]:
             future.get(60)
@@ -179,13 +179,15 @@ def test_our_client_reads_from_the_follower_in_its_rack(cluster: Cluster, admin:
             consumer.assign([partition])
             found: list[bytes | None] = []
 
-            def is_read(consumer: BrokerConsumer = consumer, found: list[bytes | None] = found) -> bool:
+            def is_read(
+                consumer: BrokerConsumer = consumer, found: list[bytes | None] = found, source: int | None = source
+            ) -> bool:
+                """From the leader for a while, if a busy host keeps the follower from an answer."""
                 found.extend(record.value for record in consumer.poll(500))
-                return len(found) >= RECORDS
+                return len(found) >= RECORDS and consumer.read_replica(partition) == source
 
-            wait_until(is_read, "all is read", 120)
+            wait_until(is_read, f"all is read, from {source} in rack {rack!r}", 120)
             assert found == values
-            assert consumer.read_replica(partition) == source, rack
 
 
 def test_our_client_goes_back_to_the_leader_when_the_follower_dies(cluster: Cluster, admin: Admin) -> None:
@@ -201,8 +203,7 @@ def test_our_client_goes_back_to_the_leader_when_the_follower_dies(cluster: Clus
             found.extend(record.value for record in consumer.poll(500))
             return len(found) >= count
 
-        wait_until(lambda: has_read(100), "the first half is read", 120)
-        assert consumer.read_replica(partition) == 3
+        wait_until(lambda: has_read(100) and consumer.read_replica(partition) == 3, "half is read, from broker 3", 120)
         cluster.kill(3)
         try:
             with Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "1"}) as producer:

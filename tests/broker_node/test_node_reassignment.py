@@ -11,7 +11,7 @@ from cluster_helper import Cluster, wait_until
 from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.client.core.metadata import PartitionState
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 VALUES = 2_000
 
 
@@ -121,7 +121,7 @@ def test_what_cannot_arrive_is_told_and_taken_back_and_a_broker_leaves_and_joins
     (found,) = admin.list_reassignments().values()
     assert (found.replicas, found.adding, found.removing) == ((1, 4, 2), (4,), (2,))
     assert set(admin.list_reassignments([partition])) == {partition}
-    assert state(admin, partition).replicas == (1, 4, 2)
+    wait_until(lambda: state(admin, partition).replicas == (1, 4, 2), "brokers tell it too")
     assert admin.alter_reassignments({partition: None}) == {partition: None}
     wait_until(lambda: is_at(admin, partition, 1, 2), "it is back")
     # Its other partition goes to brokers that live; then nothing is left of it, and it is forgotten.

@@ -38,7 +38,7 @@ class Secured(SecuredCluster):
             **QUIET,
         }
 
-    def wait_until_all_are_known(self, timeout_s: float = 60.0) -> None:
+    def wait_until_all_are_known(self, timeout_s: float = 240.0) -> None:
         def is_complete() -> bool:
             try:
                 return len(AdminClient(self.client()).list_topics(timeout=5).brokers) == len(self.ids)

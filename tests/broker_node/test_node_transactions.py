@@ -282,6 +282,8 @@ _LATER = frozenset(
         ErrorCode.not_leader_or_follower,
         ErrorCode.not_enough_replicas,
         ErrorCode.not_enough_replicas_after_append,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.concurrent_transactions,
     }
 )
 
@@ -322,7 +324,7 @@ class Producer2:
         return self._repeat(lambda: self._end(commit=commit))
 
     def _repeat(self, ask: Callable[[], ErrorCode]) -> ErrorCode:
-        """As any client does: while leaders change or a replica lags."""
+        """As any client does: while leaders change, a replica lags, or the last transaction's markers are written."""
 
         def answer() -> Answer | None:
             error = ask()
@@ -412,10 +414,15 @@ def test_describe_and_list_tell_of_an_open_transaction(cluster: Cluster) -> None
     assert listed.unknown_state_filters == ("Nonsense",)
     assert "described" in [each.transactional_id for each in listed.transaction_states]
     topics = [{"name": "described", "partition_indexes": [0]}]
-    for broker in cluster.ids:  # any replica answers: kafka-transactions find-hanging asks one broker for all it holds
+
+    def producers(broker: int) -> Any:
+        """Of any replica: kafka-transactions find-hanging asks one broker for all it holds. None: it lags."""
         (topic,) = ask(cluster.ports[broker]["DIRECT"], ApiKey.DESCRIBE_PRODUCERS, 0, topics=topics).topics
         assert topic.partitions[0].error_code is ErrorCode.none
-        (active,) = topic.partitions[0].active_producers
+        return topic.partitions[0].active_producers
+
+    for broker in cluster.ids:
+        (active,) = wait_until(lambda broker=broker: producers(broker), f"broker {broker} has the record")
         assert (active.producer_id, active.last_sequence, active.current_txn_start_offset) == (client.producer_id, 0, 0)
     assert client.end(commit=False) is ErrorCode.none
 
