@@ -195,6 +195,25 @@ def test_a_client_is_forgotten_with_the_connection_that_it_came_with() -> None:
     assert len(world.instances) == 1
 
 
+@pytest.mark.parametrize(("interval_ms", "silent_ms"), [(1_000, 60_000), (100_000, 300_000)])
+def test_a_client_is_forgotten_when_it_is_silent_for_three_intervals_and_no_less_than_a_minute(
+    interval_ms: int, silent_ms: int
+) -> None:
+    world = World({"all": {"interval.ms": str(interval_ms), "metrics": "*"}})
+    for after_ms, expected in ((silent_ms, ErrorCode.invalid_request), (silent_ms + 1, ErrorCode.none)):
+        assert world.ask() is ErrorCode.none
+        assert world.push(terminating=True) is ErrorCode.none
+        world.now_ms += after_ms
+        assert world.push() is expected, after_ms
+        world.now_ms += silent_ms + 1
+    for number in range(5, 8):
+        world.ask(UUID(int=number))
+    world.now_ms += silent_ms + 1
+    for _ in range(5):
+        world.ask()
+    assert len(world.instances) == 1
+
+
 # -- the file
 
 

@@ -2,8 +2,9 @@
 
 The rules are those of Apache Kafka (ClientMetricsManager). A client asks for its subscription, at most once in a push
 interval, and pushes as often. The subscription has an id. A push with another id is refused, so the client asks again.
-A client is forgotten when the connection closes that it first came with. Of all others the ones that came last are
-remembered. A client that was forgotten is known again when it asks.
+A client is forgotten when the connection closes that it first came with, and when it is silent for three intervals, or
+for a minute if that is longer. Of all others the ones that came last are remembered. A client that was forgotten is
+known again when it asks.
 Shown by tests/broker_node/test_node_telemetry.py.
 """
 
@@ -30,6 +31,7 @@ from broker.wire.compression import CodecId
 from broker.wire.errors import ErrorCode
 
 INSTANCES_MAX = 16_384  # as in Kafka; above it the client that was silent for the longest time is forgotten
+SILENT_MS_MIN, SILENT_INTERVALS = 60_000, 3  # how long a client that says nothing is remembered, as in Kafka
 COMPRESSIONS = (CodecId.ZSTD, CodecId.LZ4, CodecId.GZIP, CodecId.SNAPPY)  # in Kafka's order of preference
 _ASKS_AGAIN = frozenset({ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type})
 
@@ -68,10 +70,15 @@ class Instance:
     metrics: tuple[str, ...]
     version: int  # version of the subscriptions that it was told
     is_connected: Callable[[], bool]  # whether the connection is open that it came with
+    seen_ms: int  # its last request, whatever the answer was
     asked_ms: int | None = None
     pushed_ms: int | None = None
     last_error: ErrorCode = ErrorCode.none
     is_terminating: bool = False
+
+    def is_gone(self, now_ms: int) -> bool:
+        silent_ms = max(SILENT_MS_MIN, SILENT_INTERVALS * self.interval_ms)
+        return not self.is_connected() or now_ms - self.seen_ms > silent_ms
 
 
 class Instances:
@@ -89,7 +96,7 @@ class Instances:
     ) -> tuple[ErrorCode, Instance]:
         """Handles GetTelemetrySubscriptions. `client` has the client's attributes, under the names that patterns
         use."""
-        instance = self._instance(instance_id, client, is_connected)
+        instance = self._instance(instance_id, client, now_ms, is_connected)
         last_ms = max((each for each in (instance.asked_ms, instance.pushed_ms) if each is not None), default=None)
         is_early = last_ms is not None and now_ms - last_ms < instance.interval_ms
         if is_early and instance.last_error not in _ASKS_AGAIN:
@@ -112,7 +119,7 @@ class Instances:
         is_too_large: bool,
     ) -> ErrorCode:
         """Whether a push is accepted. Its data is checked afterwards: then `taken` or `refused` is called."""
-        instance = self._instance(instance_id, client, is_connected)
+        instance = self._instance(instance_id, client, now_ms, is_connected)
         error = self._problem(instance, now_ms, subscription_id, is_terminating, compression, is_too_large)
         instance.is_terminating = is_terminating  # as in Apache Kafka, whether it is accepted or not
         if error is not ErrorCode.none:
@@ -161,17 +168,22 @@ class Instances:
         instance.pushed_ms = now_ms
         return True
 
-    def _instance(self, instance_id: UUID, client: Mapping[str, str], is_connected: Callable[[], bool]) -> Instance:
+    def _instance(
+        self, instance_id: UUID, client: Mapping[str, str], now_ms: int, is_connected: Callable[[], bool]
+    ) -> Instance:
         found = self._instances.get(instance_id)
-        if found is None or found.version < self._version or not found.is_connected():
-            found = self._instances[instance_id] = self._new(instance_id, client, is_connected)
+        if found is None or found.version < self._version or found.is_gone(now_ms):
+            found = self._instances[instance_id] = self._new(instance_id, client, now_ms, is_connected)
+        found.seen_ms = now_ms
         self._instances.move_to_end(instance_id)
         oldest = next(iter(self._instances.values()))
-        if len(self._instances) > INSTANCES_MAX or not oldest.is_connected():
+        if len(self._instances) > INSTANCES_MAX or oldest.is_gone(now_ms):
             self._instances.popitem(last=False)
         return found
 
-    def _new(self, instance_id: UUID, client: Mapping[str, str], is_connected: Callable[[], bool]) -> Instance:
+    def _new(
+        self, instance_id: UUID, client: Mapping[str, str], now_ms: int, is_connected: Callable[[], bool]
+    ) -> Instance:
         wanted = [each for each in self._subscriptions if each.is_for(client)]
         metrics = tuple(sorted({name for each in wanted for name in each.metrics}))
         if ALL_METRICS in metrics:
@@ -188,4 +200,5 @@ class Instances:
             metrics=metrics,
             version=self._version,
             is_connected=is_connected,
+            seen_ms=now_ms,
         )
