@@ -4,6 +4,7 @@
 Each partition of a group has its coordinator, perhaps on another broker. A request contains partitions of one
 coordinator. While a coordinator moves or cannot be reached, the request is repeated, for at most `TIMEOUT_MS`. A
 repetition does no harm: a state that is written twice is the same state.
+Shown by tests/broker_node/test_node_share_persister.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import build, request_type
 
-TIMEOUT_MS = 10_000
+# A coordinator's partition moves when the session of its dead broker is over (9 s), and an election takes its time.
+# A client waits for 30 s. Apache Kafka tries five times, for about as long.
+TIMEOUT_MS = 25_000
 CALL_TIMEOUT_MS = 6_000  # longer than share.coordinator.write.timeout.ms
 BACKOFF_MS, BACKOFF_MAX_MS = 50, 1_000
 PARTITIONS_PER_REQUEST = 200  # three elements each; limits.py has what a coordinator accepts
