@@ -135,6 +135,7 @@ def test_a_log_directory_is_emptied_and_gets_no_new_replica_until_it_is_healed(t
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("engine", "client"), [("reference", "reference"), pytest.param("kafka", "confluent", marks=ON_APACHE_KAFKA)]
 )
