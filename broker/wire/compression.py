@@ -68,7 +68,7 @@ def compress(codec: CodecId, data: Buffer, *, level: int | None = None) -> bytes
         if level is None or level < _LZ4_THOROUGH_LEVEL_MIN:
             return pack_lz4(data)
         frame = cramjam.lz4.Compressor(level=level, block_linked=False, content_checksum=False)
-        frame.compress(bytes(data))
+        frame.compress(bytes(data))  # it takes no other buffer
         return bytes(frame.finish())
     return pack_zstd(data, 3 if level is None else level)
 

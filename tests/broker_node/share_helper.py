@@ -28,7 +28,7 @@ SETTINGS = {
     "group.share.record.lock.duration.ms": LONG_MS,
     "group.share.max.record.lock.duration.ms": LONG_MS,
 }
-WAIT_S = 180.0
+EXIT_WITHIN_S = 180.0
 IDLE_MS = 120_000  # of a member that ends when it has all records that it waits for
 
 
@@ -74,15 +74,15 @@ class Member:
             assert text in self.lines() or self._process.poll() is None, "\n".join(self.lines()[-40:])
             return text in self.lines()
 
-        wait_until(has_printed, f"a line {text!r} in {self.output}", WAIT_S)
+        wait_until(has_printed, f"a line {text!r} in {self.output}")
 
     def wait_until_it_has(self, count: int) -> None:
-        wait_until(lambda: len(self.deliveries()) >= count, f"{count} records in {self.output}", WAIT_S)
+        wait_until(lambda: len(self.deliveries()) >= count, f"{count} records in {self.output}")
 
     def wait(self) -> list[Delivery]:
         """Until it has ended in order."""
         try:
-            code = self._process.wait(WAIT_S)
+            code = self._process.wait(EXIT_WITHIN_S)
         except subprocess.TimeoutExpired:
             raise AssertionError("it does not end:\n" + "\n".join(self.lines()[-40:])) from None
         assert code == 0, "\n".join(self.lines()[-40:])

@@ -33,7 +33,6 @@ OWN = {
     "broker.session.timeout.ms": 9_000,  # Kafka's own: a busy host must not change leaders between two steps
     "auto.leader.rebalance.enable": "false",
 }
-WAIT_S = 180.0
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 STATE_APIS: Mapping[ApiKey, Mapping[str, Any]] = {
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: {"state_epoch": 9, "start_offset": 0},
@@ -75,9 +74,7 @@ class Reader:
         self.cluster.start(broker)
         self.cluster.wait_until_all_are_known()
         for topic in REPLICAS:
-            wait_until(
-                lambda topic=topic: len(self.partition(topic).isr_nodes) == 3, f"the ISR of {topic} is full", WAIT_S
-            )
+            wait_until(lambda topic=topic: len(self.partition(topic).isr_nodes) == 3, f"the ISR of {topic} is full")
 
     def _any(self) -> int:
         return min(self.cluster.processes)
@@ -94,7 +91,7 @@ class Reader:
             part = answer.partitions[0] if answer.partitions else None
             return part if part is not None and part.leader_id in self.cluster.processes else None
 
-        return wait_until(found, f"{name} has a leader that is alive", WAIT_S)
+        return wait_until(found, f"{name} has a leader that is alive")
 
     @property
     def topic_id(self) -> UUID:
@@ -109,7 +106,7 @@ class Reader:
             is_alive = each.error_code is ErrorCode.none and each.node_id in self.cluster.processes
             return each.node_id if is_alive else None
 
-        return wait_until(found, "a coordinator that is alive", WAIT_S)
+        return wait_until(found, "a coordinator that is alive")
 
     def join(self) -> None:
         epoch = 0
@@ -124,7 +121,7 @@ class Reader:
                 epoch = answer.member_epoch
             return answer.assignment is not None and bool(answer.assignment.topic_partitions)
 
-        wait_until(has_partition, "the member has its partition", WAIT_S)
+        wait_until(has_partition, "the member has its partition")
 
     # -- records
 
@@ -148,7 +145,7 @@ class Reader:
             quiet = 0 if new or not given else quiet + 1  # a new leader has nothing before it has read the state
             return quiet >= QUIET_ANSWERS
 
-        wait_until(is_over, "all that can be acquired", WAIT_S)
+        wait_until(is_over, "all that can be acquired")
         return given
 
     def _one_fetch(self) -> Any:
@@ -208,8 +205,8 @@ class Reader:
             is_known = group.error_code is ErrorCode.none and group.topics
             return group.topics[0].partitions[0] if is_known else None
 
-        kept = wait_until(read, "the state is read", WAIT_S)
-        offsets = wait_until(described, "the group is described", WAIT_S)
+        kept = wait_until(read, "the state is read")
+        offsets = wait_until(described, "the group is described")
         return {
             "start": kept.start_offset,
             "described": (offsets.start_offset, offsets.lag),
@@ -254,7 +251,7 @@ def prepared(cluster: Cluster) -> Reader:
         known = (ErrorCode.none, ErrorCode.topic_already_exists)
         return all(each.error_code in known for each in answer.topics)
 
-    wait_until(are_made, "the topics are made", WAIT_S)
+    wait_until(are_made, "the topics are made")
     bootstrap = cluster.bootstrap()
     with Admin({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 60_000}) as admin:
         admin.alter_configs("group", GROUP, {"share.auto.offset.reset": "earliest"})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cluster_helper import Cluster, wait_until
-from share_helper import IDLE_MS, SETTINGS, WAIT_S, members, prepare, send
+from share_helper import IDLE_MS, SETTINGS, members, prepare, send
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -37,14 +37,14 @@ def test_nothing_is_lost_when_leaders_are_killed(tmp_path: Path) -> None:
                 return {int(each.value) for reader in readers for each in reader.deliveries()}
 
             send(cluster.bootstrap(), "t", range(2_000), partitions=6)
-            wait_until(lambda: len(seen()) >= 200, "the members read", WAIT_S)
+            wait_until(lambda: len(seen()) >= 200, "the members read")
             victim = 2
             cluster.kill(victim)
             send(cluster.bootstrap(), "t", range(2_000, 4_000), partitions=6)
-            wait_until(lambda: len(seen()) == 4_000, "all values while a broker is down", WAIT_S)
+            wait_until(lambda: len(seen()) == 4_000, "all values while a broker is down")
             cluster.start(victim)
             send(cluster.bootstrap(), "t", range(4_000, 5_000), partitions=6)
-            wait_until(lambda: len(seen()) == 5_000, "all values after the restart", WAIT_S)
+            wait_until(lambda: len(seen()) == 5_000, "all values after the restart")
             deliveries = [each for reader in readers for each in reader.deliveries()]
     again = len(deliveries) - 5_000
     assert again < 2_500, f"{again} records came more than once; only those of dead leaders may"

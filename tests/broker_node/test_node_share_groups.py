@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cluster_helper import Cluster, wait_until
 from kafka_node import kafka_node
-from share_helper import IDLE_MS, SETTINGS, WAIT_S, members, prepare, send
+from share_helper import IDLE_MS, SETTINGS, members, prepare, send
 
 from broker.client import Admin, Producer
 
@@ -40,9 +40,9 @@ def test_a_queue_over_three_members_is_processed_once(bootstrap: str, tmp_path: 
             found = admin.share_groups.describe("queue").members
             return len(found) == 3 and all(each.assignment for each in found)
 
-        wait_until(are_members, "all are members and have partitions", WAIT_S)
+        wait_until(are_members, "all are members and have partitions")
         send(bootstrap, "queue", range(10_000), partitions=3)
-        wait_until(lambda: sum(len(reader.deliveries()) for reader in readers) >= 10_000, "all records", WAIT_S)
+        wait_until(lambda: sum(len(reader.deliveries()) for reader in readers) >= 10_000, "all records")
         for reader in readers:
             reader.stop()
         found = [reader.wait() for reader in readers]

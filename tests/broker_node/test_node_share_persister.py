@@ -16,7 +16,7 @@ from broker.wire.errors import ErrorCode
 
 PLACE = (UUID(int=1), 0)
 STATE = StateToWrite(state_epoch=1, leader_epoch=1, start_offset=0, delivery_complete_count=0, batches=())
-SESSION_MS = 9_000  # broker.session.timeout.ms, unless it is set
+SESSION_MS = 9_000  # broker.session.timeout.ms, as Apache Kafka has it by default
 CLIENT_MS = 30_000  # request.timeout.ms of clients
 DEAD, NEXT = 3, 2
 

@@ -100,7 +100,8 @@ def compiled(name: str, jars: Path) -> Path:
 
 def _java(jars: Callable[[], Path], version: str, compiled_against: str = "") -> Callable[[], Prepared]:
     """What only later libraries have is looked up by name in the source, so that an older one can be tried as well.
-    Against a library that is older than the source needs it is not `compiled_against`, but linked when it is called."""
+    For libraries with which the source does not compile, `compiled_against` names another version. A call that the
+    older one lacks then fails when it is made, and the driver says so."""
 
     def prepare() -> Prepared:
         libraries = jars()

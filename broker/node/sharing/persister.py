@@ -27,8 +27,8 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import build, request_type
 
-# A coordinator's partition moves when the session of its dead broker is over (9 s), and an election takes its time.
-# A client waits for 30 s. Apache Kafka tries five times, for about as long.
+# Longer than it takes until a dead broker's session is over (9 s in Apache Kafka's default) and another coordinator is
+# elected. Shorter than clients wait for answers (30 s). Apache Kafka tries five times; its waits double from 1 s.
 TIMEOUT_MS = 25_000
 CALL_TIMEOUT_MS = 6_000  # longer than share.coordinator.write.timeout.ms
 BACKOFF_MS, BACKOFF_MAX_MS = 50, 1_000
