@@ -86,20 +86,24 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 ELSEWHERE := not docker and not external and not redis and not connect and not store
 # A file is one worker's, who keeps its cluster. tests/conftest.py has the longest files first, and gives all files that
 # share a Spark session to one worker.
-pytest_in_parallel = $(BIN)/python -m pytest -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder
+in_parallel = -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder
 
 .PHONY: test-fast
 test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
-	TEST_AMOUNT=fast $(call pytest_in_parallel,2) -m "$(ELSEWHERE) and not slow and not long and not thorough and not spark \
+	TEST_AMOUNT=fast $(BIN)/python -m pytest $(call in_parallel,2) -m "$(ELSEWHERE) and not slow and not long and not thorough and not spark \
 	  and not kafka and not chromium and not toxiproxy"
 
 .PHONY: test
 test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true
-	$(call pytest_in_parallel,4) -m "$(ELSEWHERE) and not long"
+	$(BIN)/python -m tests.runner $(call in_parallel,4) -m "$(ELSEWHERE) and not long"
+
+.PHONY: test-changed
+test-changed: setup-dev chromium  ## long tests that the last change touches, and a tenth of the others, for eight minutes
+	$(BIN)/python -m tests.runner.changed $(call in_parallel,2) -m "$(ELSEWHERE) and long"
 
 .PHONY: test-all
-test-all: setup-dev chromium  ## what CI runs: `test`, whole runs in an installed wheel, more seeds and histories
-	SIM_SEEDS=1-200 EXACT_CELLS=250 $(call pytest_in_parallel,2) -m "$(ELSEWHERE)"
+test-all: setup-dev chromium  ## for releases (an hour): `test`, all long tests, more seeds and histories
+	SIM_SEEDS=1-200 EXACT_CELLS=250 $(BIN)/python -m tests.runner $(call in_parallel,2) -m "$(ELSEWHERE)"
 
 .PHONY: prove-checker
 prove-checker: setup-dev  ## 1,000 run logs with planted anomalies and 1,000 random histories: all found, nothing else

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-from tests.amount import examples
+from tests.amount import IS_FAST, examples
+from tests.runner.chosen import NOT_BEGUN
+from tests.runner.verdict import MAY_FAIL_BY_THE_HOST
 
 # A shared machine may take any single example away for a second; time is bounded by the tests' own limits.
 settings.register_profile("shared-machine", deadline=None, max_examples=examples(100))
 settings.load_profile("shared-machine")
 
 _MUST_RUN_IN_CI = {"slow", "spark", "kafka", "chromium", "toxiproxy"}
+_NOT_FAST: Final = (*_MUST_RUN_IN_CI, "long", "thorough")
+_FILE_MARKS: Final = re.compile(r"^pytestmark = (?:\[[^]]*\]|.*)", re.MULTILINE)
+_STARTS_A_PROCESS: Final = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
+_UNAME: Final = ["uname", "-p"]  # what `platform` asks, for whoever asks it
 
 # Files of half a minute or more of work. They begin first, so that no worker is left alone with one at the end.
 _LONGEST_FIRST = (
@@ -95,6 +102,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError("a test imports Locust, whose gevent replaces this process's threads, and pytest's own")
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """`make test-fast` imports no file whose tests all have a marker that it leaves out. Nearly all of these would
+    import a client, Spark or a browser's driver for nothing."""
+    if not IS_FAST or not collection_path.name.startswith("test_"):
+        return None
+    marked = _FILE_MARKS.search(collection_path.read_text(encoding="utf-8"))
+    return True if marked and any(f"mark.{name}" in marked[0] for name in _NOT_FAST) else None
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Imports make nearly no garbage, and what they make stays until the process ends. No collector looks at it."""
@@ -111,12 +127,44 @@ def _check_that_one_worker_has_the_session(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"tests/conftest.py: add to _ONE_SPARK_SESSION: {', '.join(sorted(others))}")
 
 
+class _Processes:
+    """What the test that runs now has started, as Python tells its audit hooks. A hook stays for ever: there is one."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        command = arguments[1] if event == "subprocess.Popen" else ""
+        if event in _STARTS_A_PROCESS and command != _UNAME:
+            self.started.append(f"{event} {command}"[:200])
+
+
+_PROCESSES: Final = _Processes()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    _PROCESSES.started.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A test of a core starts no process, nor do its fixtures: its failure is the core's, so that it gets no second
+    try."""
+    result = yield
+    if _PROCESSES.started and not any(item.get_closest_marker(name) for name in MAY_FAIL_BY_THE_HOST):
+        pytest.fail(f"has none of the markers {', '.join(MAY_FAIL_BY_THE_HOST)}, and started {_PROCESSES.started[0]}")
+    return result
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
     """A fresh machine has all that these tests need, so a skip there means that the set-up is broken."""
     outcome = yield
     report = outcome.get_result()
-    if os.environ.get("CI") == "true" and report.skipped and not hasattr(report, "wasxfail"):
+    is_broken = report.skipped and not hasattr(report, "wasxfail") and not item.stash.get(NOT_BEGUN, False)
+    if os.environ.get("CI") == "true" and is_broken:
         marks = {mark.name for mark in item.iter_markers()} & _MUST_RUN_IN_CI
         if marks:
             report.outcome = "failed"
