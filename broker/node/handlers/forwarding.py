@@ -89,14 +89,16 @@ def response_as(api_key: ApiKey, version: int, message: Message) -> Message:
 
 
 def told_controller(services: Services) -> int:
-    """Whom a client may ask to change the cluster: the active controller, or a live broker if no controller is known or
-    its broker is not live; -1 if there is no live broker. Every broker forwards such requests. A client that is told -1
-    may wait long until it asks again (librdkafka: a minute). Apache Kafka always tells a live broker, by chance."""
+    """Whom a client may ask to change the cluster: this broker, or another live one if this one is not known as live;
+    -1 if there is no live broker. Every broker forwards such requests, and this one is certainly there.
+
+    The active controller would be a worse answer. After its death the others name it until they have heard of the next
+    election, and it counts as live until its session is over. A client that begins at this moment tries to reach it and
+    does not ask again for long (librdkafka: a minute for -1, two for a dead broker). Apache Kafka tells a live broker
+    by chance, so it may name the dead one too."""
     live = services.metadata.image.live_broker_ids()
-    for broker_id in (services.metadata.leader_id, services.config.node_id, *live):
-        if broker_id in live:
-            return broker_id
-    return -1
+    own = services.config.node_id
+    return own if own in live else min(live, default=-1)
 
 
 async def forward(
