@@ -17,8 +17,8 @@ from typing import Final, Protocol
 from broker.client.core.authentication import Authentication, SaslRequest
 from broker.client.core.conversation import Conversation, Pending
 from broker.client.core.errors import AuthenticationError, KafkaError, TimedOutError
-from broker.client.core.sasl import Credentials
 from broker.client.question import Question, Result
+from broker.security.sasl_client import Credentials
 from broker.wire.apis import ApiKey
 from broker.wire.encoder import Buffer
 from broker.wire.errors import ErrorCode, ProtocolError

@@ -6,8 +6,8 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from broker.client.core.sasl import HASHES
 from broker.client.question import Question, raise_error
+from broker.security.sasl_client import HASHES
 from broker.wire.apis import ApiKey
 from broker.wire.messages import request
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.client.core.sasl import BEARER, Credentials
 from broker.client.core.security_config import SecurityConfig
+from broker.security.sasl_client import BEARER, Credentials
 
 if TYPE_CHECKING:
     import ssl

@@ -9,7 +9,6 @@ Shown by tests/broker_client/test_client_tls.py.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
@@ -19,6 +18,7 @@ from broker.client import native
 from broker.client.core.errors import AuthenticationError, ConfigurationError, ConnectionClosedError
 from broker.client.core.security_config import SecurityConfig
 from broker.security.keystores import Store, StoreError, conversion, kind_of, read_pkcs12
+from broker.unnamed_file import unnamed_file
 from broker.wire.encoder import Buffer
 
 # A record of TLS holds at most 16 KiB, and a header, padding and tag of at most 2 KiB (RFC 8446, 5.2).
@@ -93,20 +93,6 @@ def _java_store(location: str, password: str, name: str) -> Store | None:
         return read_pkcs12(content, password)
     except StoreError as error:
         raise ConfigurationError(f"{name}: {location!r}: {error}") from None
-
-
-@contextlib.contextmanager
-def unnamed_file(text: str) -> Iterator[str]:
-    """A path to a text in memory, because Python's interface to OpenSSL takes a key only from a path. The text is never
-    on a disk."""
-    descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
-    try:
-        left = memoryview(text.encode())
-        while left:
-            left = left[os.write(descriptor, left) :]
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
 
 
 class TlsTransport:
@@ -242,4 +228,4 @@ def _words(error: Exception) -> str:
     return str(error)
 
 
-__all__ = ["RECORD_BYTES_MAX", "TlsTransport", "client_context", "unnamed_file"]
+__all__ = ["RECORD_BYTES_MAX", "TlsTransport", "client_context"]

@@ -20,8 +20,8 @@ from urllib.parse import urlencode, urlsplit
 from broker.client import native
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.oauth import TOKEN_CHARACTERS_MAX, expiry_s, unsecured_token
-from broker.client.core.sasl import SaslError
 from broker.client.core.security_config import SecurityConfig
+from broker.security.sasl_client import SaslError
 
 _USED_SHARE: Final = 0.8
 _TIMEOUT_S: Final = 10.0  # for the whole request, if both sasl.login.*.timeout.ms are 0

@@ -27,3 +27,23 @@ Import from the modules:
     fates       FATES, is_definite(code): which answer to a Produce request proves that nothing was appended
     murmur2     murmur2(data), partition_for_key(key, partition_count)
 """
+
+from __future__ import annotations
+
+import sys
+
+
+def _import_kio_without_hypothesis() -> None:
+    """kio registers strategies with Hypothesis where that is installed, and imports it for that: 0.2 s of each process
+    that speaks the protocol. A process that has imported Hypothesis before (pytest) keeps it."""
+    if "hypothesis" in sys.modules:
+        return
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]  # an import of it fails, as if it were not installed
+    try:
+        import kio.static.primitive
+    finally:
+        del sys.modules["hypothesis"]
+    assert kio.static.primitive
+
+
+_import_kio_without_hypothesis()

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from broker.client.core.errors import AuthenticationError, KafkaError
-from broker.client.core.sasl import Credentials
 from broker.client.direct import DirectConnection
 from broker.client.questions import metadata_of
+from broker.security.sasl_client import Credentials
 from broker.wire.addresses import parse_address
 from chaos.faults.base import FaultContext, FaultSpec, Parameter, Proof
 

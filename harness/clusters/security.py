@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from broker.client.core.errors import ConfigurationError
-from broker.client.core.sasl import Credentials
 from broker.client.core.security_config import PROTOCOLS, SecurityConfig, parse_security
 from broker.client.core.settings import property_name, settings_of
 from broker.client.security import Security as ClientSecurity
+from broker.security.sasl_client import Credentials
 from harness.errors import EnvironmentFault, UsageError
 from harness.suite_source import file_problem, nearest
 from runlog.files.redaction import hidden_text

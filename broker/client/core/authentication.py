@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from broker.client.core.errors import AuthenticationError
-from broker.client.core.sasl import Credentials, SaslClient, SaslError, sasl_client
+from broker.security.sasl_client import Credentials, SaslClient, SaslError, sasl_client
 from broker.wire.errors import ErrorCode, error_name
 from broker.wire.messages import Message, build, request_type, to_ms
 

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.oauth import CLAIM_PREFIX
-from broker.client.core.sasl import BEARER, MECHANISMS
 from broker.client.core.settings import INT32_MAX, parse_properties, setting
 from broker.security.jaas import JaasEntry, parse_jaas
 from broker.security.keystores import STORE_TYPES
+from broker.security.sasl_client import BEARER, MECHANISMS
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PEM: Final = "PEM"

@@ -15,13 +15,13 @@ import secrets
 import struct
 from typing import Final, NamedTuple, cast
 
-from broker.client.core.sasl import HASHES, Plain, SaslClient, SaslError, Scram
 from broker.node.net.tls import Contexts, client_context
 from broker.node.process.clock import wall_ms
 from broker.node.process.logs import Logger
 from broker.node.settings.config import Address, NodeConfig
 from broker.node.settings.security import LISTENER, PLAINTEXT, ListenerSecurity, SecurityError, security_of
 from broker.security.jaas import JaasEntry
+from broker.security.sasl_client import HASHES, Plain, SaslClient, SaslError, Scram
 from broker.wire.apis import ApiKey
 from broker.wire.codec import decode_response, encode_request
 from broker.wire.errors import ErrorCode, ProtocolError

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from broker.client.tls import unnamed_file
 from broker.node.process.logs import Logger
 from broker.node.settings.security import SecurityError, TlsSettings
 from broker.security.keystores import StoreError, conversion, kind_of, read_pkcs12
+from broker.unnamed_file import unnamed_file
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
