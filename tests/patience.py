@@ -23,6 +23,7 @@ QUIET_S: Final = 60.0  # of an idle host, without any change
 WHOLE_S: Final = 600.0  # of an idle host, with changes all the time
 _STEP_MAX_S: Final = 5.0  # a host that stops as a whole for longer than this stops the clock too
 _POLL_S: Final = 0.02
+_LOOK_S: Final = 1.0  # a look at files or processes costs more than a condition
 _LOADAVG: Final = Path("/proc/loadavg")
 _CPU_NOTICED_S: Final = 0.5  # of processor time: what an idle program uses in a minute is less
 Value = TypeVar("Value")
@@ -78,13 +79,17 @@ def wait_until(
     quiet_s: float = QUIET_S,
     whole_s: float = WHOLE_S,
     *,
-    seen: Callable[[], object] | None = None,
+    seen: Callable[[], object] = lambda: None,
     poll_s: float = _POLL_S,
 ) -> Value:
-    """The first true value of `condition`. `seen` tells of progress; without it there is none before the end."""
+    """The first true value of `condition`. `seen` tells of progress, and is asked once a second; without it there is no
+    progress before the end."""
     patience = Patience(what, quiet_s, whole_s)
+    ask_s, last = time.monotonic() + _LOOK_S, seen()
     while not (value := condition()):
-        patience.check(None if seen is None else seen())
+        if time.monotonic() >= ask_s:
+            ask_s, last = time.monotonic() + _LOOK_S, seen()
+        patience.check(last)
         time.sleep(poll_s)
     return value
 
@@ -168,9 +173,27 @@ def wait_process(
     patience = Patience(what, quiet_s, whole_s)
     while True:
         try:
-            return process.wait(1.0)
+            return process.wait(_LOOK_S)
         except subprocess.TimeoutExpired:
             patience.check((cpu(), seen()))
+
+
+def communicate(
+    process: subprocess.Popen[str],
+    what: str,
+    input: str | None = None,
+    quiet_s: float = QUIET_S,
+    whole_s: float = WHOLE_S,
+) -> tuple[str, str]:
+    """As `process.communicate(input)`, for a test that must hold the pipes itself; `run_command` reads files, and does not
+    see who else holds the pipes. Output and processor time are progress. It ends no process."""
+    cpu, patience = cpu_seen(process.pid), Patience(what, quiet_s, whole_s)
+    while True:
+        try:
+            return process.communicate(input, timeout=_LOOK_S)
+        except subprocess.TimeoutExpired as error:
+            patience.check((cpu(), len(error.output or ""), len(error.stderr or "")))
+            input = None  # all of it is on its way
 
 
 def _written(text: str | None) -> IO[str]:

@@ -107,7 +107,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "start", [pytest.param(standalone, id="standalone"), pytest.param(connect, id="connect", marks=pytest.mark.connect)]
 )

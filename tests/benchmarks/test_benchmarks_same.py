@@ -71,6 +71,7 @@ def test_equals_break_no_claim_and_what_differs_is_not_counted() -> None:
     assert all(claim.holds for claim in claims if claim.total), claims
 
 
+@pytest.mark.thorough
 def test_a_difference_that_is_named_is_counted_wherever_it_is_named() -> None:
     documents = [swept({"101": 0.5}, seed) for seed in range(1, 6)]
     effects, choices, against, _ = of_sweeps(documents)

@@ -82,6 +82,7 @@ def test_the_page_counts_passes_and_ranges_and_names_what_did_not_pass() -> None
     assert "| [leader-loss](scenarios.md#leader-loss) | acks-all | – |" in page
 
 
+@pytest.mark.thorough
 def test_the_page_in_docs_is_what_the_kept_rows_give() -> None:
     assert scenario_results.PAGE.read_text(encoding="utf-8") == render(read_kept()), (
         "docs/reference/scenario-results.md is not current: python -m benchmarks.scenario_results"

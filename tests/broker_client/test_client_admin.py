@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from broker.client import Admin, Consumer, KafkaError, NewTopic, OffsetAndMetadata, Producer, TopicPartition
-from tests.broker_node.cluster_helper import Cluster, wait_until
+from tests.broker_node.cluster_helper import Cluster
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 
 from broker.client.core.authentication import NEVER_MS, SASL_AUTHENTICATE, SASL_HANDSHAKE, TOKENS_MAX, Authentication
 from broker.client.core.errors import AuthenticationError
-from broker.client.core.sasl import Credentials
+from broker.security.sasl_client import Credentials
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import build, response_type
 

@@ -23,7 +23,8 @@ from broker.client import (
     RebalanceListener,
     TopicPartition,
 )
-from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -55,6 +55,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_producer_works_in_an_os_thread_of_a_patched_process() -> None:
     places = {"here": str(HERE), "root": str(HERE.parent.parent)}
@@ -64,6 +65,7 @@ def test_the_producer_works_in_an_os_thread_of_a_patched_process() -> None:
     assert done.stdout.split() == ["5000", "5000", "True"]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_importing_the_client_does_not_import_gevent() -> None:
     root = str(HERE.parent.parent)

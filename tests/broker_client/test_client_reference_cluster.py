@@ -11,7 +11,8 @@ import pytest
 
 from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, RecordMetadata, TopicPartition
 from broker.wire.records import decode_records
-from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics
+from tests.patience import wait_until
 from tests.raw_log import read_batches
 
 pytestmark = pytest.mark.slow
@@ -142,7 +143,7 @@ def test_a_killed_leader_costs_an_idempotent_producer_nothing(cluster: Cluster, 
 def test_the_sum_of_many_producers_is_exact(cluster: Cluster, admin: Admin) -> None:
     """With acks=1: it is repeated if a leader changed meanwhile, as a busy host may have it."""
     topics = (f"many-{number}" for number in range(10))
-    wait_until(lambda: is_exact_while_nobody_dies(cluster, admin, next(topics)), "leaders that stay", 300)
+    wait_until(lambda: is_exact_while_nobody_dies(cluster, admin, next(topics)), "leaders that stay")
 
 
 def is_exact_while_nobody_dies(cluster: Cluster, admin: Admin, topic: str) -> bool:

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from broker.client.core.oauth import expiry_s, unsecured_token
-from broker.client.core.sasl import Bearer, Credentials, SaslError, Scram, sasl_client
+from broker.security.sasl_client import Bearer, Credentials, SaslError, Scram, sasl_client
 
 
 def test_scram_sha_256_is_that_of_rfc_7677() -> None:

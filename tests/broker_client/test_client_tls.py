@@ -16,6 +16,8 @@ from broker.client.tls import SEND_BYTES_MAX
 from harness.clusters.authority import Authority
 from tests.broker_client.tiny_broker import TinyBroker
 
+pytestmark = pytest.mark.slow  # OpenSSL makes the certificates
+
 HERE = ["127.0.0.1", "localhost"]
 PASSWORDS = {"alice": 'p"w;1'}
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -66,7 +68,6 @@ def test_records_arrive_over_tls_in_every_size(authority: Authority, server: ssl
         assert acknowledged(broker, properties, values) == values
 
 
-@pytest.mark.slow
 def test_the_store_may_stand_in_the_settings_and_a_broker_may_ask_for_our_certificate(authority: Authority) -> None:
     context = server_context(authority.issue("mutual", HERE).store)
     context.verify_mode = ssl.CERT_REQUIRED
@@ -167,7 +168,6 @@ def test_a_session_is_renewed_on_its_connection_before_it_ends_and_no_request_co
         assert broker.asked_unauthenticated == []
 
 
-@pytest.mark.slow
 def test_a_handshake_that_never_ends_costs_its_time_and_no_more(authority: Authority) -> None:
     with silent_listener() as address:
         given = {"bootstrap.servers": address, "socket.connection.setup.timeout.ms": "300",
@@ -195,7 +195,6 @@ def test_a_store_that_cannot_be_used_is_refused_when_the_client_is_made(name: st
         Admin(given)
 
 
-@pytest.mark.slow
 def test_a_peer_that_reads_slowly_stops_us_without_a_busy_loop_and_gets_all_bytes_in_order(
     authority: Authority, server: ssl.SSLContext
 ) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from broker.client.core.errors import ConfigurationError
 from broker.client.core.oauth import unsecured_token
-from broker.client.core.sasl import SaslError
 from broker.client.core.security_config import SecurityConfig, parse_security
 from broker.client.tokens import TokenSource, token_source
+from broker.security.sasl_client import SaslError
 
 BEARER = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
 URL = "sasl.oauthbearer.token.endpoint.url"

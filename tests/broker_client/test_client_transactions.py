@@ -30,7 +30,8 @@ from broker.coordinator.keys import partition_for
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
-from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics
+from tests.patience import wait_until
 
 TP = TopicPartition("t", 0)
 S = TransactionState

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -43,6 +42,7 @@ from broker.controller.records import (
     UserScramCredentialRecord,
 )
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import run_command
 
 GOLDEN = Path(__file__).with_name("metadata_records.jsonl")
 PROGRAM = Path(__file__).with_name("java") / "MetadataSerde.java"
@@ -227,7 +227,7 @@ def read_by_kafka(values: tuple[bytes, ...]) -> list[dict[str, Any]]:
     """What Apache Kafka's MetadataRecordSerde makes of each."""
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*", str(PROGRAM)]
     lines = "".join(f"{value.hex()}\n" for value in values)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=240, check=False)
+    done = run_command(command, input=lines)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 

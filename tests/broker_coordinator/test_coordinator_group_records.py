@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -37,6 +36,7 @@ from broker.coordinator.groups.records import (
 from broker.coordinator.schema import SchemaError, Writer
 from broker.wire.records import encode_batch
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import run_command
 
 TOPIC_ID = UUID(int=0x1234)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -280,7 +280,7 @@ def _dump(directory: Path, records: list[Record]) -> list[tuple[Any, Any]]:
     segment.write_bytes(batch)
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
     command += ["org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=directory)
+    done = run_command(command, cwd=directory)
     assert done.returncode == 0, done.stderr[-2000:]
     found = []
     for line in done.stdout.splitlines():

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Mapping
@@ -21,10 +20,10 @@ import pytest
 
 from broker.coordinator.groups.share_assignor import assign
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 JAVA = Path(__file__).parent / "java" / "ShareAssignments.java"
-TIMEOUT_S = 300.0
 SLOTS = 4  # partitions of a topic of a small case
 INVERSE_OF_31 = pow(31, -1, 2**32)
 Given = Mapping[UUID, frozenset[int]]
@@ -75,7 +74,7 @@ def kafkas(directory: Path, cases: list[Case]) -> list[Pairs]:
     path = directory / "cases.json"
     path.write_text(json.dumps([case.as_json() for case in cases]))
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", f"{ensure_jars()}/*", str(JAVA)]
-    done = subprocess.run([*command, str(path)], capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = run_command([*command, str(path)])
     assert done.returncode == 0, done.stderr
     ids = {_text(topic): topic for case in cases for topic in _topics_of(case)}
     return [

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -42,6 +41,7 @@ from broker.coordinator.groups.streams.reconcile import FencedMemberError, Membe
 from broker.coordinator.groups.streams.topology import Topology
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.amount import examples
+from tests.patience import run_command
 
 PROGRAM = Path(__file__).with_name("java") / "StreamsCores.java"
 SEED = 1071
@@ -57,7 +57,7 @@ def kafka_results(cases: list[Json]) -> list[Json]:
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m"]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{ensure_jars()}/*", str(PROGRAM)]
     lines = "".join(f"{json.dumps(case)}\n" for case in cases)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=240, check=False)
+    done = run_command(command, input=lines)
     assert done.returncode == 0, done.stderr[-2_000:]
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(results) == len(cases)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from broker.coordinator.groups.streams.topology import CopartitionGroup, Subtopo
 from broker.coordinator.schema import SchemaError
 from broker.wire.records import encode_batch
 from harness.clusters.kafka.jars import ensure_jars, has_jars, jar_directory, java_command
+from tests.patience import run_command
 
 MEMBER = MemberValue(
     rack_id="r",
@@ -166,7 +166,7 @@ def _dump(directory: Path, records: list[StreamsRecord]) -> list[tuple[Any, Any]
     segment.write_bytes(batch)
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
     command += ["org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=directory)
+    done = run_command(command, cwd=directory)
     assert done.returncode == 0, done.stderr[-2000:]
     found = []
     for line in done.stdout.splitlines():

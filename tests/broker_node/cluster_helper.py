@@ -11,14 +11,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from broker.client import Admin, KafkaError, NewTopic, TimedOutError
 from broker.wire.errors import ErrorCode
 from harness.clusters.ports import PortAllocator
+from tests.broker_node.broker_fork import ForkedBroker, start_broker
+from tests.patience import QUIET_S, wait_process, wait_until
 
 CLIENT_LISTENERS = ("EXTERNAL", "DIRECT")
 LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
@@ -27,18 +28,6 @@ LISTENERS = (*CLIENT_LISTENERS, "INTERNAL", "CONTROLLER")
 # must wait until its session is over. So a test that kills asks for less; SESSION_TIMEOUT_MS is our brokers' default.
 PATIENT: Final = {"broker.session.timeout.ms": 30_000}
 SESSION_TIMEOUT_MS: Final = 3_000
-
-
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 180.0) -> Any:
-    """The first true value of `condition`; AssertionError after the time limit. On a busy host a broker may
-    need more than a minute to start."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.02)
 
 
 def make_topics(admin: Admin, *topics: NewTopic) -> None:
@@ -82,7 +71,7 @@ class Cluster:
         self.internal_routes = dict(internal_routes or {})  # (i, j) -> port that i dials to reach j
         self.allocator = PortAllocator()
         self.ports = {broker: {name: self.allocator.take() for name in listeners} for broker in self.ids}
-        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.processes: dict[int, subprocess.Popen[bytes] | ForkedBroker] = {}
 
     # -- files
 
@@ -157,13 +146,18 @@ class Cluster:
         return [sys.executable, "-m", "broker.node", str(properties)]
 
     def start(self, broker: int) -> None:
-        with (self.directory / f"stderr-{broker}.log").open("ab") as stderr:
+        properties, log = self.write_properties(broker), self.directory / f"stderr-{broker}.log"
+        environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
+        if type(self).command is Cluster.command:
+            self.processes[broker] = start_broker(properties, log, environment)
+            return
+        with log.open("ab") as stderr:
             self.processes[broker] = subprocess.Popen(
-                self.command(self.write_properties(broker)),
+                self.command(properties),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
-                env=dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2])),
+                env=environment,
             )
 
     def start_all(self) -> None:
@@ -175,13 +169,19 @@ class Cluster:
         process.send_signal(signal.SIGKILL)
         process.wait(60)
 
-    def terminate(self, broker: int, timeout_s: float = 180.0) -> int:
+    def terminate(self, broker: int, quiet_s: float = QUIET_S) -> int:
         """The exit code of a clean stop."""
         process = self.processes.pop(broker)
         process.send_signal(signal.SIGTERM)
-        return process.wait(timeout_s)
+        return wait_process(process, f"the end of broker {broker}", quiet_s, seen=self.seen)
 
-    def wait_until_all_are_known(self, timeout_s: float = 240.0) -> None:
+    def seen(self) -> object:
+        """For tests.patience: it changes while brokers write journals or print something. Their logs do not count: an
+        idle Apache Kafka writes to its metadata log twice a second."""
+        paths = (*self.directory.glob("journal-*.jsonl"), *self.directory.glob("stderr-*.log"))
+        return {path.name: path.stat().st_size for path in paths}
+
+    def wait_until_all_are_known(self) -> None:
         """Until each broker lists all of them: before that a topic of as many replicas cannot be made."""
 
         def is_complete(broker: int) -> bool:
@@ -196,7 +196,7 @@ class Cluster:
                     return False
 
         for broker in self.ids:
-            wait_until(lambda broker=broker: is_complete(broker), f"broker {broker} knows all brokers", timeout_s)
+            wait_until(lambda broker=broker: is_complete(broker), f"broker {broker} knows all brokers", seen=self.seen)
 
     def __enter__(self) -> Cluster:
         self.start_all()

@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
+from tests.patience import wait_until
 
 QUIET = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
 
@@ -45,12 +46,17 @@ class LastLines(logging.Handler):
         return "\n".join(self._lines)
 
 
-def wait_brokers(cluster: Cluster, count: int | None = None, timeout_s: float = 90.0) -> float:
+def wait_brokers(cluster: Cluster, count: int | None = None, quiet_s: float = 90.0) -> float:
     """Seconds until every broker is in the Metadata answer."""
     expected = len(cluster.ids) if count is None else count
     begin = time.monotonic()
     client = admin(cluster)
-    wait_until(lambda: (found := metadata(client)) and len(found.brokers) == expected, "all brokers", timeout_s)
+
+    def are_there() -> bool:
+        found = metadata(client)
+        return bool(found) and len(found.brokers) == expected
+
+    wait_until(are_there, "all brokers", quiet_s, seen=cluster.seen)
     return time.monotonic() - begin
 
 

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster_helper import wait_until
-
 from harness.clusters.kafka.jars import VERSION, cache_directory, ensure_jars, java_command
+from tests.patience import cpu_seen, run_command, wait_until
 
 POM = Path(__file__).parent / "java" / "pom.xml"
 # All else is with the jars of Apache Kafka.
 OWN = ("kafka-streams", "connect-file", "rocksdbjni", "kafka-shell", "jline")
-MAVEN_TIMEOUT_S, END_TIMEOUT_S = 600, 60
+END_TIMEOUT_S = 60
 
 
 def class_path() -> str:
@@ -31,7 +30,7 @@ def class_path() -> str:
         if not all(list(directory.glob(f"{name}-*.jar")) for name in OWN):
             goal = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
             goal += [f"-DincludeArtifactIds={','.join(OWN)}", f"-Dkafka.version={VERSION}"]
-            subprocess.run(["mvn", "-B", "-ntp", "-q", "-f", str(POM), *goal], check=True, timeout=MAVEN_TIMEOUT_S)
+            run_command(["mvn", "-B", "-ntp", "-q", "-f", str(POM), *goal], check=True)
     return f"{ensure_jars()}/*{os.pathsep}{directory}/*"
 
 
@@ -52,13 +51,13 @@ class Jvm:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def wait_until_it_prints(self, text: str, timeout_s: float) -> None:
+    def wait_until_it_prints(self, text: str) -> None:
         def has_printed() -> bool:
             assert not self.has_ended, f"it ended: {self.printed()[-3000:]}"
             return text in self.printed()
 
         try:
-            wait_until(has_printed, f"a line {text!r}", timeout_s)
+            wait_until(has_printed, f"a line {text!r}", seen=cpu_seen(self._process.pid), poll_s=0.2)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.printed()[-3000:]}") from error
 

@@ -14,11 +14,11 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from cluster_helper import wait_until
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 NOWHERE = UUID(int=5)
 PATIENCE_MS = 300_000  # so that no member is put out while a busy host takes its time

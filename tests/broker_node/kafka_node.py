@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster_helper import PATIENT, wait_until
+from cluster_helper import PATIENT
 from wire_helper import ask
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.ports import free_port
+from tests.patience import wait_until
 
 START_TIMEOUT_S = 90.0
 CLUSTER_ID = "HjP9mNqZTyWYx2iFkqkC8Q"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from cluster_helper import wait_until
 from group_script import GroupScript
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 
 class PatternScript(GroupScript):

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_helper import make_topics, wait_until
+from cluster_helper import make_topics
 
 from broker.client import Admin, NewTopic, Producer
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import wait_process, wait_until
 
 JAVA = Path(__file__).parent / "java" / "ShareReader.java"
 LONG_MS = 600_000
@@ -28,7 +29,6 @@ SETTINGS = {
     "group.share.record.lock.duration.ms": LONG_MS,
     "group.share.max.record.lock.duration.ms": LONG_MS,
 }
-EXIT_WITHIN_S = 180.0
 IDLE_MS = 120_000  # of a member that ends when it has all records that it waits for
 
 
@@ -82,9 +82,9 @@ class Member:
     def wait(self) -> list[Delivery]:
         """Until it has ended in order."""
         try:
-            code = self._process.wait(EXIT_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            raise AssertionError("it does not end:\n" + "\n".join(self.lines()[-40:])) from None
+            code = wait_process(self._process, "its end", seen=lambda: len(self.lines()))
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n" + "\n".join(self.lines()[-40:])) from None
         assert code == 0, "\n".join(self.lines()[-40:])
         assert "end" in self.lines(), "\n".join(self.lines()[-40:])
         return self.deliveries()

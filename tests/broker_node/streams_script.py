@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from cluster_helper import wait_until
 from streams_requests import (
     consumer_beat,
     heartbeat,
@@ -26,6 +25,7 @@ from wire_helper import ask
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
 MISSING_INTERNAL_TOPICS = 3

@@ -8,7 +8,7 @@ from typing import Any
 
 import kafka
 import pytest
-from cluster_helper import PATIENT, Cluster, wait_until
+from cluster_helper import PATIENT, Cluster
 from confluent_helper import admin, consume, create_topic, isr, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec
@@ -19,6 +19,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 from broker.wire.records import encode_batch
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 OPERATIONS = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from wire_helper import ask
 
@@ -19,6 +19,7 @@ from broker.controller import eligible
 from broker.controller.features import FEATURES
 from broker.wire.apis import ApiKey
 from harness.clusters.kafka.jars import has_jars, jar_directory
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cluster_helper import PATIENT, wait_until
+from cluster_helper import PATIENT
 from security_helper import SecuredCluster, Wire, dial
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 SETTINGS = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import wire_helper
-from cluster_helper import PATIENT, Cluster, wait_until
+from cluster_helper import PATIENT, Cluster
 from kafka_node import kafka_node
 from wire_helper import ask
 
@@ -15,6 +15,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from harness.clusters.ports import free_port
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 TOPICS_BEFORE_STRICT, DELETE_BEFORE_STRICT, PARTITIONS_BEFORE_STRICT = 5, 4, 2

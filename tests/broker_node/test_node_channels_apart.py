@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from link_helper import HoldingLink, RawClient
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 HEARTBEATS = 5

@@ -11,7 +11,7 @@ from typing import Any
 import aiokafka
 import kafka
 import pytest
-from cluster_helper import PATIENT, Cluster, wait_until
+from cluster_helper import PATIENT, Cluster
 from confluent_helper import admin, consume, create_topic, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -22,6 +22,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 from broker.wire.records import decode_records, iter_batches
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from broker.node.settings.config import Address
 from broker.node.settings.properties import ConfigError, load_config
+from tests.patience import run_command
 
 MINIMAL = """node.id=1
 controller.quorum.voters=1@127.0.0.1:9093
@@ -100,7 +100,7 @@ def test_a_wrong_variant_starts_by_an_entry_of_its_own_or_not_at_all(
     tmp_path: Path, module: str, mutant: str, message: str
 ) -> None:
     path = written(tmp_path, MINIMAL + f"harness.mutant={mutant}\n")
-    done = subprocess.run([sys.executable, "-m", module, str(path)], capture_output=True, text=True, timeout=300)
+    done = run_command([sys.executable, "-m", module, str(path)])
     assert done.returncode == 2
     assert message in done.stderr
 
@@ -108,7 +108,7 @@ def test_a_wrong_variant_starts_by_an_entry_of_its_own_or_not_at_all(
 @pytest.mark.slow
 def test_process_exits_with_2_and_the_message(tmp_path: Path) -> None:
     path = written(tmp_path, MINIMAL + "num.partitions=many\n")
-    done = subprocess.run([sys.executable, "-m", "broker.node", str(path)], capture_output=True, text=True, timeout=300)
+    done = run_command([sys.executable, "-m", "broker.node", str(path)])
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == f"{path}:5: num.partitions: expected a whole number, got 'many'\n"

@@ -12,19 +12,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cluster_helper import wait_until
 from security_helper import USERS, SecuredCluster, Wire, dial
 from wire_helper import ask
 
 from broker.client import Admin, KafkaError
 from broker.client.admin_tokens import DelegationToken
-from broker.client.core.sasl import HASHES, Credentials, SaslError, sasl_client
+from broker.security.sasl_client import HASHES, Credentials, SaslError, sasl_client
 from broker.sim.fuzz_input import damage, valid_frame
 from broker.wire.apis import APIS, ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request as make_request
 from broker.wire.principals import encode_principal
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 KEY = "a key that all brokers share"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from wire_helper import ask
 
@@ -17,6 +17,7 @@ from broker.node.handlers.config_answers import DELETE, SET
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch
+from tests.patience import wait_until
 
 INTERVAL, SHARE_INTERVAL = "group.consumer.assignment.interval.ms", "group.share.assignment.interval.ms"
 EXPIRATION, VERIFICATION = "producer.id.expiration.ms", "transaction.partition.verification.enable"

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_of_two
 
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.driver import Driver
 from tests.compatibility.tools.run import prepare
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.long,

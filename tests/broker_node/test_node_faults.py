@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import PATIENT, Cluster
 from confluent_helper import consume, create_topic, isr, leader, produce, wait_brokers
 from confluent_kafka import KafkaError, Producer
 from link_helper import Link
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 SESSION_TIMEOUT_MS = 3_000  # a busy host keeps a broker from its heartbeats for a second
@@ -89,6 +90,21 @@ def test_cluster_goes_on_after_the_death_of_the_active_controller(cluster: Clust
     cluster.start(victim)
     wait_brokers(cluster)
     wait_until(lambda: isr(cluster, "t") == {1, 2, 3}, "the killed broker is back in the ISR")
+
+
+def test_a_client_that_begins_just_after_the_death_of_the_controller_is_told_a_broker_that_lives(
+    tmp_path: Path,
+) -> None:
+    """The others named the dead one until they had heard of an election. librdkafka's admin client then waited for it
+    for two minutes: "Failed while waiting for controller". Here the dead broker's session lasts half a minute."""
+    with Cluster(tmp_path, settings={**SETTINGS, **PATIENT}) as cluster:
+        victim = wait_until(cluster.controller, "a controller")
+        cluster.kill(victim)
+        survivors = sorted(cluster.processes)
+        asked = {"topics": [], "allow_auto_topic_creation": False}
+        told = [ask(cluster.ports[each]["DIRECT"], ApiKey.METADATA, 12, **asked).controller_id for each in survivors]
+        assert told == survivors
+        create_topic(cluster, "later")
 
 
 @pytest.mark.long

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, make_topics, wait_until
+from cluster_helper import Cluster, make_topics
 from wire_helper import ask
 
 from broker.client import Admin, NewTopic, Producer
 from broker.controller.feature_types import SAFE_DOWNGRADE, UPGRADE
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 SETTINGS = {"transaction.state.log.num.partitions": 1, "replica.lag.time.max.ms": 2_000}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_of_two
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
 from harness.clusters.kafka.jars import has_jars, jar_directory
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from wire_helper import CLIENT_ID, ask
 
@@ -26,6 +26,7 @@ from harness.clusters.base import Address
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from harness.clusters.log_reader import TopicLogReader
 from harness.clusters.probe import BrokerProbe
+from tests.patience import wait_until
 
 TOPIC = "t"
 RECORD_BYTES, RECORDS = 5_000, 12

@@ -89,6 +89,7 @@ def test_settings_that_contradict_each_other_are_refused_with_their_line(tmp_pat
     assert message.startswith(f"{path}:{line}: {text}, but ")
 
 
+@pytest.mark.slow
 def test_a_broker_with_such_settings_ends_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "broker.node", str(written(tmp_path, "group.share.session.timeout.ms=1000"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -99,7 +100,6 @@ def test_a_broker_with_such_settings_ends_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.kafka
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("lines", "text"), CASES[::5])
 def test_apache_kafka_refuses_them_with_the_same_words(tmp_path: Path, lines: str, text: str) -> None:
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{ensure_jars()}/*", "kafka.Kafka"]

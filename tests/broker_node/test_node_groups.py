@@ -28,6 +28,7 @@ from kafka.structs import TopicPartition as KafkaPythonPartition
 
 from broker.coordinator.keys import partition_for
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import communicate
 
 pytestmark = pytest.mark.slow
 
@@ -375,7 +376,7 @@ def test_the_java_consumer_reads_and_commits_by_either_protocol(cluster: Cluster
     }
     try:
         for protocol, process in consumers.items():
-            out, _ = process.communicate(timeout=240)
+            out, _ = communicate(process, f"twenty records by the protocol {protocol}")
             events = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
             assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 20, out[-2000:]
             assert committed(cluster, "java", f"java-{protocol}", 2) == [10, 10]

@@ -17,12 +17,12 @@ from confluent_helper import create_topic, wait_brokers
 from broker.client import TopicPartition
 from broker.wire.records import iter_batches
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import communicate
 from tests.raw_log import read_batches
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MESSAGES = 200
-TOOL_TIMEOUT_S = 240
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def tool(cluster: Cluster, name: str, *arguments: object) -> subprocess.Popen[st
 
 def output(process: subprocess.Popen[str], stdin: str = "") -> str:
     try:
-        out, err = process.communicate(stdin, timeout=TOOL_TIMEOUT_S)
+        out, err = communicate(process, f"the end of {process.args}", stdin)
     finally:
         process.kill()
     assert process.returncode == 0, f"{process.args}\n{out[-2000:]}\n{err[-4000:]}"

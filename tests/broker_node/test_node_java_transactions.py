@@ -4,20 +4,19 @@ kafka-transactions.sh, and the log dumper, which checks our files."""
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 
 import pytest
-from cluster_helper import PATIENT, Cluster, wait_until
+from cluster_helper import PATIENT, Cluster
 from confluent_helper import create_topic, leader, wait_brokers
 
 from broker.client import Consumer, Producer, TopicPartition
 from broker.coordinator.keys import partition_for
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import run_command, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 STATE_PARTITIONS = 3
-TOOL_TIMEOUT_S = 240
 WAIT_S = 60
 
 
@@ -31,14 +30,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "controller.quorum.request.timeout.ms": 2_000,
     }
     with Cluster(tmp_path_factory.mktemp("java-transactions"), settings=settings) as running:
-        wait_brokers(running, timeout_s=WAIT_S)
+        wait_brokers(running)
         yield running
 
 
 def run(name: str, *arguments: object) -> str:
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m", "-cp", f"{ensure_jars()}/*"]
     command += [f"org.apache.kafka.tools.{name}", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
+    done = run_command(command)
     assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import wait_until
 from security_helper import SecuredCluster, dial
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from harness.clusters.authority import Authority
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def encoded(data: bytes) -> str:

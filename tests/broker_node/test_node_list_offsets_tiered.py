@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from wire_helper import ask
 
 from broker.client import Admin, NewTopic, Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from confluent_kafka import Producer
 from kafka_node import kafka_node
 from same_words import printed_by_both
@@ -21,6 +21,7 @@ from same_words import printed_by_both
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.driver import Driver
 from tests.compatibility.tools.run import prepare
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.long,

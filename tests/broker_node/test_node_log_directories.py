@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, make_topics, wait_until
+from cluster_helper import Cluster, make_topics
 from confluent_helper import consume, isr, leader, produce, wait_brokers
 from wire_helper import ask
 
@@ -19,6 +19,7 @@ from broker.node.cluster.meta_properties import text_of_id
 from broker.quorum.entries import decode_entries
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 FAULT_SEEN_S = 0.05  # the control file is looked at every 20 ms

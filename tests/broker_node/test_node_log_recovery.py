@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import SESSION_TIMEOUT_MS, Cluster, wait_until
+from cluster_helper import SESSION_TIMEOUT_MS, Cluster
 from confluent_helper import QUIET, create_topic
 from confluent_kafka import Producer
 from partitions_helper import Kept, image, replicas_at, the, topic
@@ -19,6 +19,7 @@ from broker.controller.image import MetadataImage
 from broker.log.filesystem import File, LocalFileSystem
 from broker.node.replicas.replicas import Replicas
 from broker.wire.records import encode_batch
+from tests.patience import wait_until
 
 RECORD = encode_batch([b"value"], timestamps_ms=1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import kafka
 import pytest
-from cluster_helper import PATIENT, SESSION_TIMEOUT_MS, Cluster, wait_until
+from cluster_helper import PATIENT, SESSION_TIMEOUT_MS, Cluster
 from confluent_helper import admin, consume, create_topic, leader, produce, wait_brokers
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -19,6 +19,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request, to_ms
 from broker.wire.records import CodecId, encode_batch, iter_batches, parse_batch_header
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 SETTINGS = {

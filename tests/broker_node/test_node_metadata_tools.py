@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from typing import Any, get_args
 from uuid import UUID
 
 import pytest
-from cluster_helper import make_topics, wait_until
+from cluster_helper import make_topics
 from frameworks_helper import class_path
 from security_helper import USERS, SecuredCluster
 from wire_helper import ask
@@ -34,6 +33,7 @@ from broker.quorum.snapshots import Snapshot
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import has_jars, jar_directory, java_command
+from tests.patience import run_command, wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "broker_controller"))
 from metadata_examples import as_kafka_prints, printed
@@ -52,7 +52,6 @@ SETTINGS = {
     "broker.session.timeout.ms": 4_000,
 }
 LIVE, GONE, FORGOTTEN = "orders", "dropped", 3
-TOOL_TIMEOUT_S = 240
 ATTEMPTS = 20  # of the shell, which now and then runs its command too early
 DUMP, SHELL = "org.apache.kafka.tools.DumpLogSegments", "org.apache.kafka.shell.MetadataShell"
 
@@ -162,7 +161,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
 def java(directory: Path, *arguments: str) -> str:
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m", "-cp", class_path(), *arguments]
     command.insert(1, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, cwd=directory, check=False)
+    done = run_command(command, cwd=directory)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 

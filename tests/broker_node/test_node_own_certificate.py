@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, make_topics, wait_until
+from cluster_helper import Cluster, make_topics
 from security_helper import dial
 
 from broker.client import Admin, NewTopic, Producer
 from broker.client.core.metadata import PartitionState
 from broker.wire.apis import ApiKey
 from harness.clusters.authority import Authority
+from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 HOSTS = ("127.0.0.1", "localhost")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from wire_helper import ask
 
@@ -19,6 +19,7 @@ from broker.node.handlers.own_settings import after_changes
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import has_jars, jar_directory
+from tests.patience import wait_until
 
 CORDONED = "cordoned.log.dirs"
 Resource = dict[str, Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
@@ -21,6 +21,7 @@ from broker.wire.errors import ErrorCode
 from broker.wire.messages import request
 from broker.wire.record_filter import with_body
 from broker.wire.records import BATCH_OVERHEAD_BYTES, CodecId, encode_batch, parse_batch_header
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from confluent_helper import QUIET
 from confluent_kafka import Consumer
 from wire_helper import ask
@@ -23,6 +23,7 @@ from broker.wire.records import iter_batches
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.clients import CLIENTS
 from tests.compatibility.driver import Driver
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 RACKS = {1: "a", 2: "a", 3: "b"}

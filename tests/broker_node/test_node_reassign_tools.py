@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import wait_until
 from same_words import printed_by_both
 
 from broker.client import Producer
@@ -22,6 +21,7 @@ from harness.clusters.kafka.jars import has_jars, jar_directory
 from harness.clusters.process_cluster import ProcessCluster
 from tests.compatibility.driver import Driver
 from tests.compatibility.tools.run import prepare
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.long,

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 
 from broker.client import Admin, Consumer, KafkaError, NewTopic, Producer, TopicPartition
 from broker.client.core.metadata import PartitionState
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 VALUES = 2_000

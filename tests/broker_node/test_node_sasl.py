@@ -11,15 +11,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from cluster_helper import wait_until
 from security_helper import USERS, SecuredCluster, Wire, dial
 
-from broker.client.core.sasl import Plain, Scram
+from broker.security.sasl_client import Plain, Scram
 from broker.security.scram import HASHES
 from broker.wire.apis import ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import request as make_request
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 SESSION = timedelta(milliseconds=1_500)  # of mechanism SCRAM-SHA-512 on SASL_PLAINTEXT

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_helper import wait_until
 from confluent_helper import QUIET
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from security_helper import PLAIN_ENTRY, USERS, SecuredCluster, Wire, dial
 
 from broker.wire.apis import ApiKey
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 MESSAGES = 200
@@ -38,14 +38,14 @@ class Secured(SecuredCluster):
             **QUIET,
         }
 
-    def wait_until_all_are_known(self, timeout_s: float = 240.0) -> None:
+    def wait_until_all_are_known(self) -> None:
         def is_complete() -> bool:
             try:
                 return len(AdminClient(self.client()).list_topics(timeout=5).brokers) == len(self.ids)
             except Exception:
                 return False
 
-        wait_until(is_complete, "all brokers are known", timeout_s)
+        wait_until(is_complete, "all brokers are known", seen=self.seen)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from wire_helper import ask
 
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

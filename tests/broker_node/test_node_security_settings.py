@@ -138,6 +138,7 @@ def test_a_store_that_is_none_is_told(tmp_path: Path, content: bytes, told: str)
     assert told in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_key_is_used_without_being_written_to_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk must not keep a certificate from being renewed, and no copy of a key may lie about."""
     store = Authority(tmp_path).issue("broker").store

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from share_helper import LONG_MS, SETTINGS, prepare, send
 from wire_helper import TIMEOUT_S, ask_over
@@ -18,8 +18,9 @@ from wire_helper import TIMEOUT_S, ask_over
 from broker.coordinator.share_states.records import StateKey
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 OWN = {**SETTINGS, "group.share.max.assignment.interval.ms": LONG_MS}
 # Texts differ; what a node makes up differs; a member's first epochs depend on when its states were made.

@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from share_helper import LONG_MS, SETTINGS, prepare, send
 
 from broker.client import AcknowledgementOutcome, AcknowledgeType, Admin, KafkaError, ShareConsumer, ShareRecord
 from broker.client import TopicPartition as Place
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 WAIT_S = 60.0
 LIMIT: dict[str, object] = {"max.poll.records": 10, "share.acquire.mode": "record_limit"}

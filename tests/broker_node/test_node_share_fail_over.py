@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from share_helper import SETTINGS, send
 from wire_helper import TIMEOUT_S, ask_over
 
@@ -18,8 +18,9 @@ from broker.client import Admin
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from tests.compatibility.kafka_cluster import KafkaCluster
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 TOPIC, GROUP, MEMBER = "t", "g", "AAAAAAAAAAAAAAAAAAAAAQ"
 STATES, GROUPS = "__share_group_state", "__consumer_offsets"
 REPLICAS = {TOPIC: [1, 2, 3], STATES: [3, 2, 1], GROUPS: [2, 3, 1]}  # the first one leads

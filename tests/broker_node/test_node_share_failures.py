@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from share_helper import IDLE_MS, SETTINGS, members, prepare, send
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
+from tests.patience import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 
 
 def test_a_restart_of_the_broker_keeps_what_was_acknowledged(tmp_path: Path) -> None:

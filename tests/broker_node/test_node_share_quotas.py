@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from share_helper import SETTINGS, prepare
 from wire_helper import CLIENT_ID, TIMEOUT_S, ask_over
 
@@ -17,8 +17,9 @@ from broker.client import Admin, Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.messages import to_ms
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow]
 GROUP, TOPIC, MEMBER = "g", "t", "AAAAAAAAAAAAAAAAAAAAAQ"
 RATE = 1_000  # bytes a second: at most 20,000 bytes in one answer
 WINDOW = {"quota.window.num": 11, "quota.window.size.seconds": 2}  # longer than a busy host takes for two answers

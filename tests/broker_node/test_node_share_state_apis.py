@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from share_helper import SETTINGS, prepare
 from wire_helper import TIMEOUT_S, ask_over
@@ -18,8 +18,9 @@ from wire_helper import TIMEOUT_S, ask_over
 from broker.client import Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 KAFKA_ALONE = {"share.coordinator.state.topic.replication.factor": 1, "share.coordinator.state.topic.min.isr": 1}
 OWN = {"share.coordinator.state.topic.num.partitions": 1, "share.coordinator.snapshot.update.records.per.snapshot": 3}
 TOPIC, RECORDS = "states", "records"

@@ -13,7 +13,7 @@ from share_helper import prepare
 from test_node_share_state_apis import Member, Node
 from test_node_share_state_apis import nodes as nodes
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 ALL = 200
 FETCHES = 12  # with records
 QUIET_ANSWERS = 4  # that many answers in a row without records: there are no more, or the host is very busy

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_helper import SESSION_TIMEOUT_MS, Cluster, wait_until
+from cluster_helper import SESSION_TIMEOUT_MS, Cluster
 from confluent_helper import admin, consume, create_topic, isr, known_topic, leader, metadata, produce, wait_brokers
 from confluent_kafka.admin import NewTopic
+
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 

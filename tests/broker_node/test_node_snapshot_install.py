@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 
 from broker.client import Admin, NewTopic
 from broker.client.core.errors import KafkaError
 from broker.wire.errors import ErrorCode
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 SETTINGS = {

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cluster_helper import Cluster, make_topics, wait_until
+from cluster_helper import Cluster, make_topics
 from confluent_helper import consume, isr, leader, produce, wait_brokers
 
 from broker.client import Admin, NewTopic
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 EXIT_QUORUM_STORAGE = 4

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from streams_requests import heartbeat, info, joining, plain, stateful, subtopology, topology
 from streams_script import BEAT, DESCRIBE, MISSING_INTERNAL_TOPICS, SETTINGS
@@ -23,12 +23,12 @@ from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.differential.guarded import CLUSTER, CREATE, EVERYTHING, GROUP, GUEST, LITERAL, READ, TOPIC, rule
 from tests.differential.guarded import DESCRIBE as MAY_DESCRIBE
 from tests.differential.guarded import SETTINGS as GUARDED
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.long,
     pytest.mark.kafka,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
 ]
 SHAPE = stateful("app", "in")

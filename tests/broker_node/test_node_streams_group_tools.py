@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from kafka_node import kafka_node
 from same_words import printed_by_both
 from streams_script import BEAT, SETTINGS, heartbeat, joining, stateful
@@ -21,12 +21,12 @@ from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.driver import Driver
 from tests.compatibility.tools.run import prepare
+from tests.patience import wait_until
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.kafka,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
 ]
 TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"

@@ -17,7 +17,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.long,
     pytest.mark.kafka,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(not has_jars(jar_directory()), reason="no Kafka jars: make setup-dev"),
 ]
 

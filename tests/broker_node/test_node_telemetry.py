@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from confluent_helper import QUIET
 from confluent_kafka import Producer
 from wire_helper import ask
@@ -27,6 +27,7 @@ from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from tests.compatibility.driver import Driver
 from tests.compatibility.tools.run import prepare
+from tests.patience import wait_until
 
 ID = UUID(int=77)
 CLIENT = {"client_id": "app-1", "client_software_name": "test", "client_software_version": "1.2"}

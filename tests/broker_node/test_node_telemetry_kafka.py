@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from confluent_helper import QUIET
 from confluent_kafka import Producer
 from kafka_node import compiled, kafka_node
@@ -28,8 +28,9 @@ from broker.wire.compression import CodecId, compress
 from broker.wire.errors import ErrorCode
 from tests.compatibility.driver import Driver
 from tests.compatibility.tools.run import prepare
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.long]
 JAVA = Path(__file__).parent / "java" / "TelemetrySink.java"
 GET, PUSH = ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY
 INTERVAL_S, SIZE_BYTES_MAX = 1.0, 20_000

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster_helper import wait_until
 from security_helper import SecuredCluster, Wire, dial
 
 from broker.node.net.tls_listener import HANDSHAKES_MAX
@@ -19,6 +18,7 @@ from broker.wire.apis import ApiKey
 from broker.wire.codec import encode_request
 from broker.wire.messages import request as make_request
 from harness.clusters.authority import Authority
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 PER_ADDRESS = 5

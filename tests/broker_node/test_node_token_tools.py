@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cluster_helper import wait_until
 from kafka_node import kafka_node
 from same_words import KNOWN_WITHIN_S, READING
 from security_helper import PLAIN_ENTRY, USERS, SecuredCluster
@@ -18,6 +17,7 @@ from security_helper import PLAIN_ENTRY, USERS, SecuredCluster
 from broker.client import Admin, KafkaError
 from broker.wire.errors import ErrorCode
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.kafka]
 TOOL = "org.apache.kafka.tools.DelegationTokenCommand"

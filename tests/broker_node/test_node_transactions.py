@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioTopicPartition
-from cluster_helper import Cluster, wait_until
+from cluster_helper import Cluster
 from confluent_helper import QUIET, admin, create_topic, leader, metadata, wait_brokers
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from wire_helper import ask
@@ -23,6 +23,7 @@ from broker.coordinator.keys import partition_for
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
 from broker.wire.records import encode_batch, iter_batches
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ WAIT_S = 60
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Cluster(tmp_path_factory.mktemp("transactions"), settings=SETTINGS) as cluster:
-        wait_brokers(cluster, timeout_s=WAIT_S)
+        wait_brokers(cluster)
         yield cluster
 
 

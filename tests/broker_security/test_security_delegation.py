@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from broker.client.core.sasl import Credentials, SaslError, sasl_client
 from broker.security.delegation import DelegationToken, TokenKeys, principal_parts, principal_text
 from broker.security.sasl import Outcome, SaslRefusedError
+from broker.security.sasl_client import Credentials, SaslError, sasl_client
 from broker.security.scram import HASHES, ScramServer
 
 NOW_MS = 1_700_000_000_000

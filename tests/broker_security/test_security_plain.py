@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.client.core.sasl import Plain
 from broker.security.plain import PlainServer
 from broker.security.sasl import SaslRefusedError
+from broker.security.sasl_client import Plain
 
 USERS = {"alice": "secret", "Jürgen": "geheim"}
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.core.sasl import SaslError, Scram
 from broker.security.sasl import SaslRefusedError
+from broker.security.sasl_client import SaslError, Scram
 from broker.security.scram import HASHES, ScramCredential, ScramServer, credential_of, salted_password
 
 

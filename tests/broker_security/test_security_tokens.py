@@ -89,6 +89,7 @@ def test_a_signature_of_openssl_is_right_and_a_changed_one_is_not(
                 accept(wrong, Rules(), keys, NOW_MS)
 
 
+@pytest.mark.slow
 def test_an_algorithm_that_does_not_prove_the_key_is_refused(private: dict[str, Path], keys: dict[str, Key]) -> None:
     with pytest.raises(TokenError, match="RS256 or ES256"):
         accept(unsigned(), Rules(), keys, NOW_MS)
@@ -102,6 +103,7 @@ def test_an_algorithm_that_does_not_prove_the_key_is_refused(private: dict[str, 
         accept(signed(private, "RS256"), Rules(), None, NOW_MS)
 
 
+@pytest.mark.slow
 def test_a_signature_of_zeros_is_none(keys: dict[str, Key]) -> None:
     assert not keys["ES256"].verifies(b"x", bytes(64))
     assert not keys["RS256"].verifies(b"x", bytes(256))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from broker.sharing.state_batches import StateBatch, combine
 from harness.clusters.kafka.jars import ensure_jars, java_command
+from tests.patience import run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 JAVA = Path(__file__).parent / "java" / "CombinedBatches.java"
-CASES, TIMEOUT_S = 2_000, 300.0
+CASES = 2_000
 STATES = [0, 2, 4]  # available, acknowledged, archived
 Row = list[int]
 
@@ -47,7 +47,7 @@ def test_batches_are_merged_as_by_kafka(tmp_path: Path) -> None:
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(cases))
     command = [java_command(), "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", f"{ensure_jars()}/*", str(JAVA)]
-    done = subprocess.run([*command, str(path)], capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = run_command([*command, str(path)])
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)
     assert len(answers) == CASES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from broker.mutants import MUTANTS, MutantError, Patch, applied, apply, descript
 from broker.replication import PartitionReplica
 from broker.sim.__main__ import main
 from broker.sim.mutation import read_table
+from tests.patience import run_command
 
 ROOT = Path(__file__).parents[2]
 TABLE = read_table((ROOT / "docs/reference/mutants.md").read_text())
@@ -30,7 +30,7 @@ def test_the_table_of_mutants_is_whole_and_none_lives() -> None:
 @pytest.mark.timeout(2420)
 def test_every_mutant_violates_the_invariant_of_the_table_with_its_seed() -> None:
     command = [sys.executable, "-m", "broker.sim.mutation", "--check", "--jobs", str(os.cpu_count() or 1)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2400, check=False)
+    done = run_command(command, cwd=ROOT, whole_s=2_400)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from broker.sim.faults import Faults
 from broker.sim.report import outcome_text
 from broker.sim.seed_run import SeedResult, run_seed
 from broker.sim.world import Violation
+from tests.patience import run_command
 
 ROOT = Path(__file__).parents[2]
 SEEDS = os.environ.get("SIM_SEEDS", "1-10")  # make test-all: 1-200, from where each state must have been reached
@@ -29,7 +29,7 @@ def outcome(result: SeedResult) -> tuple[object, ...]:
 def test_no_invariant_is_violated_and_every_state_is_reached() -> None:
     command = [sys.executable, "-m", "broker.sim", "--seeds", SEEDS, "--coverage-from", "200"]
     command += ["--jobs", str(os.cpu_count() or 1)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False)
+    done = run_command(command, cwd=ROOT, whole_s=1_800)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -38,18 +38,13 @@ def test_a_seed_repeats_itself() -> None:
     assert outcome(run_seed(3)) == outcome(run_seed(3))
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_seed_repeats_itself_in_another_process_with_other_hashes() -> None:
     code = "from broker.sim.seed_run import run_seed; print(run_seed(6).trace_hash)"
     hashes = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=True,
+        run_command(
+            [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, check=True
         ).stdout
         for seed in ("1", "2")
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from broker.wire.errors import CorruptBatchError
 from broker.wire.record_check import _check_record, walk_records
 from broker.wire.varints import encode_varint
 from tests.amount import examples
+from tests.patience import run_command
 
 SOURCE = Path(__file__).resolve().parents[2] / "broker" / "wire" / "_record_check.c"
 EXTREMES = (0, -1, 1, 63, 64, -64, -65, 8191, 8192, 2**31 - 1, -(2**31), 2**62, 2**63 - 1, -(2**63))
@@ -197,9 +197,7 @@ def test_the_compiled_part_is_of_this_source() -> None:
 @pytest.mark.slow
 def test_no_byte_behind_the_body_is_read() -> None:
     """In a process of its own: bodies end where the next page may not be read, so that one byte too far ends it."""
-    done = subprocess.run(
-        [sys.executable, "-c", GUARDED], cwd=SOURCE.parents[2], capture_output=True, text=True, timeout=240, check=False
-    )
+    done = run_command([sys.executable, "-c", GUARDED], cwd=SOURCE.parents[2])
     assert (done.returncode, done.stdout.strip()) == (0, "as told, all"), done.stderr[-2_000:]
 
 

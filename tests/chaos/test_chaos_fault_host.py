@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +21,10 @@ from chaos.fault_host.journal import Journal, JournalError
 from chaos.fault_host.permits import parse_permits
 from chaos.fault_host.site import NotDone
 from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
+from tests.patience import wait_until
 
 WAIT_S = 60.0
 NAME = "sleep 86321"  # in the command line of each
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < deadline_s, f"not within {WAIT_S:.0f} s: {what}"
-        time.sleep(0.02)
 
 
 def _is_broker(pid: int) -> bool:
@@ -116,6 +110,7 @@ def operator(tmp_path: Path) -> Iterator[Operator]:
     found.clean()
 
 
+@pytest.mark.slow
 def test_a_killed_broker_is_gone_and_is_started_by_the_operators_command(operator: Operator) -> None:
     worker, before = operator.worker(), operator.broker(1)
     assert worker.act("look", 1).running == before
@@ -131,6 +126,7 @@ def test_a_killed_broker_is_gone_and_is_started_by_the_operators_command(operato
     assert worker.act("look", 2).running == operator.broker(2), "nobody else was touched"
 
 
+@pytest.mark.slow
 def test_a_paused_broker_stands_still_until_it_is_resumed(operator: Operator) -> None:
     worker, broker = operator.worker(), operator.broker(2)
     assert dict(worker.act("pause", 2).processes)[broker] == "T"
@@ -143,6 +139,7 @@ def test_a_paused_broker_stands_still_until_it_is_resumed(operator: Operator) ->
     assert not operator.leases()
 
 
+@pytest.mark.slow
 def test_a_clean_stop_also_ends_a_paused_broker(operator: Operator) -> None:
     worker, broker = operator.worker(), operator.broker(1)
     worker.act("pause", 1)
@@ -152,6 +149,7 @@ def test_a_clean_stop_also_ends_a_paused_broker(operator: Operator) -> None:
     assert not operator.leases()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "broker", "words"),
     [
@@ -170,6 +168,7 @@ def test_what_is_not_on_the_list_is_refused_by_name(operator: Operator, action: 
     assert not operator.leases()
 
 
+@pytest.mark.slow
 def test_what_this_worker_has_not_done_it_does_not_undo(operator: Operator) -> None:
     worker, stopped = operator.worker(), operator.broker(1)
     os.kill(stopped.pid, signal.SIGSTOP)
@@ -181,6 +180,7 @@ def test_what_this_worker_has_not_done_it_does_not_undo(operator: Operator) -> N
         worker.act("start", 2)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_not_the_broker_is_left_alone(operator: Operator) -> None:
     worker = operator.worker()
     stranger = subprocess.Popen(["sleep", "7200"])
@@ -203,6 +203,7 @@ def test_a_process_that_is_not_the_broker_is_left_alone(operator: Operator) -> N
         stranger.wait(timeout=WAIT_S)
 
 
+@pytest.mark.slow
 def test_a_process_in_the_middle_of_an_exec_is_looked_at_again(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +214,7 @@ def test_a_process_in_the_middle_of_an_exec_is_looked_at_again(
     assert not empty
 
 
+@pytest.mark.slow
 def test_a_pid_file_that_was_left_over_names_nobody(operator: Operator) -> None:
     """Another process of the same command line got the pid later."""
     worker, broker = operator.worker(), operator.broker(1)
@@ -222,6 +224,7 @@ def test_a_pid_file_that_was_left_over_names_nobody(operator: Operator) -> None:
     assert is_alive(broker)
 
 
+@pytest.mark.slow
 def test_a_process_of_another_user_is_no_broker(operator: Operator) -> None:
     text = operator.permits().replace("command_has", "user: nobody-of-this-name, command_has")
     with pytest.raises(NotDone, match="expected nobody-of-this-name"):
@@ -229,6 +232,7 @@ def test_a_process_of_another_user_is_no_broker(operator: Operator) -> None:
     assert is_alive(operator.broker(1))
 
 
+@pytest.mark.slow
 def test_the_pid_may_come_from_a_command(operator: Operator) -> None:
     text = operator.permits().replace(
         f"pid_file: {operator.directory}/pid-1", f"pid_command: [/bin/cat, {operator.directory}/pid-1]"
@@ -241,6 +245,7 @@ def test_the_pid_may_come_from_a_command(operator: Operator) -> None:
     (operator.directory / "away").rename(operator.directory / "pid-1")
 
 
+@pytest.mark.slow
 def test_without_a_lease_nothing_is_broken(operator: Operator) -> None:
     worker, broker = operator.worker(), operator.broker(1)
     (operator.directory / "leases" / "here.json").mkdir()  # whatever keeps a file from being written
@@ -276,6 +281,7 @@ def test_when_the_harness_is_lost_everything_is_healed(operator: Operator) -> No
             worker.act(action, broker)
 
 
+@pytest.mark.slow
 def test_a_fault_ends_at_the_operators_bound(operator: Operator) -> None:
     """Of both brokers at the same time, so the two leases end at the same time too."""
     bounds = operator.permits(more="    paused_at_most: 300ms\n    down_at_most: 300ms\n")
@@ -295,6 +301,7 @@ def test_a_fault_ends_at_the_operators_bound(operator: Operator) -> None:
         worker.act("resume", 2)
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_killed_heals_at_its_next_start(operator: Operator) -> None:
     worker, killed, paused = operator.worker(), operator.broker(1), operator.broker(2)
     worker.act("kill", 1)
@@ -308,6 +315,7 @@ def test_a_worker_that_was_killed_heals_at_its_next_start(operator: Operator) ->
         again.act("resume", 2)
 
 
+@pytest.mark.slow
 def test_another_run_finds_nothing_broken(operator: Operator) -> None:
     worker, paused = operator.worker(), operator.broker(2)
     worker.act("pause", 2)
@@ -332,6 +340,7 @@ def test_an_operator_may_want_a_broker_left_down(operator: Operator) -> None:
     assert not operator.leases()
 
 
+@pytest.mark.slow
 def test_a_broker_that_somebody_else_started_is_told(operator: Operator) -> None:
     """An init system that restarts what was killed would cut the fault short, and nobody would see it."""
     worker = operator.worker()
@@ -344,6 +353,7 @@ def test_a_broker_that_somebody_else_started_is_told(operator: Operator) -> None
     assert worker.act("look", 1).running == operator.broker(1)
 
 
+@pytest.mark.slow
 def test_a_start_that_fails_says_where_to_look(operator: Operator) -> None:
     worker = operator.worker()
     worker.act("kill", 1)
@@ -358,6 +368,7 @@ def test_a_start_that_fails_says_where_to_look(operator: Operator) -> None:
     assert not operator.leases()
 
 
+@pytest.mark.slow
 def test_logs_are_read_only_of_a_dead_broker_and_of_a_topic_of_a_run(operator: Operator, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     for name in ("harness-1-c-0", "harness-1-c-1", "theirs-0"):
@@ -376,6 +387,7 @@ def test_logs_are_read_only_of_a_dead_broker_and_of_a_topic_of_a_run(operator: O
     worker.act("start", 1)
 
 
+@pytest.mark.slow
 def test_two_workers_of_one_name_would_spoil_each_others_leases(operator: Operator) -> None:
     operator.worker()
     with pytest.raises(JournalError, match="another worker called here"):
@@ -395,6 +407,7 @@ def test_leases_that_cannot_be_read_are_not_thrown_away(tmp_path: Path, text: st
     assert path.read_text() == text
 
 
+@pytest.mark.slow
 def test_a_stop_that_takes_too_long_may_still_come(operator: Operator) -> None:
     """A broker that ignores SIGTERM. Its lease stays, and whoever mends it finds that it never ended."""
     operator.script.write_text(operator.script.read_text().replace(NAME, f"trap '' TERM; {NAME}"))

@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ from harness.clusters.ports import free_port
 sys.path.insert(0, str(Path(__file__).parent))
 import kafka_frames as kf
 
+from tests.patience import wait_until
+
 pytestmark = pytest.mark.slow  # real processes
-WAIT_S = 60.0
 
 
 def serve_api_versions(connection: Any) -> None:
@@ -41,13 +42,6 @@ def serve_api_versions(connection: Any) -> None:
     with contextlib.suppress(AssertionError):
         while data := kf.read_frame(connection):
             connection.sendall(struct.pack(">i", 4) + data[4:8])
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < deadline_s, f"not within {WAIT_S:.0f} s: {what}"
-        time.sleep(0.02)
 
 
 class Operator:

@@ -67,6 +67,7 @@ def test_without_a_fault_nothing_is_other_than_usual(library: Path, data: Path) 
     assert fault_page.done(data.parent / "page") == {}
 
 
+@pytest.mark.slow
 def test_writes_of_segments_fail_and_those_of_other_files_do_not(library: Path, data: Path) -> None:
     control = data.parent / "page"
     fault_page.set_rules(control, [{"call": "write", "error": "ENOSPC", "skip": 1}])
@@ -79,6 +80,7 @@ def test_writes_of_segments_fail_and_those_of_other_files_do_not(library: Path, 
     assert run(library, data)["pwrite"] == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("directory", "outcome"), [("t-0", "No space left on device"), ("t-1", "done")])
 def test_a_rule_with_a_path_is_for_files_below_it(library: Path, data: Path, directory: str, outcome: str) -> None:
     control = data.parent / "page"
@@ -87,6 +89,7 @@ def test_a_rule_with_a_path_is_for_files_below_it(library: Path, data: Path, dir
     assert fault_page.done(control) == ({} if outcome == "done" else {"write": 3})
 
 
+@pytest.mark.slow
 def test_calls_are_slowed_and_syncs_swallowed(library: Path, data: Path) -> None:
     control = data.parent / "page"
     fault_page.set_rules(control, [{"call": "any", "delay_ms": 50}, {"call": "sync", "lost": True}])
@@ -96,6 +99,7 @@ def test_calls_are_slowed_and_syncs_swallowed(library: Path, data: Path) -> None
     assert fault_page.done(control) == {"write": 3, "sync": 2, "truncate": 1, "read": 1}
 
 
+@pytest.mark.slow
 def test_the_wall_clock_is_off_and_the_monotonic_one_is_not(library: Path, data: Path) -> None:
     fault_page.set_clock_offset(data.parent / "page", -3_600_000_000_000)
     found = run(library, data)["time"].split()

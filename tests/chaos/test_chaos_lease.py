@@ -21,6 +21,7 @@ from chaos.process_identity import read_token
 from chaos.reap import left_alone, left_on_clusters, reap, settle
 from chaos.toxiproxy.states import ProxySpec
 from runlog.files.place import Place, here
+from tests.patience import run_command
 
 pytestmark = pytest.mark.slow  # real processes
 
@@ -411,7 +412,7 @@ from chaos.lease import Lease
 os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 Lease(Path(sys.argv[1])).reserve_process("sleeper")
 """
-    owner = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=300)
+    owner = run_command([sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY)
     assert owner.returncode == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 1
     assert reap(tmp_path) == []

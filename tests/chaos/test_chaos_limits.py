@@ -163,6 +163,7 @@ def test_descriptors_that_a_broker_gets_back_are_taken_by_the_probe(broker: OneB
     fault.heal()
 
 
+@pytest.mark.slow
 def test_a_broker_that_went_down_for_want_of_descriptors_is_started_again(broker: OneBroker) -> None:
     fault = make("limit_descriptors", broker, headroom=500)
     fault.inject()
@@ -174,6 +175,7 @@ def test_a_broker_that_went_down_for_want_of_descriptors_is_started_again(broker
     assert FAULTS["limit_descriptors"].problem({"headroom": -1})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(NO_GROUPS), reason=NO_GROUPS)
 def test_the_kernel_ends_a_broker_that_may_have_no_more_memory(broker: OneBroker, tmp_path: Path) -> None:
     lease = Lease(tmp_path)
@@ -194,6 +196,7 @@ def test_the_kernel_ends_a_broker_that_may_have_no_more_memory(broker: OneBroker
     lease.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(NO_GROUPS), reason=NO_GROUPS)
 def test_a_group_that_a_dead_harness_left_is_removed_and_its_process_lives_on(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", IDLE]) as process:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.core.sasl import Credentials
+from broker.security.sasl_client import Credentials
 from chaos.faults.probe_login import log_in
 from chaos.faults.probes import Door, probe_link
 from chaos.security_port import ProbeAccess

@@ -36,6 +36,7 @@ def names(client: ToxiproxyClient) -> list[str]:
     return [toxic.name for toxic in client.proxy("p").toxics]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_stalls_that_overlap_on_a_connection_that_ended_leave_the_server_alive(client: ToxiproxyClient) -> None:
     host, _, port = client.proxy("p").listen.rpartition(":")
@@ -54,6 +55,7 @@ def test_stalls_that_overlap_on_a_connection_that_ended_leave_the_server_alive(c
     assert names(client) == ["d"]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_toxic_stays_as_long_as_a_stall_behind_it_hides_it(client: ToxiproxyClient) -> None:
     client.add_toxic("p", "latency", {"latency": 5_000}, stream="upstream", name="slow")
@@ -67,6 +69,7 @@ def test_a_toxic_stays_as_long_as_a_stall_behind_it_hides_it(client: ToxiproxyCl
     assert names(client) == []
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_toxic_before_one_that_lets_bytes_pass_goes_at_once(client: ToxiproxyClient) -> None:
     client.add_toxic("p", "latency", {"latency": 5_000}, stream="upstream", name="slow")
@@ -75,6 +78,7 @@ def test_a_toxic_before_one_that_lets_bytes_pass_goes_at_once(client: ToxiproxyC
     assert names(client) == ["narrow"]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_what_never_came_to_be_counts_as_gone(client: ToxiproxyClient) -> None:
     gone: list[str] = []

@@ -20,6 +20,8 @@ from harness.clusters.authority import Authority
 from harness.clusters.ports import free_port
 from tests.broker_client.tiny_broker import TinyBroker
 
+pytestmark = pytest.mark.slow  # OpenSSL makes the certificates
+
 HERE = ["127.0.0.1"]
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # version 0, no client id
 
@@ -37,7 +39,6 @@ def broker(authority: Authority) -> Iterator[TinyBroker]:
         yield running
 
 
-@pytest.mark.slow
 def test_kafka_toxics_act_between_two_tls_connections(
     embedded_server, authority: Authority, broker: TinyBroker
 ) -> None:  # type: ignore[no-untyped-def]
@@ -67,7 +68,6 @@ def test_kafka_toxics_act_between_two_tls_connections(
         client.close()
 
 
-@pytest.mark.slow
 def test_probes_of_faults_speak_tls_where_clients_do(  # type: ignore[no-untyped-def]
     embedded_server, authority: Authority, broker: TinyBroker
 ) -> None:
@@ -95,7 +95,6 @@ def test_probes_of_faults_speak_tls_where_clients_do(  # type: ignore[no-untyped
         client.close()
 
 
-@pytest.mark.slow
 def test_a_new_certificate_counts_for_new_connections_and_open_ones_go_on(  # type: ignore[no-untyped-def]
     embedded_server, authority: Authority, broker: TinyBroker
 ) -> None:

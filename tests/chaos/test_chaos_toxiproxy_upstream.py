@@ -19,11 +19,11 @@ import pytest
 
 from chaos.toxiproxy.lookup import RunningServer
 from tests.chaos.conftest import Upstream
+from tests.patience import run_command
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.toxiproxy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.toxiproxy]
 
 MODULE = "github.com/Shopify/toxiproxy/v2@v2.12.0"  # as the Makefile builds it
-BUILD_S = 600
 # Instead of starting a server of its own: every proxy is deleted after a test.
 WITH_SERVER = """
 func WithServer(t *testing.T, f func(string)) {
@@ -47,15 +47,7 @@ DIFFERENT = {"TestVersionEndpointReturnsVersion"}  # it wants "git"; ours says w
 def go(*arguments: str, directory: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     if shutil.which("go") is None:
         pytest.skip("no Go: the original's tests and client cannot be built")
-    return subprocess.run(
-        ["go", *arguments],
-        cwd=directory,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=BUILD_S,
-        check=False,
-    )
+    return run_command(["go", *arguments], cwd=directory, env={**os.environ, **(environment or {})})
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.client.core.sasl import Credentials
+from broker.security.sasl_client import Credentials
 from chaos.faults import FAULTS
 from chaos.faults.base import FaultContext, FaultRun
 from chaos.targets import PartitionOfInterest

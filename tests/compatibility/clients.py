@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.clusters.kafka.jars import cache_directory, ensure_jars, java_command
+from tests.patience import run_command
 
 DRIVERS = Path(__file__).parent / "drivers"
-BUILD_TIMEOUT_S = 600
 
 
 class CannotPrepare(Exception):
@@ -74,10 +74,7 @@ def _kcat() -> Prepared:
 def execute(command: list[str], cwd: Path, **environment: str) -> None:
     if shutil.which(command[0]) is None:
         raise CannotPrepare(f"{command[0]} is not installed")
-    done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False,
-        env={**os.environ, **environment},
-    )  # fmt: skip
+    done = run_command(command, cwd=cwd, env={**os.environ, **environment})
     if done.returncode != 0:
         raise CannotPrepare(f"{' '.join(command[:3])} failed: {(done.stdout + done.stderr)[-2000:]}")
 

@@ -7,15 +7,14 @@ Shown by tests/compatibility/test_compatibility_beside_kafka.py.
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from harness.clusters.kafka.jars import ensure_jars, java_command
 from tests.broker_node.cluster_helper import Cluster
+from tests.patience import QUIET_S, run_command
 
 CLUSTER_ID = "HjP9mNqZTyWYx2iFkqkC8Q"
-FORMAT_TIMEOUT_S = 180
 HEAP = "512m"
 _STOPPED_BY_SIGTERM = 128 + signal.SIGTERM  # the exit code of a JVM after a clean stop
 _INTERVAL = "group.consumer.{}heartbeat.interval.ms"
@@ -58,15 +57,12 @@ class KafkaCluster(Cluster):
         if not (self.log_dir(broker) / "meta.properties").is_file():
             tool = [*_java("256m"), "-cp", f"{ensure_jars()}/*", "kafka.tools.StorageTool"]
             path = self.write_properties(broker)
-            done = subprocess.run(
-                [*tool, "format", "-t", CLUSTER_ID, "-c", str(path)],
-                capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False,
-            )  # fmt: skip
+            done = run_command([*tool, "format", "-t", CLUSTER_ID, "-c", str(path)])
             assert done.returncode == 0, f"{path} cannot be formatted: {(done.stdout + done.stderr)[-2000:]}"
         super().start(broker)
 
-    def terminate(self, broker: int, timeout_s: float = 60.0) -> int:
-        code = super().terminate(broker, timeout_s)
+    def terminate(self, broker: int, quiet_s: float = QUIET_S) -> int:
+        code = super().terminate(broker, quiet_s)
         return 0 if code == _STOPPED_BY_SIGTERM else code
 
 

@@ -33,6 +33,7 @@ def _many_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_many_descriptors")
 def test_an_answer_comes_to_a_process_with_many_descriptors(tmp_path: Path) -> None:
     driver = Driver([sys.executable, "-c", ECHO], "", tmp_path / "log", {})
@@ -42,6 +43,7 @@ def test_an_answer_comes_to_a_process_with_many_descriptors(tmp_path: Path) -> N
         driver.close()
 
 
+@pytest.mark.slow
 def test_no_answer_in_time_is_said(tmp_path: Path) -> None:
     driver = Driver([sys.executable, "-c", SILENT], "", tmp_path / "log", {})
     with pytest.raises(NoAnswer, match="nothing within 0 s"):

@@ -22,6 +22,7 @@ def run(script: str, directory: Path, timeout_s: float = 120.0) -> tuple[int | N
     return run_test([sys.executable, "-c", script], {}, directory, directory / "test.log", timeout_s)
 
 
+@pytest.mark.slow
 def test_what_prints_without_end_keeps_its_begin_and_its_end(tmp_path: Path) -> None:
     code, printed = run(f"print('begin' + 'x' * {HEAD_BYTES + 4 * TAIL_BYTES} + 'end'); raise SystemExit(3)", tmp_path)
     assert code == 3
@@ -44,6 +45,7 @@ def test_a_test_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path)
     assert (code, printed) == (None, "on\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prints", "state", "reason"),
     [
@@ -145,6 +147,7 @@ ERROR test/integration/test_a.py::test_four - left threads
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tests_that_ask_docker_stop_and_start_our_brokers(tmp_path: Path) -> None:
     said: list[tuple[str, int]] = []
     running = {1: None, 2: None}

@@ -15,8 +15,9 @@ from broker.wire.apis import ApiKey
 from broker.wire.batch import BatchHeader
 from broker.wire.errors import ErrorCode
 from broker.wire.records import decode_records, iter_batches
-from tests.broker_node.cluster_helper import Cluster, make_topics, wait_until
+from tests.broker_node.cluster_helper import Cluster, make_topics
 from tests.broker_node.wire_helper import ask
+from tests.patience import wait_until
 from tests.raw_log import read_batches
 
 SETTINGS: Mapping[str, object] = {
@@ -39,7 +40,6 @@ AUTHORIZED: Mapping[str, object] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
-WAIT_S = 180.0  # the table is also made on a machine that does much else
 _names = count(1)
 
 
@@ -60,9 +60,9 @@ class World:
             {"bootstrap.servers": self.bootstrap, "request.timeout.ms": 120_000, "default.api.timeout.ms": 180_000}
         )
         try:
-            wait_until(self._all_there, "all brokers", WAIT_S)
-            wait_until(lambda: self._coordinates(0), "a coordinator of groups", WAIT_S)
-            wait_until(lambda: self._coordinates(1), "a coordinator of transactions", WAIT_S)
+            wait_until(self._all_there, "all brokers", seen=self.cluster.seen)
+            wait_until(lambda: self._coordinates(0), "a coordinator of groups")
+            wait_until(lambda: self._coordinates(1), "a coordinator of transactions")
         except BaseException:
             self.__exit__()
             raise
@@ -100,7 +100,7 @@ class World:
         name = self.name("t")
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
         make_topics(self._admin, NewTopic(name, partitions, 3, settings))
-        wait_until(lambda: all(self.leader(name, each) for each in range(partitions)), f"leaders of {name}", WAIT_S)
+        wait_until(lambda: all(self.leader(name, each) for each in range(partitions)), f"leaders of {name}")
         return name
 
     def allow_reading(self, topic: str) -> None:
@@ -123,7 +123,7 @@ class World:
     def start(self, broker: int) -> None:
         """Start it and wait until it is in every ISR again."""
         self.cluster.start(broker)
-        wait_until(self._all_in_sync, "every replica in sync", WAIT_S)
+        wait_until(self._all_in_sync, "every replica in sync")
 
     def whole_again(self) -> None:
         """Brokers that a failed feature or test left dead."""
@@ -140,7 +140,7 @@ class World:
             return found.error_code is ErrorCode.none and len(found.partitions) >= partitions
 
         for broker in self.cluster.processes:
-            wait_until(lambda broker=broker: knows(broker), f"broker {broker} knows {topic}", WAIT_S)  # type: ignore[misc]
+            wait_until(lambda broker=broker: knows(broker), f"broker {broker} knows {topic}")  # type: ignore[misc]
 
     def wait_until_all_have_group_setting(self, group: str, name: str, value: str) -> None:
         resource = {"resource_type": 32, "resource_name": group, "configuration_keys": [name]}
@@ -150,7 +150,7 @@ class World:
             return [each.value for each in answer.results[0].configs] == [value]
 
         for broker in self.cluster.processes:
-            wait_until(lambda broker=broker: has(broker), f"broker {broker} knows {name} of {group}", WAIT_S)  # type: ignore[misc]
+            wait_until(lambda broker=broker: has(broker), f"broker {broker} knows {name} of {group}")  # type: ignore[misc]
 
     # -- looking
 
@@ -188,11 +188,11 @@ class World:
 
     def group(self, group: str) -> Any:
         """DescribeGroups, of the classic protocol."""
-        port = self.port(wait_until(lambda: self.coordinator(group), f"coordinator of {group}", WAIT_S))
+        port = self.port(wait_until(lambda: self.coordinator(group), f"coordinator of {group}"))
         return ask(port, ApiKey.DESCRIBE_GROUPS, 5, groups=[group], include_authorized_operations=False).groups[0]
 
     def group_type(self, group: str) -> str:
-        port = self.port(wait_until(lambda: self.coordinator(group), f"coordinator of {group}", WAIT_S))
+        port = self.port(wait_until(lambda: self.coordinator(group), f"coordinator of {group}"))
         found = ask(port, ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=[]).groups
         return next((each.group_type for each in found if each.group_id == group), "")
 

@@ -22,9 +22,10 @@ from broker.wire.messages import request
 from broker.wire.records import decode_records, encode_batch, iter_batches
 from tests.differential.generator import Asked, Chapter
 from tests.differential.values import BASE_MS, METADATA_TOPIC, Symbol
+from tests.patience import Patience, wait_until
 
 ANSWER_TIMEOUT_S = 15.0
-READY_TIMEOUT_S = 180.0
+REQUEST_TIMEOUT_S = 180.0  # of one request while a cluster gets ready
 OWN_ADDRESS = "127.0.0.1"
 SESSION_ENDS_S = 1.0  # within it a broker has seen that a connection is gone, and with it its share sessions
 CLOSED, SILENT = "closes the connection", "does not answer"
@@ -72,7 +73,7 @@ class Side:
 
     def wait_until_ready(self) -> None:
         """Both kinds of coordinator answer for every partition of their topics."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        patience = Patience("coordinators of groups and transactions")
         keys = [f"warm-{number}" for number in range(20)]
         while True:
             errors: set[ErrorCode] = set()
@@ -86,7 +87,7 @@ class Side:
                     ErrorCode.transactional_id_not_found
                 } and {each.error_code for each in deleted.results} == {ErrorCode.group_id_not_found}:
                     return
-            assert time.monotonic() < deadline, f"coordinators not ready: {errors}"
+            patience.check(errors)
             time.sleep(0.1)
 
     def begin(self, chapter: Chapter) -> None:
@@ -110,17 +111,17 @@ class Side:
         values = [b"0", b"1", b"2", b"3", b"4"]
         batch = encode_batch(values, timestamps_ms=[BASE_MS + number for number in range(5)])
         data = [{"name": first, "partition_data": [{"index": 0, "records": batch}]}]
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        patience = Patience(f"the beginning of {chapter.title}")
         while True:
             done = self._plain(ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout=10_000, topic_data=data)
             (answer,) = done.responses[0].partition_responses
             if answer.error_code is ErrorCode.none:
                 break
-            assert time.monotonic() < deadline, f"cannot begin {chapter.title}: {answer}"
+            patience.check(answer)
             time.sleep(0.05)
-        while not self._is_led(first, 2) or not self._is_led(second, 1):
-            assert time.monotonic() < deadline, f"cannot begin {chapter.title}: partitions without leader"
-            time.sleep(0.05)
+        wait_until(
+            lambda: self._is_led(first, 2) and self._is_led(second, 1), f"leaders for {chapter.title}", poll_s=0.05
+        )
 
     def allow(self, host: str, rules: Sequence[Mapping[str, Any]]) -> None:
         """These access control lists and no others for User:ANONYMOUS at `host`. Returns when they count."""
@@ -132,7 +133,7 @@ class Side:
         assert {each.error_code for each in created.results} <= {ErrorCode.none}, created
         wanted = {(rule["resource_type"], rule["resource_name"], rule["resource_pattern_type"], rule["operation"],
                    rule["permission_type"]) for rule in rules}  # fmt: skip
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        patience = Patience(f"access control lists that count: {sorted(wanted, key=str)}")
         while True:
             told = self._plain(ApiKey.DESCRIBE_ACLS, 3, **every)
             found = {
@@ -142,7 +143,7 @@ class Side:
             }
             if found == wanted:
                 return
-            assert time.monotonic() < deadline, f"the access control lists do not come to count: {found}"
+            patience.check(found)
             time.sleep(0.02)
 
     def _is_led(self, topic: str, partitions: int) -> bool:
@@ -178,10 +179,10 @@ class Side:
     def _plain(self, key: ApiKey, version: int, **values: Any) -> Any:
         try:
             if self._source == OWN_ADDRESS:
-                return self._send(key, version, values, timeout_s=READY_TIMEOUT_S)
+                return self._send(key, version, values, timeout_s=REQUEST_TIMEOUT_S)
             self._connection, self._own = self._own, self._connection
             try:
-                return self._send(key, version, values, timeout_s=READY_TIMEOUT_S, source=OWN_ADDRESS)
+                return self._send(key, version, values, timeout_s=REQUEST_TIMEOUT_S, source=OWN_ADDRESS)
             finally:
                 self._connection, self._own = self._own, self._connection
         except OSError:

@@ -15,7 +15,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-STEP_TIMEOUT_S = 900
+from tests.patience import communicate
+
 _ALWAYS = "!cancelled()"
 
 
@@ -58,12 +59,16 @@ def carry_out(steps: list[Step], directory: Path, environment: Mapping[str, str]
     for step in steps:
         if any(one.code for one in done) and not step.runs_always:
             continue
-        finished = subprocess.run(
+        process = subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step.command],
-            cwd=directory, env={**os.environ, **environment}, text=True, timeout=STEP_TIMEOUT_S,
+            cwd=directory, env={**os.environ, **environment}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        done.append(Done(command=step.command, code=finished.returncode, output=finished.stdout))
+        try:
+            output, _ = communicate(process, f"the end of the step {step.command}")
+        finally:
+            process.kill()
+        done.append(Done(command=step.command, code=process.returncode, output=output))
     return done
 
 

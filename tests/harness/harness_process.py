@@ -15,9 +15,11 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
+
+from tests.patience import Patience, cpu_seen, files_seen, wait_process
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 CTRL_C: Final = b"\x03"
@@ -58,6 +60,7 @@ class HarnessProcess:
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.directory, self.state_home = directory, directory / "state"
+        self._files = files_seen(directory)
         self._screen = bytearray()
         self._lock = threading.Lock()
         self._terminal, inner = pty.openpty()
@@ -107,15 +110,30 @@ class HarnessProcess:
     def stdout(self) -> str:
         return self.stdout_path.read_text()
 
-    def await_text(self, text: str, timeout_s: float = 120.0) -> None:
-        self.await_that(lambda: text in self.text, f"{text!r} on the screen", timeout_s)
+    def await_text(self, text: str) -> None:
+        self.await_that(lambda: text in self.text, f"{text!r} on the screen")
 
-    def await_that(self, condition: Callable[[], bool], what: str, timeout_s: float = 120.0) -> None:
-        deadline = time.monotonic() + timeout_s
+    def await_that(self, condition: Callable[[], bool], what: str) -> None:
+        patience, cpu, look_s = Patience(what), cpu_seen(self.popen.pid), 0.0
         while not condition():
             assert self.popen.poll() is None, f"ended with {self.popen.returncode} before {what}:\n{self.screen}"
-            assert time.monotonic() < deadline, f"no {what} within {timeout_s} s:\n{self.screen}"
+            if time.monotonic() >= look_s:  # a look at all files costs more than the condition
+                with self._telling_the_screen():
+                    patience.check((cpu(), self._seen()))
+                look_s = time.monotonic() + 1.0
             time.sleep(0.01)
+
+    def _seen(self) -> object:
+        with self._lock:
+            shown = len(self._screen)
+        return shown, self._files()
+
+    @contextlib.contextmanager
+    def _telling_the_screen(self) -> Iterator[None]:
+        try:
+            yield
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.screen}") from None
 
     def press_ctrl_c(self) -> None:
         """The terminal sends SIGINT to its foreground process group."""
@@ -125,8 +143,9 @@ class HarnessProcess:
         """To the process alone."""
         self.popen.send_signal(number)
 
-    def wait(self, timeout_s: float = 120.0) -> int:
-        code = self.popen.wait(timeout_s)
+    def wait(self) -> int:
+        with self._telling_the_screen():
+            code = wait_process(self.popen, "the end of the harness", seen=self._seen)
         self._reader.join(timeout=20.0)  # what it has not read yet, a test would miss
         return code
 

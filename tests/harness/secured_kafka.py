@@ -19,10 +19,10 @@ from harness.clusters.kafka.jars import ensure_jars, java_command
 from harness.clusters.kafka.layout import DEFAULT_SETTINGS
 from harness.clusters.ports import PortAllocator
 from harness.clusters.probe import BrokerProbe
+from tests.patience import Patience, run_command
 
 USER: Final = "alice"
 PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
-START_TIMEOUT_S: Final = 120.0
 _LISTENERS: Final = (*PROTOCOLS, "CONTROLLER")
 
 
@@ -73,7 +73,7 @@ class SecuredKafka:
             scram = [f"{each}=[name={USER},password={self.password}]" for each in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
             tool = [*base, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(path)]
             users = [part for each in scram for part in ("--add-scram", each)]
-            subprocess.run([*tool, *users], check=True, capture_output=True, timeout=300)
+            run_command([*tool, *users], check=True)
         for broker in self.ids:
             with (self.directory / f"broker-{broker}.log").open("wb") as log:
                 command = [base[0], "-Xmx512m", *base[1:], "kafka.Kafka", str(self._properties(broker))]
@@ -92,10 +92,11 @@ class SecuredKafka:
                 process.wait(10)
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
+        patience = Patience(f"Apache Kafka: see {self.directory}")
+        logs = [self.directory / f"broker-{broker}.log" for broker in self.ids]
         waiting = set(self.ids)
         while waiting:
-            assert time.monotonic() < deadline, f"no Apache Kafka within {START_TIMEOUT_S} s: see {self.directory}"
+            patience.check((len(waiting), [log.stat().st_size for log in logs]))
             for process in self._processes:
                 assert process.poll() is None, f"a broker ended: see {self.directory}"
             for broker in sorted(waiting):
@@ -159,9 +160,9 @@ class SecuredKafka:
         made = ["-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-dname", "CN=127.0.0.1", "-validity", "7"]
         # Its own authority: a self-signed certificate is what a test needs, and what is checked is the same.
         extensions = ["-ext", "san=ip:127.0.0.1,dns:localhost", "-ext", "bc=ca:true"]
-        subprocess.run([*run, *made, *extensions], check=True, capture_output=True, timeout=300)
+        run_command([*run, *made, *extensions], check=True)
         pem = ["-exportcert", "-rfc", "-file", str(self.directory / "ca.pem")]
-        subprocess.run([*run, *pem], check=True, capture_output=True, timeout=300)
+        run_command([*run, *pem], check=True)
         trust = [keytool, "-keystore", str(self.directory / "trust.jks"), "-storetype", "JKS", "-storepass", "trusted"]
         imported = ["-importcert", "-noprompt", "-alias", "ca", "-file", str(self.directory / "ca.pem")]
-        subprocess.run([*trust, *imported], check=True, capture_output=True, timeout=300)
+        run_command([*trust, *imported], check=True)

@@ -18,7 +18,8 @@ from runlog.streams.parquet import read_stream
 from runlog.streams.schema import SEND
 from tests.harness.load_workers import Workers, harness, said
 from tests.harness.test_harness_gather import has_share, identities, killed_run, outcome_of, spooled
-from tests.workloads.load_hosts import wait_until
+from tests.patience import wait_until
+from tests.workloads.load_hosts import WAIT_S
 
 SHORT = """
 name: short
@@ -113,16 +114,16 @@ def check_lost_directory(directory: Path, workers: Workers, url: str, more: Mapp
             names = store.names("")
         return sum(name.endswith("/index.json") for name in names) == 2 and not _unended(directory)
 
-    wait_until(are_in_store, "both load hosts have put their lists", 300)
+    wait_until(are_in_store, "both load hosts have put their lists", WAIT_S)
     at_hosts.update(spooled(workers))
-    wait_until(is_here, "everything is in the store", 300)
+    wait_until(is_here, "everything is in the store", WAIT_S)
     assert "is not whole in the store" in found[0].stderr or len(found) == 1
     sent, received = (read_stream(run_dir, stream, cell) for stream in ("send", "recv"))
     has_outcome = sent["status"].to_numpy() != 2
     assert identities(sent, has_outcome) == {(int(row["producer"]), int(row["seq"])) for row in at_hosts["send"]}
     assert received.num_rows == len(at_hosts["recv"]) > 0
     assert all(host["is_gathered"] and host["files"] >= 3 for host in outcome_of(run_dir)["load_hosts"])
-    wait_until(lambda: not list(workers.spool.glob("*/*/cells")), "load hosts forget what the store keeps", 300)
+    wait_until(lambda: not list(workers.spool.glob("*/*/cells")), "load hosts forget what the store keeps", WAIT_S)
     nothing = harness(directory, ["gather", str(run_dir), "--load-store", url], more)
     assert nothing.returncode == 0
     assert "no load host has anything of this run" in nothing.stderr

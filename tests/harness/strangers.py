@@ -10,8 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -25,18 +24,11 @@ from harness.clusters.factory import build_layout
 from harness.clusters.layout_reference import reference_layout
 from harness.clusters.ports import PortAllocator, free_port
 from harness.clusters.probe import BrokerProbe
+from tests.patience import run_command, wait_until
 from workloads.hosts.keys import write_keys
 
-START_S = 240.0
 KAFKA_WORDS = get_args(KafkaBreakage)
 WAIT_S = 120.0
-
-
-def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = WAIT_S) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < deadline_s, f"not within {timeout_s:.0f} s: {what}"
-        time.sleep(0.05)
 
 
 class Strangers:
@@ -112,15 +104,19 @@ class Strangers:
     def start(self) -> None:
         for node in self.nodes.values():
             for command in node.prepare_commands:
-                subprocess.run(command, check=True, capture_output=True, timeout=START_S)
+                run_command(command, check=True)
         for broker in self.nodes:
             self.start_one(broker)
-        wait_until(self._are_all_seen, f"three brokers in {self.directory}", START_S)
+        wait_until(self._are_all_seen, f"three brokers in {self.directory}", seen=self._told, poll_s=0.05)
 
     def start_one(self, broker: int) -> None:
         command = [*self._prefixes.get(broker, ()), str(self.script(broker))]
         subprocess.run(command, check=True, timeout=WAIT_S, start_new_session=True)
         assert self.identity(broker) is not None
+
+    def _told(self) -> object:
+        paths = [node.stderr_path for node in self.nodes.values()]
+        return [path.stat().st_size for path in paths if path.exists()]
 
     def _are_all_seen(self) -> bool:
         for node in self.nodes.values():

@@ -176,6 +176,7 @@ def test_without_tls_brokers_and_controllers_have_a_password_of_their_own(make, 
     access.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [reference, kafka])
 def test_only_the_harness_and_the_brokers_may_do_everything(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     wanted = ClusterSecurity(protocol="sasl_ssl", mechanism="PLAIN", is_authorized=True)

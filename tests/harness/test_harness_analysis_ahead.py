@@ -54,6 +54,7 @@ def report(run_dir: Path, ahead: AnalysisAhead, master: str | None = None) -> Ve
     return make_report(run_dir, spark_master=master, stop=StopFlag(), progress=Progress(0), ahead=ahead)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("master", [None, "spark://h:1"])
 def test_the_one_that_waits_is_told_to_begin_and_its_verdicts_count(run_dir: Path, master: str | None) -> None:
     ahead = AnalysisAhead(run_dir, master, None)
@@ -64,6 +65,7 @@ def test_the_one_that_waits_is_told_to_begin_and_its_verdicts_count(run_dir: Pat
     assert [path.name for path in run_dir.glob("report.*")] == ["report.stderr.log"]
 
 
+@pytest.mark.slow
 def test_nothing_that_waits_is_left_when_something_is_measured_again(run_dir: Path) -> None:
     ahead = AnalysisAhead(run_dir, None, None)
     ahead.start()
@@ -76,6 +78,7 @@ def test_nothing_that_waits_is_left_when_something_is_measured_again(run_dir: Pa
     assert begun(run_dir)[-1] == ["", "", False, False]
 
 
+@pytest.mark.slow
 def test_one_that_has_ended_is_replaced_by_one_that_tells_why(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ahead = AnalysisAhead(run_dir, None, None)
     script = run_dir / "dead.py"

@@ -17,6 +17,7 @@ from harness.cli.descriptors import DESCRIPTORS_MIN, require_descriptors
 from harness.cli.main import execute
 from harness.errors import EnvironmentFault, ExitCode
 from tests.harness.harness_process import write_suite
+from tests.patience import run_command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STRANGER = 54_321  # no entry in the user database, as in a container with `--user N`
@@ -80,7 +81,7 @@ def python_of_stranger() -> str:
     script = "import locust, pyspark, harness"
     for program in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
         try:
-            done = as_stranger([program, "-c", script], Path("/"), timeout_s=300)
+            done = as_stranger([program, "-c", script], Path("/"))
         except OSError:
             continue
         if done.returncode == 0:
@@ -88,12 +89,11 @@ def python_of_stranger() -> str:
     pytest.skip(f"no {name} that uid {STRANGER} can run with these packages from {REPOSITORY}")
 
 
-def as_stranger(command: list[str], home: Path, *, timeout_s: float) -> subprocess.CompletedProcess[str]:
+def as_stranger(command: list[str], home: Path) -> subprocess.CompletedProcess[str]:
     """With a home of its own, no group of root's, and no more descriptors than a run must have."""
     limits = (DESCRIPTORS_MIN, DESCRIPTORS_MIN)
-    return subprocess.run(
+    return run_command(
         command, cwd=home, user=STRANGER, group=STRANGER, extra_groups=(),
-        capture_output=True, text=True, timeout=timeout_s,
         env={
             "PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *PACKAGES]),
@@ -114,13 +114,12 @@ def home_of_stranger() -> Iterator[Path]:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can run something as another user")
 def test_a_user_without_a_name_runs_a_cell_with_faults_and_its_report(home_of_stranger: Path) -> None:
     suite = write_suite(home_of_stranger)
     run_dir = home_of_stranger / "run"
     command = [python_of_stranger(), "-m", "harness", "run", str(suite), "--run-dir", str(run_dir)]
-    done = as_stranger(command, home_of_stranger, timeout_s=540)
+    done = as_stranger(command, home_of_stranger)
     told = done.stderr[-3000:] + done.stdout[-1000:]
     # On a busy host a follower may fall behind at the very end, which makes so short a cell inconclusive.
     assert done.returncode in (ExitCode.PASS, ExitCode.INCONCLUSIVE), told

@@ -14,6 +14,7 @@ from harness.clusters.authority import Authority
 from harness.errors import EnvironmentFault
 
 
+@pytest.mark.slow
 def test_a_certificate_holds_for_its_names_and_its_time_and_is_replaced_under_its_name(tmp_path: Path) -> None:
     made = Authority(tmp_path / "own")
     first = made.issue("broker-1", ["127.0.0.1", "localhost"], valid_s=3600)
@@ -30,6 +31,7 @@ def test_a_certificate_holds_for_its_names_and_its_time_and_is_replaced_under_it
     ssl.create_default_context(cafile=str(made.certificate))
 
 
+@pytest.mark.slow
 def test_only_the_owner_can_read_what_is_made(tmp_path: Path) -> None:
     made = Authority(tmp_path / "own")
     made.issue("broker-1", ["127.0.0.1"])
@@ -39,6 +41,7 @@ def test_only_the_owner_can_read_what_is_made(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in keys} == {0o600}
 
 
+@pytest.mark.slow
 def test_without_openssl_it_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentFault, match="openssl, which is not here"):

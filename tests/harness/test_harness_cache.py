@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,19 @@ import pytest
 from harness.cli import doctor
 from harness.clusters.kafka import jars
 from harness.clusters.kafka.jars import cache_directory
+from tests.patience import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_a_checkout_has_the_cache_that_make_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HARNESS_CACHE_DIR", raising=False)
-    told = subprocess.run(
+    told = run_command(
         ["make", "--no-print-directory", "-s", "-f", "-", "told"],
         input="include Makefile\ntold:\n\t@echo $$HARNESS_CACHE_DIR\n",
-        capture_output=True, text=True, cwd=ROOT, timeout=300, check=True,
-        env={name: value for name, value in os.environ.items() if name not in ("HARNESS_CACHE_DIR", "MAKEFLAGS")},
+        cwd=ROOT, check=True,
+        env={name: value for name, value in os.environ.items() if name not in ("HARNESS_CACHE_DIR", "MAKEFLAGS")}
     ).stdout.strip()  # fmt: skip
     assert cache_directory() == Path(told) == ROOT / ".cache"
 

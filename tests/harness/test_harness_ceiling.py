@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from harness.errors import ExitCode
 from reports.read.run_files import read_run
 from tests.harness.harness_process import REPOSITORY
+from tests.patience import run_command
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.spark]
 SUITE = """
@@ -32,9 +32,9 @@ sweep:
 def test_a_sweep_with_ceilings_has_capacity_and_p99_of_each_configuration(tmp_path: Path) -> None:
     suite, run = tmp_path / "both.yaml", tmp_path / "run"
     suite.write_text(SUITE)
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-m", "harness", "run", str(suite), "--run-dir", str(run), "--no-certify"],
-        capture_output=True, text=True, timeout=600, check=False, cwd=REPOSITORY,
+        cwd=REPOSITORY,
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
     )  # fmt: skip
     assert done.returncode in (ExitCode.PASS, ExitCode.INCONCLUSIVE), done.stderr

@@ -18,6 +18,7 @@ import pytest
 
 from tests.harness.ci_steps import Step, carry_out, github_steps, gitlab_steps
 from tests.harness.test_harness_wheel_install import REPOSITORY, tracked_files
+from tests.patience import run_command
 
 EXAMPLES = REPOSITORY / "examples" / "ci"
 PASS_OR_INCONCLUSIVE = (0, 4)  # a busy host leaves a fault no time to act
@@ -31,10 +32,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in tracked_files():
         (root / "sources" / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPOSITORY / path, root / "sources" / path)
-    subprocess.run(
+    run_command(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", "vendor",
          "./sources"],
-        cwd=root, check=True, timeout=300, capture_output=True,
+        cwd=root, check=True,
     )  # fmt: skip
     (built,) = (root / "vendor").glob("kafka_harness-*.whl")
     return built
@@ -103,6 +104,7 @@ def test_an_example_runs_as_it_stands_in_an_empty_repository(service: str, wheel
         assert (tmp_path / "step-summary.md").read_text() == (work / "artifacts" / "summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_failed_step_ends_a_job_but_for_what_always_runs(tmp_path: Path) -> None:
     steps = [Step(command="exit 1"), Step(command="echo no"), Step(command="echo yes", runs_always=True)]
     assert [(one.code, one.output) for one in carry_out(steps, tmp_path, {})] == [(1, ""), (0, "yes\n")]

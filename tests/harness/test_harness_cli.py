@@ -346,6 +346,7 @@ def test_a_cell_with_other_settings_than_its_scenario_says_so_on_its_page() -> N
     assert cell.record.note.endswith("1 instead of 5, no delivery.timeout.ms, it never gives up.")
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_command_starts_without_what_only_the_analysis_needs() -> None:
     """pandas alone takes a third of a second of every command, and a run does not use it."""

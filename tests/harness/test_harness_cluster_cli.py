@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from harness.errors import ExitCode
 from tests.harness.harness_process import REPOSITORY, HarnessProcess, family
+from tests.patience import run_command
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +30,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=180, check=False
-    )
+    return run_command([sys.executable, "-m", "harness", *arguments])
 
 
 def test_up_prints_the_addresses_alone_and_stays_up_until_down(tmp_path: Path) -> None:

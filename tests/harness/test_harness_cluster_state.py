@@ -69,6 +69,7 @@ def change(**changed: object) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_down_ends_what_up_has_started_and_removes_its_data(broker: subprocess.Popen[bytes]) -> None:
     directory = up(broker.pid)
     path = state_directory() / "default.json"
@@ -80,6 +81,7 @@ def test_down_ends_what_up_has_started_and_removes_its_data(broker: subprocess.P
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_do_not_work_on_one_cluster(broker: subprocess.Popen[bytes]) -> None:
     """Each would start a cluster, and the state file name the later one alone; or `down` forget what `up` writes."""
     directory = up(broker.pid)
@@ -94,6 +96,7 @@ def test_two_commands_at_once_do_not_work_on_one_cluster(broker: subprocess.Pope
     assert not directory.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", [{"token": "f" * 32}, {"token": None}, {"start_ticks": 2}])
 def test_down_ends_no_process_that_up_has_not_started(
     broker: subprocess.Popen[bytes], changed: dict[str, object]
@@ -107,6 +110,7 @@ def test_down_ends_no_process_that_up_has_not_started(
     assert is_alive(identity)
 
 
+@pytest.mark.slow
 def test_no_directory_is_removed_that_up_has_not_made(broker: subprocess.Popen[bytes], tmp_path: Path) -> None:
     up(broker.pid)
     precious = tmp_path / "precious"
@@ -125,6 +129,7 @@ def test_no_directory_is_removed_that_up_has_not_made(broker: subprocess.Popen[b
     assert (precious / "file").read_text() == "theirs"
 
 
+@pytest.mark.slow
 def test_a_cluster_of_another_place_is_left_alone(broker: subprocess.Popen[bytes]) -> None:
     directory = up(broker.pid)
     path = change(place=here().as_json() | {"pid_namespace": "pid:[1]"})
@@ -149,6 +154,7 @@ def test_a_torn_state_file_blocks_no_start_and_down_names_it(capsys: pytest.Capt
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_clean_removes_data_of_an_up_that_is_gone_and_no_other(tmp_path: Path, broker: subprocess.Popen[bytes]) -> None:
     alive, _ = data_directory("starting", state_directory() / "starting.json")
     is_up = up(broker.pid)

@@ -195,7 +195,7 @@ def verdict(tmp_path: Path, scenario: str, case: str) -> dict[str, Any]:
     arguments = ["chaos", scenario, "--case", case, "--cluster", "docker", "--toxiproxy", "embedded"]
     process = HarnessProcess(tmp_path, *arguments, "--run-dir", "run")
     try:
-        assert process.wait(240) == ExitCode.PASS, process.screen + process.stdout
+        assert process.wait() == ExitCode.PASS, process.screen + process.stdout
     finally:
         process.close()
     (cell,) = json.loads((tmp_path / "run" / "results" / "verdicts.json").read_text())["cells"]

@@ -24,7 +24,8 @@ from harness.clusters.ports import free_port
 from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from tests.harness.load_workers import harness, said
-from tests.harness.strangers import WAIT_S, FaultWorkers, Strangers, wait_until
+from tests.harness.strangers import WAIT_S, FaultWorkers, Strangers
+from tests.patience import wait_until
 from tests.workloads.load_hosts import Link
 from tests.workloads.namespace import skewed, why_not
 from workloads.hosts.keys import read_key

@@ -19,7 +19,8 @@ from runlog.streams.parquet import read_stream
 from runlog.streams.schema import RECV, SEND
 from tests.harness.harness_process import family
 from tests.harness.load_workers import END_S, Workers, harness, said, started_harness
-from tests.workloads.load_hosts import wait_until
+from tests.patience import files_seen, wait_until
+from tests.workloads.load_hosts import WAIT_S
 from workloads.hosts.gather import PART
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -57,7 +58,12 @@ def killed_run(
         more,
     )  # fmt: skip
     try:
-        wait_until(lambda: acknowledged(process, run_dir) >= RECORDS_MIN, f"{RECORDS_MIN} records", 300)
+        wait_until(
+            lambda: acknowledged(process, run_dir) >= RECORDS_MIN,
+            f"{RECORDS_MIN} records",
+            seen=files_seen(directory),
+            poll_s=0.2,
+        )
     finally:
         while there := family(directory / "state-run"):
             for pid in there:
@@ -113,7 +119,7 @@ def test_what_load_hosts_have_is_gathered_later_in_several_goes_and_also_after_a
     assert "the harness ended before it was known" in done.stdout + (run_dir / "summary.md").read_text()
     # One of the hosts is away at first, and loses its processes too.
     workers.kill("right")
-    wait_until(lambda: not has_share(tmp_path, "left"), "the share of left has ended, for want of a master", 300)
+    wait_until(lambda: not has_share(tmp_path, "left"), "the share of left has ended, for want of a master", WAIT_S)
     at_hosts = spooled(workers)
     workers.start_again("right")
     (cell,) = cells_to_gather(run_dir)

@@ -30,7 +30,8 @@ from harness.run.load_hosts import load_hosts_request
 from harness.run.timeline_driver import CellPort
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
 from tests.harness.no_load import NoLoad
-from tests.harness.strangers import FaultWorkers, Strangers, wait_until
+from tests.harness.strangers import FaultWorkers, Strangers
+from tests.patience import wait_until
 from tests.workloads.load_hosts import Link
 
 pytestmark = [pytest.mark.slow]

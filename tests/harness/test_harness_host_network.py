@@ -28,11 +28,12 @@ from harness.run.fault_hosts import FaultHosts
 from harness.run.load_hosts import load_hosts_request
 from harness.run.timeline_driver import CellPort
 from runlog.records.lines import WIRE, read_lines
-from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, RUN_S, SLOW, Workers, harness, said, started_harness
+from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, RUN_QUIET_S, SLOW, Workers, harness, said, started_harness
 from tests.harness.no_load import NoLoad
-from tests.harness.strangers import FaultWorkers, Strangers, wait_until
+from tests.harness.strangers import FaultWorkers, Strangers
 from tests.harness.test_harness_host_records import check_predictions
 from tests.json_lines import read_jsonl
+from tests.patience import communicate, files_seen, wait_until
 from tests.workloads.network import HERE, Network, why_no_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(2_400)]
@@ -225,7 +226,7 @@ def test_links_that_are_cut_in_the_middle_make_their_cell_inconclusive_and_lose_
         finally:
             for end in ends:
                 site.network.join(HERE, end)
-        process.communicate(timeout=RUN_S)
+        communicate(process, "the end of the run", quiet_s=RUN_QUIET_S)
     finally:
         process.kill()
         process.communicate()
@@ -257,7 +258,7 @@ def wait_for_kill(run_dir: Path, process: Any) -> dict[str, Any]:
             found.extend(line for line in read_jsonl(path) if line["kind"] == "kill" and line["phase"] == "applied")
         return bool(found)
 
-    wait_until(is_killed, "the leader is killed", 600)
+    wait_until(is_killed, "the leader is killed", seen=files_seen(run_dir), poll_s=0.2)
     return found[0]
 
 

@@ -21,8 +21,8 @@ from runlog.files.clock import RunClock
 from runlog.records.lines import WIRE, read_lines
 from runlog.records.wire import WireOutcome
 from tests.harness.load_workers import PASS_OR_INCONCLUSIVE, Workers, assert_passed, harness, said
-from tests.harness.strangers import wait_until
 from tests.harness.test_harness_host_links import LOST_AFTER_S, TOPIC, Operator, Run
+from tests.patience import wait_until
 
 pytestmark = [pytest.mark.slow]
 

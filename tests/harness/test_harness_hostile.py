@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 import threading
 import time
@@ -34,6 +33,7 @@ from tests.harness.hostile_broker import (
     no_topics,
     silent,
 )
+from tests.patience import run_command
 
 pytestmark = pytest.mark.slow  # waits out time-outs of real sockets
 
@@ -179,11 +179,10 @@ def test_a_run_on_a_hostile_address_exits_with_3_and_says_where(tmp_path: Path, 
     suite = tmp_path / "suite.yaml"
     suite.write_text(SUITE)
     with HostileBroker(manner) as broker:
-        done = subprocess.run(
+        done = run_command(
             [sys.executable, "-m", "harness", "run", str(suite), "--cluster", "external",
              "--bootstrap-server", broker.address, "--no-report",
              "--no-certify", "--run-dir", str(tmp_path / "run")],
-            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.returncode == 3, done.stderr[-1500:]
         assert broker.address in done.stderr

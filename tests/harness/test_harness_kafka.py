@@ -14,8 +14,8 @@ from harness.clusters.kafka.jars import ensure_jars
 from harness.errors import EnvironmentFault
 from runlog.records.results import read_measurements
 from tests.json_lines import read_jsonl
+from tests.patience import run_command
 
-RUN_TIMEOUT_S: Final = 400
 SUITE: Final = """
 name: kafka-check
 seed: 3
@@ -38,7 +38,6 @@ pytestmark = [
     pytest.mark.kafka,
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.timeout(RUN_TIMEOUT_S + 60),
 ]
 
 
@@ -46,9 +45,7 @@ def run_suite(directory: Path, client: str) -> tuple[subprocess.CompletedProcess
     suite = directory / "suite.yaml"
     suite.write_text(SUITE, encoding="utf-8")
     command = [sys.executable, "-m", "harness", "run", str(suite), "--cluster", "kafka", "--client", client]
-    done = subprocess.run(
-        [*command, "--run-dir", str(directory / "run")], capture_output=True, text=True, timeout=RUN_TIMEOUT_S
-    )
+    done = run_command([*command, "--run-dir", str(directory / "run")])
     assert done.returncode in (0, 1, 4), f"exit {done.returncode}: {done.stderr[-3000:]}"
     verdicts = json.loads((directory / "run" / "results" / "verdicts.json").read_text(encoding="utf-8"))
     return done, {cell["cell_id"]: cell for cell in verdicts["cells"]}

@@ -96,6 +96,7 @@ def test_a_limit_of_several_cells_is_of_the_run_and_of_no_cell(tmp_path: Path) -
     )
 
 
+@pytest.mark.slow
 def test_the_manifest_has_the_limits_of_the_run(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, SEARCH + "limits: [found_rate_per_s >= 500]\n")
     record = new_run_record(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.load_workers import END_S, RUN_S, Workers, started_harness
-from tests.workloads.load_hosts import wait_until
+from tests.harness.load_workers import END_S, RUN_QUIET_S, Workers, started_harness
+from tests.patience import communicate, files_seen, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -44,9 +44,14 @@ def run_that_loses_one(directory: Path, workers: Workers, what: str) -> tuple[in
         ],
     )  # fmt: skip
     try:
-        wait_until(lambda: is_measuring(process, run_dir), "the measured window of the first cell", 300)
+        wait_until(
+            lambda: is_measuring(process, run_dir),
+            "the measured window of the first cell",
+            seen=files_seen(directory),
+            poll_s=0.2,
+        )
         workers.kill("right")
-        process.communicate(timeout=RUN_S)
+        communicate(process, "the end of the run", quiet_s=RUN_QUIET_S)
     finally:
         process.kill()
         process.wait(timeout=END_S)

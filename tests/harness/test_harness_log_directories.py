@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -26,8 +25,8 @@ from harness.clusters.topic_changes import TopicChanges
 from harness.errors import CellError, EnvironmentFault, ExitCode
 from runlog.records.lines import FAULTS
 from tests.json_lines import read_jsonl
+from tests.patience import run_command
 
-RUN_TIMEOUT_S: Final = 700
 ON_APACHE_KAFKA: Final = [pytest.mark.kafka, pytest.mark.long]
 
 pytestmark = pytest.mark.slow
@@ -142,9 +141,8 @@ def test_a_log_directory_is_emptied_and_gets_no_new_replica_until_it_is_healed(t
 def test_a_broker_goes_on_without_one_of_its_log_directories(tmp_path: Path, engine: str, client: str) -> None:
     skip_without_jars(engine)
     command = [sys.executable, "-m", "harness", "chaos", "log-directory-failure", "--cluster", engine]
-    done = subprocess.run(
+    done = run_command(
         [*command, "--client", client, "--run-dir", str(tmp_path / "run")],
-        capture_output=True, text=True, timeout=RUN_TIMEOUT_S,
     )  # fmt: skip
     assert done.returncode == ExitCode.PASS, f"stdout:\n{done.stdout[-3000:]}\nstderr:\n{done.stderr[-3000:]}"
     (cell,) = json.loads((tmp_path / "run" / "results" / "verdicts.json").read_text(encoding="utf-8"))["cells"]

@@ -48,6 +48,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it() -> None:
     assert process.popen.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_stopped_child_can_be_stopped_for_good(tmp_path: Path) -> None:
     process = spawn("sleeper", SLEEP, stderr_path=tmp_path / "stderr")
     process.send_signal(signal.SIGSTOP)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.chaos.test_chaos_toxiproxy_hostile import ANSWERS, listening
 from tests.harness.harness_process import REPOSITORY, family, leases
+from tests.patience import run_command
 
 pytestmark = pytest.mark.slow
 PAGE = REPOSITORY / "docs" / "guide" / "testing-your-client.md"
@@ -31,15 +32,7 @@ def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # as it is here, with nothing that this machine happens to have
     }
     command = [sys.executable, "-m", "pytest", "-p", "harness.pytest_plugin", "-p", "no:cacheprovider", "-q"]
-    return subprocess.run(
-        [*command, "--kafka-toxiproxy", "embedded", *arguments],
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
+    return run_command([*command, "--kafka-toxiproxy", "embedded", *arguments], cwd=directory, env=environment)
 
 
 HOLLOW = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,9 @@ from harness.clusters.factory import build_cluster
 from harness.clusters.kafka.jars import has_jars, jar_directory
 from harness.clusters.process_cluster import ProcessCluster
 from harness.lint import RACK_AWARE
+from tests.patience import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow]
 ON_APACHE_KAFKA = [
     pytest.mark.kafka,
     pytest.mark.long,
@@ -26,12 +25,6 @@ ON_APACHE_KAFKA = [
 RACKS = ("a", "b", "c")
 PARTITION = TopicPartition("t", 0)
 VALUES = [b"%d" % number for number in range(200)]
-
-
-def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 90.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
 
 
 def write(cluster: ProcessCluster, values: list[bytes]) -> None:
@@ -71,11 +64,11 @@ def test_consumers_read_from_the_follower_in_their_rack_until_it_dies(tmp_path: 
                 found.extend(record.value for record in consumer.poll(500))
                 return len(found) >= count
 
-            wait_for(lambda: has(100), "the first half")
+            wait_until(lambda: has(100), "the first half")
             assert consumer.read_replica(PARTITION) == follower
             cluster.kill(follower)
             write(cluster, VALUES[100:])
-            wait_for(lambda: has(200), "the second half")
+            wait_until(lambda: has(200), "the second half")
             assert found == VALUES
             assert consumer.read_replica(PARTITION) is None
     finally:

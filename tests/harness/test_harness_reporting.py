@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -18,6 +17,7 @@ from harness.run.progress import Progress
 from harness.run.reporting import make_report, start_check
 from harness.run.stop import StopFlag
 from runlog.records.verdicts import VerdictsRecord
+from tests.patience import run_command
 
 OLD_ID = "0" * 16
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -91,16 +91,16 @@ def test_an_analysis_that_fails_never_gives_the_verdict_of_another(
     assert not list(run_dir.glob("report.*.stderr.log"))[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_dead_spark_master_is_told_at_once_and_shows_no_old_verdict(run_dir: Path) -> None:
     """The whole way, through the command line: this printed the table of before, `verdict: pass` and ended with 0."""
     artifacts = run_dir.parent / "artifacts"
     (artifacts / run_dir.name).mkdir(parents=True)
     (artifacts / run_dir.name / "junit.xml").write_text("<testsuites/>")
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-m", "harness", "report", str(run_dir), "--spark-master", "spark://127.0.0.1:1",
          "--artifacts", str(artifacts)],
-        capture_output=True, text=True, timeout=300, check=False,  # Spark itself took 60 s to give up, Connect 200 s
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
     assert "verdict" not in done.stdout
@@ -117,6 +117,7 @@ def test_artifacts_of_a_failed_analysis_hold_no_results(run_dir: Path, tmp_path:
     assert sorted(path.name for path in (target / "run").rglob("*") if path.is_file()) == ["manifest.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "words", [["run", "demo"], ["chaos", "leader-loss"], ["report", "."], ["confirm", "."]], ids=lambda each: each[0]
@@ -127,9 +128,9 @@ def test_without_java_a_command_ends_before_it_imports_or_makes_anything(tmp_pat
     work.mkdir()
     (work / "manifest.json").write_text("{}")
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-X", "importtime", "-m", "harness", *words],
-        capture_output=True, text=True, timeout=300, check=False, cwd=work,
+        cwd=work,
         env={**environment, "PATH": str(tmp_path), "XDG_STATE_HOME": str(state), "PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
@@ -144,9 +145,8 @@ def test_without_java_a_command_ends_before_it_imports_or_makes_anything(tmp_pat
 
 @pytest.mark.slow
 def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-m", "harness", "run", "demo", "--run-dir", str(tmp_path / "run")],
-        capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "JAVA_HOME": str(tmp_path / "nothing"), "XDG_STATE_HOME": str(tmp_path / "state")},
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
@@ -156,9 +156,8 @@ def test_a_java_home_without_java_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_needs_no_java_does_without(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-m", "harness", "run", "smoke", "--dry-run"],
-        capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "JAVA_HOME": str(tmp_path / "nothing"), "XDG_STATE_HOME": str(tmp_path / "state")},
     )  # fmt: skip
     assert done.returncode == ExitCode.PASS, done.stderr
@@ -174,6 +173,7 @@ def test_a_broken_pyspark_is_found_before_the_load(tmp_path: Path, monkeypatch: 
         start_check(None).result()
 
 
+@pytest.mark.slow
 def test_a_host_with_all_that_is_needed_passes_the_check() -> None:
     start_check(None).result()
 
@@ -196,9 +196,9 @@ def test_an_installation_that_is_not_whole_never_ends_with_1(tmp_path: Path, mod
         """)
     )
     (tmp_path / "manifest.json").write_text("{}")
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-m", module, *([str(tmp_path)] if module == "reports" else ["list", "suites"])],
-        capture_output=True, text=True, timeout=300, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == ExitCode.ENVIRONMENT
     assert "half of it is gone" in done.stderr

@@ -47,7 +47,7 @@ def test_a_dead_toxiproxy_server_is_named_and_the_cell_carried_out_once_more(sta
     (server,) = [pid for pid, command in process.family().items() if "chaos.toxiproxy.server" in command]
     os.kill(server, signal.SIGKILL)
     process.await_text("once more")
-    assert process.wait(BOUND_S) == ExitCode.PASS, process.screen
+    assert process.wait() == ExitCode.PASS, process.screen
     outcome = read_cell(tmp_path / "run", CELL).outcome
     why = "attempt 1 was put aside: the embedded toxiproxy that carries the links ended with -9: see "
     assert [note for note in outcome.notes if note.startswith(why)]
@@ -63,7 +63,7 @@ def test_a_broker_that_never_comes_back_is_told_with_its_last_words(start: Start
     (directory / "server.properties").write_text("node.id=one\n")
     os.kill(pid, signal.SIGKILL)
     began = time.monotonic()
-    assert process.wait(BOUND_S) == ExitCode.INCONCLUSIVE, process.screen
+    assert process.wait() == ExitCode.INCONCLUSIVE, process.screen
     outcome = read_cell(tmp_path / "run", CELL).outcome
     assert outcome.status is CellStatus.FAILED
     assert "the cluster did not get healthy again" in outcome.reason
@@ -103,7 +103,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_an_error_that_says_what_to_do(start: Start, tmp_path: Path, small_disk: Path) -> None:
     process = run_short(start, tmp_path, run_dir="disk/run")
-    code = process.wait(BOUND_S)
+    code = process.wait()
     assert code in (ExitCode.ENVIRONMENT, ExitCode.INCONCLUSIVE), process.screen
     assert "No space left on device" in process.text
     assert "--run-dir" in process.text

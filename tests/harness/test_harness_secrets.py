@@ -31,6 +31,7 @@ from harness.suite import load_suite
 from runlog.files.redaction import HIDDEN, Redactor
 from tests.harness.harness_process import REPOSITORY, family
 from tests.harness.test_harness_members import COPYING, NOBODY, context_of, planned
+from tests.patience import communicate
 
 SECRETS: Final = {
     name: f"pl4nted-{name}-8c1f"
@@ -96,7 +97,7 @@ def harness(tmp_path: Path, *arguments: str, extra_path: Path | None = None) -> 
     first = process.stdout.readline()  # the program is past its first lines, which hide what the command line says
     lines.start()
     try:
-        said, _ = process.communicate(timeout=600)
+        said, _ = communicate(process, "the end of the harness")
     finally:
         process.kill()
         lines.finish()
@@ -225,6 +226,7 @@ def test_a_client_that_tells_its_secret_everywhere_is_not_passed_on(strangers: P
     assert lines.found == set()
 
 
+@pytest.mark.slow
 def test_members_are_told_how_to_get_in_and_their_specs_on_disk_are_not(tmp_path: Path) -> None:
     """What `--client-config` says, for the consumer and for the copier's producer."""
     access = {"security.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": JAAS.format(SECRETS["config"])}
@@ -245,6 +247,7 @@ def test_members_are_told_how_to_get_in_and_their_specs_on_disk_are_not(tmp_path
         process.kill_and_wait()
 
 
+@pytest.mark.slow
 def test_what_is_given_by_stdin_arrives_whole_and_stands_on_no_command_line(tmp_path: Path) -> None:
     content = (SECRETS["set"] * 10_000).encode()
     program = "import sys; print(len(open('/dev/stdin').read()), len(sys.stdin.read()))"

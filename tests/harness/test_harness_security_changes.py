@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.core.sasl import Credentials
+from broker.security.sasl_client import Credentials
 from chaos.security_port import ACCEPTED, Issuer
 from harness.cluster_security import ClusterSecurity
 from harness.clusters.admin import Admin

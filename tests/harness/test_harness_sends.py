@@ -12,6 +12,7 @@ import pytest
 
 from harness.run.sends import nothing_came_of
 from runlog.records.load import Progress
+from tests.patience import run_command
 from workloads.clients import BUILTIN, ClientSetup, check_properties, make_producer
 from workloads.clients.protocol import PropertyError
 
@@ -59,9 +60,8 @@ def test_a_load_with_transactions_is_refused_for_every_client_before_anything_st
 def _run(directory: Path, suite: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = directory / "suite.yaml"
     path.write_text(suite)
-    return subprocess.run(
+    return run_command(
         [sys.executable, "-m", "harness", "run", str(path), *arguments, "--run-dir", str(directory / "run")],
-        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 
@@ -74,6 +74,7 @@ sweep: {baseline: {acks: all}, vary: {linger.ms: [5]}, repetitions: 1}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_the_dry_run_refuses_a_sweep_of_transactions(tmp_path: Path) -> None:
     suite = SUITE.replace("linger.ms: [5]", "transactional.id: [a]")

@@ -11,6 +11,7 @@ import pytest
 
 from harness.cli.main import execute
 from harness.errors import ExitCode
+from tests.patience import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -30,7 +31,7 @@ def in_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def harness(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "harness", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
+    return run_command(command, cwd=cwd)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from runlog.files.store import open_store, read_all
 from runlog.files.stored import kept_name, read_list
 from tests.harness import store_runs
-from tests.harness.load_workers import Workers, harness, said, started_harness
-from tests.workloads.load_hosts import wait_until
+from tests.harness.load_workers import END_S, Workers, harness, said, started_harness
+from tests.patience import communicate, files_seen, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -48,9 +48,14 @@ def test_a_run_that_is_stopped_keeps_its_last_cell_in_the_store(tmp_path: Path, 
     arguments = ["run", str(tmp_path / "long.yaml"), "--no-certify", "--no-report", "--run-dir", str(run_dir)]
     process = started_harness(tmp_path, [*arguments, *workers.options, "--load-store", url])
     try:
-        wait_until(lambda: any(tmp_path.glob("shared/*/cells/*/hosts/*/*.seg")), "segments come into the store", 300)
+        wait_until(
+            lambda: any(tmp_path.glob("shared/*/cells/*/hosts/*/*.seg")),
+            "segments come into the store",
+            seen=files_seen(tmp_path),
+            poll_s=0.2,
+        )
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=300)
+        communicate(process, "the end of the stopped run", quiet_s=END_S)
     finally:
         process.kill()
         process.communicate()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from runlog.files.store import open_store
 from tests.harness import store_runs
 from tests.harness.load_workers import Workers
 from tests.harness.test_harness_store_report import stored_run, without_parquet
+from tests.patience import run_command
 from tests.runlog import s3_server
 from tests.runlog.s3_server import S3Server
 
@@ -77,9 +77,9 @@ def test_spark_reads_a_bucket_in_place_and_finds_the_same(tmp_path: Path, server
 
 def verdicts_by(run_dir: Path, arguments: list[str], more: dict[str, str]) -> Any:
     """Of an analysis in a process of its own."""
-    done = subprocess.run(
+    done = run_command(
         [sys.executable, "-m", "reports", str(run_dir), *arguments],
-        capture_output=True, text=True, timeout=1_500, env={**os.environ, **more},
+        env={**os.environ, **more},
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr[-3_000:]
     return json.loads((run_dir / "results" / "verdicts.json").read_text())["cells"]

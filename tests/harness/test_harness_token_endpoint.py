@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.core.sasl import SaslError
 from broker.client.core.security_config import parse_security
 from broker.client.tokens import token_source
+from broker.security.sasl_client import SaslError
 from broker.security.signatures import parse_jwks
 from broker.security.tokens import Rules, TokenError, accept
 from harness.clusters.token_endpoint import TokenEndpoint
+
+pytestmark = pytest.mark.slow  # OpenSSL makes the certificates
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,6 @@ def test_a_user_who_is_to_get_none_gets_none_and_others_do(endpoint: TokenEndpoi
     assert endpoint.counts("load") == {"given": before["given"] + 1, "refused": before["refused"] + 1}
 
 
-@pytest.mark.slow
 def test_its_key_set_holds_no_private_part(endpoint: TokenEndpoint) -> None:
     (key,) = json.loads(Path(endpoint.keys_url.removeprefix("file://")).read_text())["keys"]
     assert set(key) == {"kty", "use", "alg", "kid", "e", "n"}

@@ -66,7 +66,7 @@ def test_a_kill_leaves_nothing_that_clean_does_not_undo(
         process.send(signal.SIGKILL)
         process.wait()
         cleaning = HarnessProcess(tmp_path, "clean")
-        assert cleaning.wait(180) == ExitCode.PASS, cleaning.screen
+        assert cleaning.wait() == ExitCode.PASS, cleaning.screen
         cleaning.close()
         assert process.family() == {}, f"of {family}"
         assert still_listening(listeners) == set()

@@ -19,19 +19,19 @@ from typing import Final
 
 import pytest
 
+from tests.patience import run_command
+
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 PACKAGES: Final = ("harness", "broker", "workloads", "chaos", "reports", "runlog")
 ABSENT: Final = frozenset({"go", "gofmt", "mvn", "mvnDebug", "docker", "dockerd", "toxiproxy-server", "harness"})
-# PySpark alone is 430 MB to fetch and unpack.
-INSTALL_TIMEOUT_S: Final = 900
-RUN_TIMEOUT_S: Final = 1_200  # three minutes on an idle host
 FEWER_CELLS: Final = 'sweep.vary={"batch.size": [131072], "compression.type": ["zstd"]}'  # all seven faults stay
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.timeout(INSTALL_TIMEOUT_S + RUN_TIMEOUT_S),
+    # PySpark alone is 430 MB to fetch and unpack. The run takes three minutes on an idle host.
+    pytest.mark.timeout(2_100),
 ]
 
 
@@ -54,11 +54,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     versions = root / "versions.txt"  # of the lock without its hashes: a directory has none, and pip wants all or none
     pins = re.findall(r"^[^\s#]+==[^\s\\]+", (sources / "requirements.lock").read_text(), re.MULTILINE)
     versions.write_text("\n".join(pins))
-    installed = subprocess.run(
+    installed = run_command(
         [home / "bin" / "pip", "install", "--quiet", "-c", versions, sources],
-        capture_output=True,
-        text=True,
-        timeout=INSTALL_TIMEOUT_S,
         cwd=root,
         env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
     )
@@ -103,11 +100,8 @@ def test_installed_harness_runs_the_demo_without_go_maven_docker_or_checkout(
     clean |= {"PATH": str(bare_path), "HOME": str(tmp_path / "home")}  # no cache, no state, no Toxiproxy server
     (tmp_path / "home").mkdir()
     assert [name for name in ABSENT if shutil.which(name, path=str(bare_path))] == []
-    done = subprocess.run(
+    done = run_command(
         [environment / "bin" / "harness", "run", "demo", "--toxiproxy", "embedded", "--set", FEWER_CELLS],
-        capture_output=True,
-        text=True,
-        timeout=RUN_TIMEOUT_S,
         cwd=elsewhere,
         env=clean,
     )

@@ -29,6 +29,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.kill()
 
 
+@pytest.mark.slow
 def test_a_plan_goes_in_and_events_come_out_until_the_end(start: Start) -> None:
     process = start("""import json
 print('{"event":"ready"}', flush=True)
@@ -40,6 +41,7 @@ print(json.dumps({"event": "done", "t_us": plan["seed"], "of_tomorrow": 1}), flu
     assert process.next_event(BOUND_S) == LoadEnded(), "the end is told again to whoever asks again"
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_json_is_an_error_that_shows_it(start: Start) -> None:
     process = start("print('Traceback: something broke', flush=True)")
     event = process.next_event(BOUND_S)
@@ -47,6 +49,7 @@ def test_a_line_that_is_no_json_is_an_error_that_shows_it(start: Start) -> None:
     assert "something broke" in event.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ['{"event":"phase","phase":"lunch","t_us":1}', '{"event":"progress"}', "[1]"])
 def test_an_event_that_does_not_fit_is_an_error_that_shows_it(start: Start, line: str) -> None:
     event = start(f"print({line!r}, flush=True)").next_event(BOUND_S)
@@ -54,12 +57,14 @@ def test_an_event_that_does_not_fit_is_an_error_that_shows_it(start: Start, line
     assert line in event.message
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_before_it_is_ready_is_named_with_its_last_words(start: Start) -> None:
     process = start("import sys; sys.exit('no such module')")
     with pytest.raises(CellError, match="did not start"):
         process.wait_ready(BOUND_S)
 
 
+@pytest.mark.slow
 def test_a_process_that_says_nothing_is_given_up_in_bounded_time(start: Start) -> None:
     process = start("import time; time.sleep(60)")
     with pytest.raises(CellError, match="not ready after"):

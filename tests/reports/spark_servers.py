@@ -12,9 +12,9 @@ from pathlib import Path
 import pyspark
 
 from harness.clusters.ports import free_port
+from tests.patience import Patience, cpu_seen
 
 HOME = Path(pyspark.__file__).parent
-START_TIMEOUT_S = 240.0
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -Xshare:auto"  # the second compiler costs more than it gives a short test
 
 
@@ -29,10 +29,10 @@ def server(directory: Path, name: str, *command: str, wanted: str) -> Iterator[N
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=directory)
     try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while wanted not in log.read_text():
-            assert process.poll() is None, f"{name} ended with {process.returncode}: {log.read_text()[-3000:]}"
-            assert time.monotonic() < deadline, f"{name} did not start: {log.read_text()[-3000:]}"
+        patience, cpu = Patience(f"{name} says {wanted!r}, see {log}"), cpu_seen(process.pid)
+        while wanted not in (said := log.read_text()):
+            assert process.poll() is None, f"{name} ended with {process.returncode}: {said[-3000:]}"
+            patience.check((len(said), cpu()))
             time.sleep(0.1)
         yield
     finally:

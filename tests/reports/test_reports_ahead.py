@@ -12,6 +12,7 @@ import pytest
 from harness.run.analysis_process import BEGIN as HARNESS_SAYS
 from reports.ahead import BEGIN
 from runlog.records.results import read_verdicts
+from tests.patience import run_command
 from tests.reports.synthetic_run import SyntheticCell, write_run
 
 # Everything but Spark: its session says that it has started, and the analysis what it found.
@@ -117,15 +118,12 @@ def test_a_run_that_became_large_meanwhile_gets_a_session_for_a_large_one(run_di
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_with_spark_it_finds_what_one_that_did_not_wait_finds_and_leaves_no_jvm(tmp_path: Path) -> None:
     run_dir = write_run(tmp_path, [SyntheticCell(cell_id="calm").build()])
     command = [sys.executable, "-m", "reports", str(run_dir)]
-    plain = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    plain = run_command(command)
     before = read_verdicts(run_dir)
-    done = subprocess.run(
-        [*command, "--wait"], input=f"{BEGIN}\n", capture_output=True, text=True, timeout=240, check=False
-    )
+    done = run_command([*command, "--wait"], input=f"{BEGIN}\n")
     assert done.returncode == plain.returncode == before.exit_code, done.stderr
     after = read_verdicts(run_dir)
     assert after.cells == before.cells

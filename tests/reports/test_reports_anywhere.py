@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import wait_process
 from tests.reports.synthetic_run import SyntheticCell, write_run
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -26,18 +27,23 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_a_report_is_made_below_a_strange_path_without_home_in_the_c_locale(tmp_path: Path) -> None:
     place = tmp_path / STRANGE
     for package in ("reports", "runlog"):
         shutil.copytree(REPOSITORY / package, place / package, ignore=shutil.ignore_patterns("__pycache__"))
     run_dir = write_run(place / "run 50%: ü", [SyntheticCell(cell_id="only", title="größe = “1”").build()])
-    done = subprocess.run(
-        [sys.executable, "-m", "reports", str(run_dir)],
-        cwd=place, env=environment(place), capture_output=True, timeout=580,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)),
-    )  # fmt: skip
-    told = done.stderr.decode(errors="replace")
-    assert done.returncode in (0, 1, 4), told[-3000:]
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "reports", str(run_dir)],
+            cwd=place, env=environment(place), stdout=output, stderr=output,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS)),
+        )  # fmt: skip
+    try:
+        wait_process(process, "the end of the analysis", seen=lambda: log.stat().st_size)
+    finally:
+        process.kill()
+    told = log.read_bytes().decode(errors="replace")
+    assert process.returncode in (0, 1, 4), told[-3000:]
     assert "größe" in (run_dir / "report.html").read_text(encoding="utf-8")
     assert "ClassNotFound" not in told

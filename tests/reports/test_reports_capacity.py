@@ -233,6 +233,7 @@ def test_every_chart_of_a_sweep_with_ceilings_has_a_specification() -> None:
     assert {name: spec for name, spec in named.items() if spec not in told["specs"]} == {}
 
 
+@pytest.mark.thorough
 def test_the_axis_of_capacities_begins_at_nought_and_has_no_rates_below_it() -> None:
     specs = specifications(p99_max_ms=1.0, capacity_max=1.0, throughput_max=1.0, records_per_batch_max=1.0)
     scales = [
@@ -280,6 +281,7 @@ def test_a_limit_without_cells_is_not_about_ceilings() -> None:
         assert not any("ceiling" in str(one) for one in without)
 
 
+@pytest.mark.thorough
 def test_the_price_of_safety_is_capacity_with_its_interval_where_there_are_ceilings() -> None:
     found, items = analysed(two_windows(limited=("gzip",)))
     price = price_of_safety(items, found)

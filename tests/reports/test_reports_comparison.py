@@ -52,6 +52,7 @@ def results(comparison: Comparison, measure_name: str) -> dict[str, str]:
     return {row.cell: row.result for row in comparison.rows if row.measure == measure_name}
 
 
+@pytest.mark.thorough
 def test_a_run_against_its_like_is_called_worse_in_at_most_five_of_a_hundred_trials() -> None:
     worse = sum(trial(seed, cells=6, repetitions=4, noise=0.03).result == WORSE for seed in range(40))
     assert worse <= 4  # half of the 5 % is expected; `make prove` runs many more
@@ -106,6 +107,7 @@ def test_a_run_that_was_slower_as_a_whole_is_one_finding_and_not_one_a_cell() ->
     assert {row.result for row in compared(base, shifted).rows if row.cell == WHOLE_RUN} == {UNDECIDED}
 
 
+@pytest.mark.thorough
 def test_rounds_in_which_the_host_was_slow_are_not_taken_for_a_change() -> None:
     worse = sum(rounds_trial(seed, rounds=2 + seed % 3).result == WORSE for seed in range(40))
     assert worse <= 5  # `make prove` runs many more
@@ -235,6 +237,7 @@ def test_figures_survive_the_file_and_a_foreign_file_is_refused(tmp_path: Path) 
         read_measurements(tmp_path)
 
 
+@pytest.mark.thorough
 def test_the_interval_of_the_change_holds_the_truth_as_often_as_stated() -> None:
     inside = total = 0
     for seed in range(30):

@@ -162,7 +162,6 @@ def differences(
 
 @pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 def test_what_spark_finds_is_what_plain_python_finds(spark: SparkSession) -> None:
     histories = {f"history-{number}": random_history(number) for number in range(FIRST, FIRST + CELLS)}
     assert differences(histories, by_spark(spark, histories)) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from reports.figures.figures import figures_of
 from reports.judge.judged import Judged
 from reports.judge.verdict import judge
 from reports.render.csv_tables import write_tables
+from tests.patience import run_command
 from tests.reports.conftest import Planted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "examples" / "analysis"
 def run(name: str, *arguments: str) -> str:
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
+    done = run_command(command, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from reports.figures.compare.compared import Compared, comparison_figures
 from reports.figures.compare.comparison import UNDECIDED, WHOLE_RUN, WORSE, compare, pair_up
 from reports.figures.compare.folding import fold
@@ -39,6 +41,7 @@ def test_a_few_rows_are_shown_as_they_are() -> None:
     assert (len(found.shown), found.rows, found.line) == (3, (), "")
 
 
+@pytest.mark.thorough
 def test_terminal_and_page_have_the_line_instead_of_the_rows() -> None:
     item = Compared(
         base="one", new="two", comparison=trial(1, cells=14, repetitions=1, noise=0.05),

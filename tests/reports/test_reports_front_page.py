@@ -6,13 +6,13 @@ import html
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reports.render.page import render, vega
+from tests.patience import run_command
 from tests.reports.overview_runs import every_kind
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -93,7 +93,7 @@ def probed(directory: Path) -> tuple[list[dict[str, Any]], list[str]]:
     command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     command += [f"--user-data-dir={directory / 'profile'}", "--window-size=1400,1300", "--virtual-time-budget=15000"]
     command += ["--enable-logging=stderr", "--dump-dom", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    done = run_command(command, check=True)
     seen = [json.loads(html.unescape(found)) for found in re.findall(r"<output>(.*?)</output>", done.stdout)]
     assert len(seen) == len(frames), done.stderr[-2000:]
     return seen, [line for line in done.stderr.splitlines() if "CONSOLE" in line]

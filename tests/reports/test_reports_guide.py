@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from harness.clusters.ports import free_port
+from tests.patience import wait_process
 from tests.reports.synthetic_run import Damage, SyntheticCell, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "guide" / "analysis.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 STANDALONE_START, STANDALONE_REPORT, STANDALONE_END, CONNECT_START, CONNECT_REPORT, EXAMPLES = range(6)
-SHELL_TIMEOUT_S = 840  # two JVMs, an executor and an analysis, on a host with many other things to do
 
 WHOLE = "set -e\n{block}\nset +e\n"
 # A verdict is an answer, whichever it is: 2, 3 and 5 are none.
@@ -49,7 +49,7 @@ def shell(directory: Path, script: str, ports: dict[str, int]) -> None:
             start_new_session=True,
         )  # fmt: skip
         try:
-            code = bash.wait(SHELL_TIMEOUT_S)
+            code = wait_process(bash, "the end of the commands", seen=lambda: (directory / "shell.log").stat().st_size)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(bash.pid, signal.SIGKILL)
@@ -71,7 +71,6 @@ def test_each_block_of_commands_is_run_by_a_test_of_this_file() -> None:
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_master_and_a_worker_are_started_analyse_a_run_and_end(tmp_path: Path) -> None:
     script = (
         WHOLE.format(block=BLOCKS[STANDALONE_START])
@@ -90,7 +89,6 @@ def test_a_master_and_a_worker_are_started_analyse_a_run_and_end(tmp_path: Path)
 
 
 @pytest.mark.connect
-@pytest.mark.timeout(900)
 def test_a_connect_server_is_started_and_analyses_a_run(tmp_path: Path) -> None:
     pytest.importorskip("grpc")
     script = (

@@ -217,6 +217,7 @@ def all_figures() -> Figures:
     return figures_of(make_run("r", manifest={"run_id": "r"}, cells=tuple(item.facts.cell for item in judged)), judged)
 
 
+@pytest.mark.thorough
 def test_limits_stand_wherever_the_verdict_does() -> None:
     figures = all_figures()
     text = summary(figures)

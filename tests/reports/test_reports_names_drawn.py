@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 from html import unescape
 from itertools import combinations
@@ -20,6 +19,7 @@ from reports.figures.price_names import price_names
 from reports.figures.sweep.figures import SurfacePoint
 from reports.figures.sweep.surface_names import ON_FRONT, surface_names
 from reports.render.page import render
+from tests.patience import run_command
 from tests.reports.cells import make_run
 from tests.reports.test_reports_capacity import analysed, two_windows
 
@@ -82,11 +82,10 @@ def test_no_drawn_name_lies_on_another(tmp_path: Path, chart: str, width: int, d
     head, _, tail = render(figures()).rpartition("</body>")
     path = tmp_path / "report.html"
     path.write_text(head + PROBE.replace("CHART", chart) + tail, encoding="utf-8")
-    done = subprocess.run(
+    done = run_command(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          f"--window-size={width},1200", f"--blink-settings=preferredColorScheme={0 if dark else 1}",
          f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=60000", "--dump-dom", path.as_uri()],
-        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     found = re.search(r'id="probe" data-seen="([^"]*)"', done.stdout)
     assert found, done.stderr[-2000:]

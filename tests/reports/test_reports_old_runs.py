@@ -40,7 +40,6 @@ GROWN = ("anomalies", "observed_sets", "latency_us")  # what a later version loo
 
 @pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("name", "version", "damage"),
     [

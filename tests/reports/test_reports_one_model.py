@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +80,7 @@ def made(rng: random.Random) -> tuple[list[Measurement], list[Measurement]]:
     return sides[0], sides[1]
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=examples(120))
 @given(seed=st.integers(min_value=0, max_value=10**9))
 def test_a_row_says_what_its_interval_says(seed: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from reports.judge.verdict import judge
 from reports.read.cell import Cell
 from reports.read.model import Basis, Latency
 from reports.render.page import render
+from tests.patience import run_command
 from tests.reports.cells import changed, document_of
 from tests.reports.conftest import Planted
 from tests.reports.sweep_facts import cell_facts
@@ -199,7 +199,7 @@ def open_page(path: Path, *, width: int, dark: bool) -> tuple[dict[str, str], li
         frame = path.with_name("frame.html")
         frame.write_text(FRAME.replace("REPORT", path.name).replace("WIDTH", str(width)), encoding="utf-8")
         command += ["--dump-dom", frame.as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+        done = run_command(command, check=True)
     probe = re.search(r'<output id="probe"([^>]*)>', done.stdout)
     assert probe, done.stderr[-2000:]
     seen = dict(re.findall(r'data-(\w+)="([^"]*)"', probe.group(1)))

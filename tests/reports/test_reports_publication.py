@@ -59,6 +59,7 @@ def killed_at(step: int, run_dir: Path) -> bool:
     return os.WIFSIGNALED(status)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_a_kill_at_any_step_leaves_results_of_one_analysis_and_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -106,6 +107,7 @@ def test_a_second_analysis_at_the_same_time_is_refused(tmp_path: Path) -> None:
     assert shown(tmp_path) == dict.fromkeys(FILES, NEW * 100)
 
 
+@pytest.mark.slow
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from reports.render.publication import Publication\n"

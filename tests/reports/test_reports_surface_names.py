@@ -59,6 +59,7 @@ def test_of_too_many_points_those_on_the_front_have_names() -> None:
     assert {f"p{index}" for index in range(40, 50)} <= names
 
 
+@pytest.mark.thorough
 def test_a_lane_is_as_high_as_its_names() -> None:
     names = surface_names([point(f"p{index}", 5.0) for index in range(12)], is_log=False)
     assert lines_in_a_lane([names, names[:2]]) == 13, "that of the points too"

@@ -92,6 +92,7 @@ def test_one_point_is_no_surface() -> None:
     assert found.surface == {}
 
 
+@pytest.mark.thorough
 def test_the_scale_of_the_effects_is_that_of_what_is_drawn() -> None:
     own = figures(sweep(RATES))
     spec = payload(own, charts_of(own))["specs"]["effects"]

@@ -48,6 +48,7 @@ def test_exactly_the_bad_cells_are_unusable_and_the_order_stays(number: int, bad
     assert analyse.calls <= ATTEMPTS_MAX
 
 
+@pytest.mark.thorough
 def test_the_attempts_have_a_bound_and_what_was_not_analysed_says_so() -> None:
     analyse = Analysis({f"c{index}" for index in range(0, 1000, 3)})
     found = facts_of_all(cells(1000), analyse)

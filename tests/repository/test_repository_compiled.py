@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -12,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import run_command
+
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY, SOURCE = "broker/wire/_record_check.abi3.so", "broker/wire/_record_check.c"
-TIMEOUT_S = 600
 HAS_COMPILER = shutil.which("cc") is not None
 
 pytestmark = pytest.mark.slow
@@ -43,14 +43,8 @@ def build(sources: Path, target: str, compiler: str | None) -> tuple[Path, str]:
     if compiler is not None:
         environment["CC"] = compiler
     out = sources.parent / "out"
-    done = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)],
-        cwd=sources,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
+    done = run_command(
+        [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)], cwd=sources, env=environment
     )
     assert done.returncode == 0, done.stderr
     (archive,) = out.iterdir()
@@ -94,14 +88,6 @@ def test_a_failed_build_leaves_no_library_of_an_earlier_one(tmp_path: Path) -> N
     target = tmp_path / "part.so"
     target.write_bytes(b"earlier")
     script = "import sys, pathlib, hatch_build; print(hatch_build.build(pathlib.Path(sys.argv[1])))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, target],
-        cwd=ROOT,
-        env={**os.environ, "CC": "/bin/false"},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    done = run_command([sys.executable, "-c", script, target], cwd=ROOT, env={**os.environ, "CC": "/bin/false"})
     assert done.stdout.strip() == "/bin/false: exit code 1", done.stderr
     assert list(tmp_path.iterdir()) == []

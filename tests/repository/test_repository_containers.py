@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from harness.clusters.ports import free_port
+from tests.patience import run_command
 from tests.workloads.reference_broker import ReferenceBroker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,9 +27,7 @@ def test_runs_of_somebody_else_are_told_with_the_user_to_take(tmp_path: Path) ->
         f"entry = runpy.run_path({str(ROOT / 'containers' / 'entry.py')!r}); os.chdir({str(tmp_path)!r})\n"
         f"os.setgroups([]); os.setgid({STRANGER}); os.setuid({STRANGER}); entry['command'](['list', 'suites'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run_command([sys.executable, "-c", script], cwd=ROOT)
     assert done.returncode == 1
     assert f"{tmp_path / 'runs'} belongs to user 0, and this container runs as {STRANGER}" in done.stderr
     assert "HARNESS_USER=0:0" in done.stderr

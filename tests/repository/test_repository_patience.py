@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.patience import Patience, crowding, run_command, wait_until
+from tests.patience import Patience, communicate, crowding, run_command, wait_until
 
 HANGS = "print('so far', flush=True)\nimport threading\nthreading.Event().wait()"
 WORKS = "import time\nend = time.process_time() + 3\nwhile time.process_time() < end: pass\nprint('done')"
@@ -97,3 +97,15 @@ def test_a_command_gets_its_input_and_its_failure_is_raised_on_demand() -> None:
     assert (done.returncode, done.stdout) == (3, "WORD")
     with pytest.raises(subprocess.CalledProcessError):
         run_command([sys.executable, "-c", echo], check=True)
+
+
+@pytest.mark.slow
+def test_pipes_that_a_test_holds_itself_are_read_to_their_end_or_told_as_a_hang() -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    echo = "import sys, time; time.sleep(1.5); print(sys.stdin.read().upper(), end='')"
+    with subprocess.Popen([sys.executable, "-c", echo], **pipes) as process:
+        assert communicate(process, "an echo", "word") == ("WORD", "")
+    with subprocess.Popen([sys.executable, "-c", HANGS], **pipes) as process:
+        with pytest.raises(AssertionError, match="nothing changed for 1 s of an idle host: its end"):
+            communicate(process, "its end", quiet_s=1)
+        process.kill()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,13 +11,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.patience import run_command
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
 def test_import_contracts_hold() -> None:
     program = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    done = run_command([program], cwd=ROOT)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
 
@@ -35,16 +36,13 @@ def test_every_dependency_is_locked_within_its_range() -> None:
     assert outside == []
 
 
+@pytest.mark.slow
 def test_no_file_has_the_marks_of_an_unfinished_merge_or_is_a_link() -> None:
     """A link would name a path of the machine on which it was made."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-s"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
-    )
+    listed = run_command(["git", "ls-files", "-s"], cwd=ROOT, check=True)
     links = [line for line in listed.stdout.splitlines() if line.startswith("120000")]
     assert links == []
-    marks = subprocess.run(
-        ["git", "grep", "-lE", "^(<{7}|>{7}) "], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+    marks = run_command(["git", "grep", "-lE", "^(<{7}|>{7}) "], cwd=ROOT)
     assert marks.stdout == ""
 
 
@@ -61,10 +59,9 @@ def test_every_make_target_of_the_readme_exists() -> None:
         assert set() == named - targets, f"{document} names make targets that do not exist"
 
 
+@pytest.mark.slow
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
-    tracked = subprocess.run(
-        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+    tracked = run_command(["git", "ls-files", "*.md"], cwd=ROOT)
     pages = [ROOT / name for name in tracked.stdout.split()]
     dead = set()
     for page in pages:
@@ -86,9 +83,10 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.slow
 def test_the_project_names_no_registry_host() -> None:
     hosts = re.compile(r"(pypi\.org|pythonhosted|repo1?\.maven|maven\.org|proxy\.golang|registry\.npmjs)")
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    tracked = run_command(["git", "ls-files"], cwd=ROOT)
     names = tracked.stdout.split() or [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py")]
     found = [
         name

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from ruamel.yaml import YAML
+
+from tests.patience import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +46,7 @@ def test_every_page_of_docs_stands_in_the_navigation_once() -> None:
 @pytest.mark.long
 def test_the_site_builds_and_its_search_knows_the_pages(tmp_path: Path) -> None:
     command = [sys.executable, ROOT / ".ci" / "docs_site.py", tmp_path / "site"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = run_command(command)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "site" / "search.json").read_text())
     places = {item["location"].partition("#")[0] for item in found["items"]}

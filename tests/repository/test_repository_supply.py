@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+
+from tests.patience import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("requirements.lock", "requirements-dev.lock")
@@ -64,7 +65,7 @@ def test_wheels_that_set_up_builds_are_not_compressed(tmp_path: Path) -> None:
     build = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
     environment = {**os.environ, "DIST_EXTRA_CONFIG": str(ROOT / ".ci" / "wheels.cfg")}
     command = [sys.executable, "-c", build]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=600, capture_output=True)
+    run_command(command, cwd=tmp_path, env=environment, check=True)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         assert {member.compress_type for member in wheel.infolist()} == {zipfile.ZIP_STORED}
 
@@ -77,7 +78,7 @@ def test_the_build_backend_has_the_version_of_the_lock() -> None:
 @pytest.mark.slow
 def test_the_bill_of_materials_names_each_package_once_with_its_hashes(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
-        subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py", tmp_path / name], check=True, timeout=300)
+        run_command([sys.executable, ROOT / ".ci" / "sbom.py", tmp_path / name], check=True)
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes(), "the same lock, the same bill"
     document = json.loads((tmp_path / "a.json").read_text())
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")

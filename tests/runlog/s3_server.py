@@ -6,6 +6,7 @@ that the AWS tools read, and reach a process through AWS_SHARED_CREDENTIALS_FILE
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 import shutil
@@ -26,6 +27,7 @@ def program() -> str | None:
     return shutil.which("versitygw") or (str(built) if built.is_file() else None)
 
 
+@functools.cache
 def why_not() -> str:
     """Why tests against a bucket cannot run; empty if they can."""
     if program() is None:

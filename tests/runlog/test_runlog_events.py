@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -23,6 +22,7 @@ from runlog.records.documents import read_cell, read_run_record, read_search_rec
 from runlog.records.run import RunRecord
 from runlog.records.search import Clause, SearchRecord
 from tests.json_lines import read_jsonl
+from tests.patience import run_command
 
 
 def test_a_torn_last_line_is_ignored_and_writing_goes_on_after_it(tmp_path: Path) -> None:
@@ -60,8 +60,9 @@ write_json(Path(sys.argv[1]), {"half": True})
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_writer_has_left_is_removed_and_what_may_still_be_written_stays(tmp_path: Path) -> None:
-    writer = subprocess.run([sys.executable, "-c", KILLED_WRITER, str(tmp_path / "lease.json")], timeout=300)
+    writer = run_command([sys.executable, "-c", KILLED_WRITER, str(tmp_path / "lease.json")])
     assert writer.returncode == -signal.SIGKILL
     (half,) = tmp_path.iterdir()
     alive = tmp_path / f".lease.json.{here().key}-{os.getpid()}-00000000.tmp"

@@ -64,6 +64,7 @@ def test_the_achieved_compression_is_near_the_target(record_size_bytes: int, com
         assert remaining == pytest.approx(1 - compressibility, abs=0.06)
 
 
+@pytest.mark.thorough
 def test_small_records_do_not_repeat_within_a_batch() -> None:
     pool = payload.PayloadPool(record_size_bytes=100, compressibility=0.0, seed=1)
     assert len(pool) * 100 >= payload.POOL_BYTES

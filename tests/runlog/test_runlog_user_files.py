@@ -45,6 +45,7 @@ def written(tmp_path: Path, name: str) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_each_is_refused_in_time_with_its_reason(tmp_path: Path, name: str) -> None:
     began_s = time.process_time()
@@ -114,6 +115,7 @@ def test_a_client_configuration_is_read_with_the_same_care(
     assert "--client-config" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("value", ["[" * 3_000, "&a [*a]", "9" * 10_000, "2026-02-31", "{a: 1, a: 2}"])
 def test_the_value_of_set_is_read_with_the_same_care(capsys: pytest.CaptureFixture[str], value: str) -> None:
     assert execute(["run", "smoke", "--dry-run", "--set", f"workload.rate_per_s={value}"]) == ExitCode.USAGE

@@ -13,22 +13,16 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.patience import Patience, wait_until
 from workloads.hosts.keys import LinkKey, new_keys
 
 VERSION = "test-1"
 Event = dict[str, Any]
-WAIT_S = 120.0
-
-
-def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = WAIT_S) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not is_so():
-        assert time.monotonic() < deadline_s, f"not within {timeout_s:.0f} s: {what}"
-        time.sleep(0.02)
+WAIT_S = 120.0  # without any change: a load host looks for what it may remove once a minute
 
 
 class Part:
@@ -64,19 +58,24 @@ class Part:
         self.process.stdin.write(json.dumps(document) + "\n")
         self.process.stdin.flush()
 
-    def next(self, timeout_s: float = WAIT_S) -> Event:
-        found = self._lines.get(timeout=timeout_s)
+    def next(self) -> Event:
+        patience = Patience(f"a line after {self.told[-3:]}", WAIT_S)
+        while True:
+            try:
+                found = self._lines.get(timeout=0.5)
+                break
+            except queue.Empty:
+                patience.check()
         assert found is not None, f"{self.told[-3:]}\n{self._stderr_path.read_text()[-3000:]}"
         self.told.append(found)
         return found
 
-    def next_of(self, event: str, timeout_s: float = WAIT_S) -> Event:
-        deadline_s = time.monotonic() + timeout_s
-        while True:
-            found = self.next(max(0.1, deadline_s - time.monotonic()))
-            if found.get("event") == event:
-                return found
+    def next_of(self, event: str) -> Event:
+        patience = Patience(f"the event {event}", WAIT_S)
+        while (found := self.next()).get("event") != event:
             assert found.get("event") != "error", found
+            patience.check(len(self.told))
+        return found
 
     def kill(self) -> None:
         self.process.kill()
@@ -142,9 +141,9 @@ class Hub(Part):
             if found["phase"] == phase:
                 return found
 
-    def finish(self, timeout_s: float = 300) -> list[Event]:
+    def finish(self) -> list[Event]:
         """What became of the load hosts' shares; `done` is in `told`."""
-        while (found := self.next_of("hosts", timeout_s)).get("is_beginning"):
+        while (found := self.next_of("hosts")).get("is_beginning"):
             pass
         hosts: list[Event] = found["hosts"]
         return hosts

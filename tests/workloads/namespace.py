@@ -7,6 +7,7 @@ Shown by tests/workloads/test_workloads_namespace.py.
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import re
@@ -47,6 +48,7 @@ sys.stdin.read()
 """
 
 
+@functools.cache
 def why_not() -> str:
     """Why no namespaces can be made here; empty if they can."""
     if os.geteuid() != 0:

@@ -11,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.clusters.ports import free_port
-from tests.workloads.load_hosts import VERSION, Event, Part, keys, wait_until
+from tests.patience import wait_until
+from tests.workloads.load_hosts import VERSION, Event, Part, keys
 from workloads.hosts.fault_wire import Ask, FaultHello, refused_ask
 from workloads.hosts.keys import LinkKey
 

@@ -12,7 +12,8 @@ import pytest
 from harness.clusters.ports import free_port
 from runlog.streams.compact import compact_cell
 from runlog.streams.parquet import read_stream
-from tests.workloads.load_hosts import Agent, Hub, Link, keys, wait_until
+from tests.patience import wait_until
+from tests.workloads.load_hosts import WAIT_S, Agent, Hub, Link, keys
 from tests.workloads.namespace import Namespace, why_not
 from tests.workloads.reference_broker import ReferenceBroker
 
@@ -107,7 +108,7 @@ def test_three_far_hosts_send_the_whole_schedule_and_every_record_is_gathered_on
     hub = far_hosts.hub
     assert [host["name"] for host in hub.wait_hosts(3)] == ["a", "b", "c"]
     hub.begin(WORKLOAD, broker.address, "far")
-    done = hub.next_of("done", 300)
+    done = hub.next_of("done")
     shares = hub.finish()
     assert_done(shares)
     assert [(share["name"], share["producers"], share["consumers"]) for share in shares] == [
@@ -135,7 +136,7 @@ def test_three_far_hosts_send_the_whole_schedule_and_every_record_is_gathered_on
     spool = far_hosts.directory / "spool-a"
     assert list(spool.glob("**/*.seg")), "a harness that dies now must still find it"
     hub.say({"do": "forget"})
-    wait_until(lambda: not list(spool.glob("**/*.seg")), "what the harness has is removed")
+    wait_until(lambda: not list(spool.glob("**/*.seg")), "what the harness has is removed", WAIT_S)
     # The next cell on the same hosts.
     broker.create_topics("again")
     hub.begin(WORKLOAD, broker.address, "again", cell_id="c2")
@@ -151,7 +152,7 @@ def test_a_killed_worker_is_named_and_the_others_finish(hosts: Hosts, broker: Re
     hub.begin({**WORKLOAD, "measure_ms": 8000, "drain_ms": 3000}, broker.address, "killed")
     hub.wait_phase("measure")
     hosts.agents["b"].kill()
-    hub.next_of("done", 300)
+    hub.next_of("done")
     shares = {share["name"]: share for share in hub.finish()}
     assert shares["b"]["state"] == "dead", shares
     assert "not heard of" in shares["b"]["reason"]
@@ -184,7 +185,7 @@ def test_what_a_killed_worker_has_sent_is_gathered_from_the_one_that_is_started_
         pass
     hosts.agents["b"].kill()
     hosts.agents["b"] = hosts.agent("b")
-    hub.next_of("done", 300)
+    hub.next_of("done")
     shares = {share["name"]: share for share in hub.finish()}
     assert shares["b"]["state"] == "dead", shares
     assert "started anew" in shares["b"]["reason"]
@@ -207,7 +208,7 @@ def test_a_link_that_is_cut_for_ten_seconds_loses_no_record_and_is_named(
     hub.begin({**WORKLOAD, "measure_ms": 8000}, broker.address, "cut")
     hub.wait_phase("measure")
     far_hosts.links["c"].cut(10.0)
-    hub.next_of("done", 300)
+    hub.next_of("done")
     shares = {share["name"]: share for share in hub.finish()}
     assert shares["c"]["state"] == "cut", shares
     assert "its link was lost for" in shares["c"]["reason"]
@@ -247,7 +248,7 @@ def test_load_hosts_in_namespaces_with_planted_clocks_share_one_time_axis(tmp_pa
             closing.append(agent.close)
         hub.wait_hosts(3)
         hub.begin(WORKLOAD, broker.address, "spaces")
-        hub.next_of("done", 300)
+        hub.next_of("done")
         shares = {share["name"]: share for share in hub.finish()}
         assert_done(list(shares.values()))
         for name, share in shares.items():

@@ -18,7 +18,8 @@ from runlog.files.stored import (
     read_list,
     token_name,
 )
-from tests.workloads.load_hosts import wait_until
+from tests.patience import wait_until
+from tests.workloads.load_hosts import WAIT_S
 from workloads.hosts import depot_process, wire
 from workloads.hosts.depot import DUE, CellDepot, DepotConfig, Due, _Depot, marked, note_due
 from workloads.hosts.depot_process import DepotProcess
@@ -140,7 +141,7 @@ class Running:
             found = self.files(is_running=True).files
             return {each.name for each in found if each.is_stored} == names
 
-        wait_until(are_stored, f"{names} in the store; said {self.said}")
+        wait_until(are_stored, f"{names} in the store; said {self.said}", WAIT_S)
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_the_agent_sees_which_files_are_in_the_store_and_waits_for_none(
     assert running.files(is_running=True).is_storing
     running.wait_stored({CLOSED})
     running.depot.share_ended()
-    wait_until(lambda: not running.files(is_running=False).is_storing, "all is in the store")
+    wait_until(lambda: not running.files(is_running=False).is_storing, "all is in the store", WAIT_S)
     assert all(each.is_stored for each in running.files(is_running=False).files)
     found = listed(store)
     assert found is not None
@@ -183,7 +184,7 @@ def test_without_a_store_and_with_another_one_the_run_log_goes_over_the_link(
     (tmp_path / "other").mkdir()
     other = start((tmp_path / "other").as_uri())
     other.depot.begin(CELL, TOKEN)
-    wait_until(lambda: not other.files(is_running=True).is_storing, "it has given up")
+    wait_until(lambda: not other.files(is_running=True).is_storing, "it has given up", WAIT_S)
     assert "is not the store of this run's master" in other.said[0]
     assert list((tmp_path / "other").iterdir()) == []
 
@@ -209,10 +210,12 @@ def test_a_depot_that_is_killed_gives_way_to_the_link_and_the_next_one_stores_wh
     process = running.depot._process
     assert process is not None
     process.kill()
-    wait_until(lambda: not running.files(is_running=True).is_storing, "it has given up")
+    wait_until(lambda: not running.files(is_running=True).is_storing, "it has given up", WAIT_S)
     assert [each.name for each in running.files(is_running=True).files if each.is_stored] == [CLOSED]
     start(store.url)
-    wait_until(lambda: (found := listed(store)) is not None and found.is_whole, "the next worker has stored the rest")
+    wait_until(
+        lambda: (found := listed(store)) is not None and found.is_whole, "the next worker has stored the rest", WAIT_S
+    )
 
 
 @pytest.mark.slow
@@ -252,7 +255,7 @@ def test_a_cell_that_the_store_keeps_whole_is_removed_from_the_spool(
     note_due(spool, CELL, TOKEN)
     store.put_bytes(kept_name(RUN, "c1"), StoredList(is_whole=True).to_bytes())
     start(store.url)
-    wait_until(lambda: not list((tmp_path / "spool").iterdir()), "the spool is empty")
+    wait_until(lambda: not list((tmp_path / "spool").iterdir()), "the spool is empty", WAIT_S)
 
 
 @pytest.mark.slow

@@ -15,7 +15,8 @@ import pytest
 import zmq
 
 from harness.clusters.ports import free_port
-from tests.workloads.load_hosts import Agent, Hub, keys, wait_until
+from tests.patience import wait_until
+from tests.workloads.load_hosts import Agent, Hub, keys
 from workloads.hosts.keys import KeyFileError, LinkKey, new_keys, read_key, write_keys
 
 

@@ -66,6 +66,7 @@ def test_a_plan_with_a_path_or_a_wrong_field_is_refused(changes: dict[str, Any])
         wire.SharePlan.model_validate(share_plan(**changes))
 
 
+@pytest.mark.thorough
 @given(st.recursive(st.none() | st.integers() | st.text() | st.binary(), lambda part: st.dictionaries(st.text(), part)))
 def test_no_message_of_any_shape_is_taken_for_another(data: object) -> None:
     for model in (wire.Hello, wire.ClockAnswer, wire.SharePlan, wire.Chunk, wire.FilesOfCell, wire.Welcome):

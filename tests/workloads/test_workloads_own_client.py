@@ -12,6 +12,7 @@ import pytest
 
 from runlog.streams.compact import compact_cell
 from runlog.streams.schema import RECV, SEND, SendStatus
+from tests.patience import run_command
 from tests.workloads.load_process import Load
 from tests.workloads.reference_broker import ReferenceBroker
 
@@ -38,9 +39,7 @@ def test_the_client_of_the_page_is_listed_and_its_records_arrive(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{installed}{os.pathsep}{os.getcwd()}")
-    listed = subprocess.run(
-        [sys.executable, "-m", "harness", "list", "clients"], capture_output=True, text=True, timeout=300
-    )
+    listed = run_command([sys.executable, "-m", "harness", "list", "clients"])
     assert re.search(r"shop +entry point shop_client", listed.stdout), listed.stderr
     broker = ReferenceBroker(tmp_path)
     try:

@@ -81,6 +81,7 @@ def finished(
     return loop
 
 
+@pytest.mark.thorough
 def test_what_a_full_client_refused_until_the_drain_ended_is_unsent_for_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,12 +91,14 @@ def test_what_a_full_client_refused_until_the_drain_ended_is_unsent_for_space(
     assert loop.backpressure_sends == 0
 
 
+@pytest.mark.thorough
 def test_what_a_slow_generator_left_is_not_unsent_for_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = finished(tmp_path, monkeypatch, room=RECORDS, send_ns=8_000_000)
     assert 0 < loop.unsent < RECORDS
     assert loop.unsent_for_space == 0
 
 
+@pytest.mark.thorough
 def test_a_load_that_was_taken_whole_left_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = finished(tmp_path, monkeypatch, room=RECORDS)
     assert (loop.handed, loop.unsent, loop.unsent_for_space) == (RECORDS, 0, 0)

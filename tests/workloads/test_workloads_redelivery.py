@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.clusters.ports import free_port
-from tests.broker_node.cluster_helper import wait_until
+from tests.patience import wait_until
 from workloads.clients.protocol import ClientError
 from workloads.redelivery import RedeliveryFilter, RedisStore, TableStore
 

@@ -15,6 +15,7 @@ import pytest
 
 from runlog.streams.compact import compact_cell
 from runlog.streams.schema import RECV, SEND, SendStatus
+from tests.patience import run_command
 from tests.workloads.load_process import TOPIC, Event, Load
 
 pytestmark = pytest.mark.slow
@@ -226,13 +227,11 @@ def test_what_a_silent_cluster_never_took_is_told_from_what_the_generator_left(
 
 
 def test_no_plan_is_a_clean_end() -> None:
-    ended = subprocess.run([sys.executable, "-m", "workloads"], input="", capture_output=True, text=True, timeout=300)
+    ended = run_command([sys.executable, "-m", "workloads"], input="")
     assert (ended.returncode, ended.stdout) == (0, '{"event":"ready"}\n')
 
 
 def test_a_broken_plan_is_refused() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "workloads"], input='{"run_dir": "x"}\n', capture_output=True, text=True, timeout=300
-    )
+    ended = run_command([sys.executable, "-m", "workloads"], input='{"run_dir": "x"}\n')
     assert ended.returncode == 2
     assert "cell_id" in json.loads(ended.stdout.splitlines()[-1])["message"]

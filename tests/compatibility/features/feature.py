@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tests.compatibility.driver import ClientFailure, Driver
 from tests.compatibility.world import World
+from tests.patience import Patience, wait_until
 
-STEP_TIMEOUT_S = 180.0
+STEP_QUIET_S = 120.0  # a client may sit out time-outs of its own
 
 
 class Client:
@@ -41,9 +41,9 @@ class Client:
     def read(self, count: int, name: str = "c") -> list[dict[str, Any]]:
         """At least `count` records of what the consumer has before it."""
         records: list[dict[str, Any]] = []
-        deadline = time.monotonic() + STEP_TIMEOUT_S
+        patience = Patience(f"{count} records", STEP_QUIET_S)
         while len(records) < count:
-            assert time.monotonic() < deadline, f"{len(records)} of {count} records within {STEP_TIMEOUT_S:.0f} s"
+            patience.check(len(records))
             records += self.poll(name)["records"]
         return records
 
@@ -83,9 +83,5 @@ def refused(words: str, attempt: Callable[[], object]) -> None:
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
-    """Polled for at most STEP_TIMEOUT_S; the condition itself may wait."""
-    deadline = time.monotonic() + STEP_TIMEOUT_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {STEP_TIMEOUT_S:.0f} s: {what}"
-        time.sleep(0.02)
-    return found
+    """The condition itself may wait."""
+    return wait_until(condition, what, STEP_QUIET_S)

@@ -8,11 +8,10 @@ import re
 from broker.client import Producer
 from broker.wire.apis import ApiKey
 from broker.wire.errors import ErrorCode
-from tests.broker_node.cluster_helper import wait_until
 from tests.broker_node.streams_requests import heartbeat, joining, subtopology, topology
 from tests.broker_node.wire_helper import ask
 from tests.compatibility.tools.toolbox import Tool, Toolbox, ToolFailure
-from tests.compatibility.world import WAIT_S
+from tests.patience import wait_until
 
 CONFIGS = "kafka.admin.ConfigCommand"
 GROUPS = "consumer.group.ConsumerGroupCommand"
@@ -28,7 +27,7 @@ def _topics(box: Toolbox) -> None:
     assert "cleanup.policy=compact" in found, found
     assert topic in box.run("TopicCommand", "--list").split()
     box.run("TopicCommand", "--delete", "--topic", topic)
-    wait_until(lambda: topic not in box.world.topics(), "the topic's end", WAIT_S)
+    wait_until(lambda: topic not in box.world.topics(), "the topic's end")
 
 
 def _configs(box: Toolbox) -> None:
@@ -195,7 +194,7 @@ def _reassign(box: Toolbox) -> None:
     of_topic = ("--entity-type", "topics", "--entity-name", topic, "--describe")
     box.until(lambda found: "leader.replication.throttled.rate=1000000" in found, CONFIGS, *of_broker)
     box.until(lambda found: "leader.replication.throttled.replicas=" in found, CONFIGS, *of_topic)
-    wait_until(lambda: list(box.world.partition(topic).replica_nodes) == replicas, "the new replicas", WAIT_S)
+    wait_until(lambda: list(box.world.partition(topic).replica_nodes) == replicas, "the new replicas")
     box.until(lambda found: "is completed" in found, tool, *given, "--verify")
     for described in (of_broker, of_topic):
         box.until(lambda found: "throttled" not in found, CONFIGS, *described)
@@ -253,7 +252,7 @@ def _share_groups(box: Toolbox) -> None:
     assert read(20) == list(range(20))
     assert re.search(rf"{group}\s+Empty", box.run(tool, "--list", "--state")), "the group, without members"
     # What is kept is the start offset of before the last write. The lag counts what is done behind it.
-    wait_until(lambda: start_and_lag()[1] == "0", "no lag", WAIT_S)
+    wait_until(lambda: start_and_lag()[1] == "0", "no lag")
     reset("--to-latest")
     assert start_and_lag() == ("20", "0")
     reset("--to-earliest")
@@ -268,7 +267,7 @@ def _streams_groups(box: Toolbox) -> None:
     """Of a group whose one member has come and gone."""
     world, tool = box.world, "streams.StreamsGroupCommand"
     group, topic = world.name("streams"), world.topic(partitions=2)
-    wait_until(lambda: world.coordinator(group) is not None, "a coordinator", WAIT_S)
+    wait_until(lambda: world.coordinator(group) is not None, "a coordinator")
     shape = topology(subtopology("0", topic))
 
     def beat(epoch: int, **values: object) -> int:
@@ -286,7 +285,7 @@ def _streams_groups(box: Toolbox) -> None:
         )  # fmt: skip
         return all(each.error_code is ErrorCode.none for each in answer.topics[0].partitions)
 
-    wait_until(lambda: commit(beat(0, **joining(shape))), "offsets of the member", WAIT_S)
+    wait_until(lambda: commit(beat(0, **joining(shape))), "offsets of the member")
     assert group in box.run(tool, "--list").split()
     assert re.search(r"m\s+p1", box.run(tool, "--describe", "--group", group, "--members")), "its process"
     assert beat(-1) == -1

@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 
 from broker.client import Producer
-from tests.broker_node.cluster_helper import wait_until
 from tests.compatibility.tools.toolbox import Tool, Toolbox
-from tests.compatibility.world import WAIT_S
+from tests.patience import wait_until
 
 DUMP = "DumpLogSegments"
 
@@ -26,7 +25,7 @@ def _data(box: Toolbox) -> None:
     with Producer({"bootstrap.servers": box.world.bootstrap, "batch.size": 1_000}) as producer:
         for number in range(300):
             producer.send(topic, b"x" * 100, partition=0, timestamp_ms=first_ms + number)
-        assert producer.flush(WAIT_S) == 0
+        assert producer.flush(120) == 0
     logs = ",".join(map(str, _files(box, f"{topic}-0", ".log")))
     found = box.run(DUMP, "--files", logs, "--print-data-log", server="")
     assert len(re.findall(r"^\| offset: \d+", found, re.MULTILINE)) == 300, found[-1_000:]
@@ -48,7 +47,7 @@ def _aborted(box: Toolbox) -> None:
         producer.flush()
         producer.abort_transaction()
     # a follower has the marker by a later fetch than the one that tells the leader so
-    (index,) = wait_until(lambda: _files(box, f"{topic}-0", ".txnindex"), "the marker on broker 1", WAIT_S)
+    (index,) = wait_until(lambda: _files(box, f"{topic}-0", ".txnindex"), "the marker on broker 1")
     found = box.run(DUMP, "--files", index, server="")
     assert re.search(r"version: 0 producerId: \d+ firstOffset: 0 lastOffset: 1 lastStableOffset: \d", found), found
 
@@ -81,7 +80,7 @@ def _transaction_state(box: Toolbox) -> None:
         dumped = "".join(box.run(DUMP, "--files", log, "--transaction-log-decoder", server="") for log in logs)
         return set(re.findall(rf'"transactionalId":"{name}".*"transactionStatus":(\d)', dumped))
 
-    wait_until(lambda: {"1", "2", "4"} <= states(), "ongoing, prepare commit, complete commit on broker 1", WAIT_S)
+    wait_until(lambda: {"1", "2", "4"} <= states(), "ongoing, prepare commit, complete commit on broker 1")
 
 
 def _metadata(box: Toolbox) -> None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from tests.broker_node.cluster_helper import wait_until
 from tests.compatibility.driver import Driver
 from tests.compatibility.trial import NOT_IMPLEMENTED
-from tests.compatibility.world import WAIT_S, World
+from tests.compatibility.world import World
+from tests.patience import wait_until
 
 TOOL_TIMEOUT_S = 240.0
 SHOWN_CHARACTERS = 400
@@ -61,7 +61,7 @@ class Toolbox:
             return bool(is_expected(last))
 
         try:
-            wait_until(has_come, f"what {tool} {' '.join(map(str, arguments))} should print", WAIT_S)
+            wait_until(has_come, f"what {tool} {' '.join(map(str, arguments))} should print")
         except AssertionError as error:
             raise AssertionError(f"{error}: {last}") from error
         return last
