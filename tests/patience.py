@@ -185,8 +185,8 @@ def communicate(
     quiet_s: float = QUIET_S,
     whole_s: float = WHOLE_S,
 ) -> tuple[str, str]:
-    """As `process.communicate(input)`, for a test that must hold the pipes itself; `run_command` reads files, and does not
-    see who else holds the pipes. Output and processor time are progress. It ends no process."""
+    """As `process.communicate(input)`, for a test that must hold the pipes itself: `run_command` reads files, and does
+    not see who else holds the pipes. Output and processor time are progress. It ends no process."""
     cpu, patience = cpu_seen(process.pid), Patience(what, quiet_s, whole_s)
     while True:
         try:

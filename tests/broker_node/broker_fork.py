@@ -1,8 +1,9 @@
 """A broker process that is forked from one that has imported everything, and looks like a `subprocess.Popen`.
 
-`python -m broker.node` spends 1 to 2 s of a core with imports, and the tests start some two hundred brokers. The fork server of `multiprocessing` imports once for each worker of pytest. What it forks is a process of its
-own, with its own pid, sockets, files and environment, and it ends as any broker does. The harness's tests start brokers
-as users do. Shown by tests/broker_node/test_node_broker_fork.py.
+`python -m broker.node` spends 1 to 2 s of a core with imports, and the tests start some two hundred brokers. The fork
+server of `multiprocessing` imports once for each worker of pytest. What it forks is a process of its own, with its own
+pid, sockets, files and environment, and it ends as any broker does. The harness's tests start brokers as users do.
+Shown by tests/broker_node/test_node_broker_fork.py.
 """
 
 from __future__ import annotations
