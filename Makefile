@@ -86,12 +86,12 @@ demo-kafka: setup $(KAFKA_JARS)  ## the same suite on three real Apache Kafka no
 ELSEWHERE := not docker and not external and not redis and not connect and not store
 # A file is one worker's, who keeps its cluster. tests/conftest.py has the longest files first, and gives all files that
 # share a Spark session to one worker.
-in_parallel = -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder
+in_parallel = -n $(call workers,$(1)) --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 10
 
 .PHONY: test-fast
 test-fast: setup-dev  ## every pure core, within a minute: no process, no Spark, no browser, no waiting
-	TEST_AMOUNT=fast $(BIN)/python -m pytest $(call in_parallel,2) -m "$(ELSEWHERE) and not slow and not long and not thorough and not spark \
-	  and not kafka and not chromium and not toxiproxy"
+	TEST_AMOUNT=fast $(BIN)/python -m pytest $(call in_parallel,2) -m "$(ELSEWHERE) and not slow and not long \
+	  and not thorough and not spark and not kafka and not chromium and not toxiproxy"
 
 .PHONY: test
 test: setup-dev chromium  ## all tests but those that take minutes; a missing program is a failure when CI=true

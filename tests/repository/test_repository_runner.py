@@ -263,25 +263,37 @@ def test_a_choice_is_the_same_for_each_worker() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("budget_s", "expected"), [(600, "2 passed, 1 deselected"), (-1, "2 skipped, 1 deselected")])
+@pytest.mark.parametrize(
+    ("budget_s", "expected"),
+    [(600, "3 passed, 1 deselected"), (-1, "3 skipped, 1 deselected")],
+    ids=["time for all", "no time"],
+)
 def test_a_choice_leaves_out_and_its_budget_ends(tmp_path: Path, budget_s: float, expected: str) -> None:
     """Also with CI=true, where a skipped test with processes is a failure otherwise."""
-    files = {name: f"import pytest\n@pytest.mark.{mark}\ndef test_it():\n    pass\n"
-             for name, mark in (("near", "slow"), ("far", "slow"), ("other", "slow"))}  # fmt: skip
-    for name, source in files.items():
+    source = "import pytest\n@pytest.mark.slow\ndef test_it():\n    pass\n"
+    for name in ("near", "far", "other"):
         (tmp_path / f"test_{name}.py").write_text(source)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow: real processes\n")
-    part = next(part for part in range(PARTS) if part != part_of("test_other.py::test_it"))
-    chosen = tmp_path / "chosen.json"
-    choice = Choice(steps={"test_near.py": 0, "test_far.py": 2}, part=part, budget_s=budget_s)
-    chosen.write_text(json.dumps(choice.as_json()))
-    done = run_command(
-        [sys.executable, "-m", "pytest", "-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path), "-p",
-         "tests.conftest", "-p", "tests.runner.chosen", "--chosen", str(chosen), str(tmp_path)],
-        cwd=ROOT, env={**os.environ, "CI": "true"},
-    )  # fmt: skip
+    (tmp_path / "test_large.py").write_text(source.replace("def", "@pytest.mark.timeout(1_000)\ndef"))
+    done = run_chosen(tmp_path, budget_s, {"test_near.py": 0, "test_far.py": 2, "test_large.py": 1})
     assert expected in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
+
+
+def test_what_may_take_longer_than_all_others_begins_in_the_first_third() -> None:
+    choice = Choice(steps={}, part=0, budget_s=480)
+    assert (choice.begins_within_s(has_own_limit=False), choice.begins_within_s(has_own_limit=True)) == (480, 160)
+
+
+def run_chosen(directory: Path, budget_s: float, steps: dict[str, int]) -> subprocess.CompletedProcess[str]:
+    (directory / "pytest.ini").write_text("[pytest]\nmarkers = slow: real processes\n")
+    part = next(part for part in range(PARTS) if part != part_of("test_other.py::test_it"))
+    chosen = directory / "chosen.json"
+    chosen.write_text(json.dumps(Choice(steps=steps, part=part, budget_s=budget_s).as_json()))
+    return run_command(
+        [sys.executable, "-m", "pytest", "-c", str(directory / "pytest.ini"), "--rootdir", str(directory), "-p",
+         "tests.conftest", "-p", "tests.runner.chosen", "--chosen", str(chosen), str(directory)],
+        cwd=ROOT, env={**os.environ, "CI": "true"},
+    )  # fmt: skip
 
 
 @pytest.mark.slow

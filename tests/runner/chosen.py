@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    budget_s = item.config.stash[_CHOICE].budget_s
+    budget_s = item.config.stash[_CHOICE].begins_within_s(has_own_limit=item.get_closest_marker("timeout") is not None)
     if time.monotonic() - item.config.stash[_BEGAN_S] > budget_s:
         item.stash[NOT_BEGUN] = True
         pytest.skip(f"{_TOO_LATE} of {budget_s:.0f} s")
