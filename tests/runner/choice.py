@@ -36,8 +36,8 @@ class Choice:
         return file_of(test) in self.steps or part_of(test) == self.part
 
     def begins_within_s(self, *, has_own_limit: bool) -> float:
-        """When a test begins at the latest. One that may take longer than the limit of all tests (pyproject.toml) says so
-        by a limit of its own, and begins early."""
+        """When a test begins at the latest. One that may take longer than the limit of all tests (pyproject.toml) has a
+        limit of its own, and begins early."""
         return self.budget_s / 3 if has_own_limit else self.budget_s
 
     def files_in_order(self, tests: Iterable[str]) -> list[str]:
