@@ -151,7 +151,7 @@ def run_planted(directory: Path, source: str, *options: str) -> tuple[int, str, 
     (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow: real processes\n    long: minutes\n")
     history = directory / "unsteady.jsonl"
     environment = {"PLANTED": str(directory), "UNSTEADY_TESTS": str(history), "PYTHONPATH": str(ROOT), "CI": ""}
-    command = [sys.executable, "-m", "tests.runner", "--rootdir", str(directory), *options]
+    command = [sys.executable, "-m", "tests.runner", *options]
     done = run_command(command, cwd=directory, env={**os.environ, **environment})
     kept = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
     return done.returncode, done.stdout + done.stderr, kept
@@ -171,8 +171,9 @@ def test_a_planted_defect_that_one_try_of_two_shows_is_told_and_counted(tmp_path
     code, told, kept = run_planted(tmp_path, source, "-n", "1")
     assert code == 0, told
     assert told.splitlines()[-1] == "2 passed, 0 failed, 0 skipped"
-    assert f"test_planted.py::{name}, at" in told
-    assert [event["test"].partition("::")[2] for event in kept] == [name]
+    assert f"  test_planted.py::{name}, at" in told
+    assert [event["test"] for event in kept] == [f"test_planted.py::{name}"]
+    assert "Unknown pytest.mark" not in told, "a worker has not read the settings"
 
 
 @pytest.mark.slow

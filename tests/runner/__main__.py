@@ -50,7 +50,8 @@ def _tried_again(tests: Sequence[str], log: Path) -> Outcomes:
 def _run(arguments: Sequence[str], log: Path) -> int:
     """The exit code of pytest. Ctrl-C reaches pytest by the terminal, SIGTERM by us; either way we wait until it has
     ended what its tests started."""
-    process = subprocess.Popen([*_PYTEST, "--report-log", str(log), *arguments])
+    # As one word: of two, the workers of pytest-xdist take the second for a path, and look for their settings there.
+    process = subprocess.Popen([*_PYTEST, f"--report-log={log}", *arguments])
     handlers = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None),
         signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: process.terminate()),

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.NamedTemporaryFile("w", prefix="chosen-", suffix=".json") as file:
         json.dump(choice.as_json(), file)
         file.flush()
-        code = run_tests(["-p", "tests.runner.chosen", "--chosen", file.name, *arguments])
+        code = run_tests(["-p", "tests.runner.chosen", f"--chosen={file.name}", *arguments])
     return 0 if code == _NO_TESTS else code
 
 

@@ -1,4 +1,4 @@
-"""A plug-in of pytest (`-p tests.runner.chosen --chosen FILE`) that keeps to a choice of long tests, and to its budget.
+"""A plug-in of pytest (`-p tests.runner.chosen --chosen=FILE`) that keeps to a choice of long tests, and to its budget.
 
 Each worker of pytest-xdist reads the same file, so that all collect the same tests.
 """
