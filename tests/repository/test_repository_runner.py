@@ -185,6 +185,38 @@ def test_what_fails_twice_fails_the_run_although_it_has_processes(tmp_path: Path
     assert [event["test"] for event in kept] == ["test_planted.py::test_process"]
 
 
+STARTS = """
+import subprocess, sys, pytest
+
+def start():
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+@pytest.fixture
+def started():
+    start()
+
+def test_itself():
+    start()
+
+def test_fixture(started):
+    pass
+
+@pytest.mark.slow
+def test_marked():
+    start()
+"""
+
+
+@pytest.mark.slow
+def test_a_test_of_a_core_that_starts_a_process_fails_and_says_which_marker_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "test_starts.py").write_text(STARTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow: real processes\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest"]
+    done = run_command(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("has none of the markers slow, spark") >= 2
+
+
 # -- which long tests
 
 
