@@ -290,6 +290,15 @@ def test_touched_files_and_those_of_the_tenth_come_in_turns_the_nearest_first() 
     assert told(choice, chosen[:3], chosen[3:]).startswith("long tests: 2 that the change touches, 1 of part ")
 
 
+def test_of_a_change_that_touches_all_each_part_begins_with_other_files() -> None:
+    files = [f"tests/a/test_{number}.py" for number in range(100)]
+    tests = [f"{file}::t" for file in files]
+    steps = dict.fromkeys(files, 0)
+    orders = [Choice(steps=steps, part=part, budget_s=60).files_in_order(tests) for part in range(PARTS)]
+    assert all(sorted(order) == sorted(files) for order in orders)
+    assert len({file for order in orders for file in order[:10]}) > 50
+
+
 def test_a_choice_is_the_same_for_each_worker() -> None:
     choice = Choice(steps={"tests/a.py": 1}, part=3, budget_s=60)
     assert Choice.of_json(json.loads(json.dumps(choice.as_json()))) == choice

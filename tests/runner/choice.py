@@ -41,12 +41,11 @@ class Choice:
         return self.budget_s / 3 if has_own_limit else self.budget_s
 
     def files_in_order(self, tests: Iterable[str]) -> list[str]:
-        """Of chosen tests. Touched files by their distance, the other ones by chance, in turns."""
-        files = sorted({file_of(test) for test in tests})
-        touched = sorted(
-            (file for file in files if file in self.steps), key=lambda file: (self.steps[file], _hash(file))
-        )
-        others = sorted((file for file in files if file not in self.steps), key=_hash)
+        """Of chosen tests. Touched files by their distance, the others by chance, in turns. Each part has another order
+        of files at one distance: if a change touches all, the budget would always end after the same ones."""
+        files = sorted({file_of(test) for test in tests}, key=lambda file: _hash(f"{self.part} {file}"))
+        touched = sorted((file for file in files if file in self.steps), key=self.steps.__getitem__)
+        others = [file for file in files if file not in self.steps]
         return [file for file in chain.from_iterable(zip_longest(touched, others)) if file is not None]
 
 
