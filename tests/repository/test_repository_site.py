@@ -43,6 +43,7 @@ def test_every_page_of_docs_stands_in_the_navigation_once() -> None:
     assert {page for page in named if not page.startswith("project/")} == there
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_the_site_builds_and_its_search_knows_the_pages(tmp_path: Path) -> None:
     command = [sys.executable, ROOT / ".ci" / "docs_site.py", tmp_path / "site"]

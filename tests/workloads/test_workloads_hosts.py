@@ -223,6 +223,7 @@ def test_a_link_that_is_cut_for_ten_seconds_loses_no_record_and_is_named(
 SKEWS_NS = {"a": 5_000_000, "b": -5_000_000, "c": 3_600_000_000_000}
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_load_hosts_in_namespaces_with_planted_clocks_share_one_time_axis(tmp_path: Path) -> None:
     """Three network namespaces behind links of 20 ms with jitter, with clocks that are 5 ms, -5 ms and an hour off."""

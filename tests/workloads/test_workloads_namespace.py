@@ -37,6 +37,7 @@ def spaces() -> Iterator[list[Namespace]]:
         space.close()
 
 
+@pytest.mark.slow
 def test_each_of_several_namespaces_reaches_its_own_link(spaces: list[Namespace]) -> None:
     """Two runs of the tests on one machine once had the same addresses, and the second reached nobody."""
     assert len({space.here for space in spaces}) == len(spaces)
@@ -49,6 +50,7 @@ def test_each_of_several_namespaces_reaches_its_own_link(spaces: list[Namespace]
             assert address == space.there
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_the_namespace_of_a_test_that_was_killed() -> None:
     process = subprocess.Popen([sys.executable, "-c", _MAKE_ONE], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -90,6 +92,7 @@ with socket.create_connection((sys.argv[1], 7000), 60) as near:
 """
 
 
+@pytest.mark.slow
 def test_packets_between_hosts_take_their_time_and_none_pass_a_cut(network: Network) -> None:
     server = subprocess.Popen(
         [*network.prefix("b"), sys.executable, "-c", _ANSWER, network.addresses["b"]],
