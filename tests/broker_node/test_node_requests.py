@@ -63,7 +63,7 @@ def test_metadata_by_topic_id_is_refused_before_version_12() -> None:
 def test_a_client_is_told_to_ask_this_broker_as_the_controller_or_else_a_live_one(
     api_key: ApiKey, leader_id: int, live: set[int], told: int
 ) -> None:
-    """Not the active controller: it may have died a moment ago, and librdkafka then waits for it for two minutes."""
+    """Not the active controller: it may have died a moment ago, and librdkafka then waits for it until a time-out."""
     brokers = {
         number: BrokerRegistration(
             broker_id=number, incarnation_id=ONE, broker_epoch=number, rack=None, in_controlled_shutdown=False,

@@ -94,8 +94,8 @@ def told_controller(services: Services) -> int:
 
     The active controller would be a worse answer. After its death the others name it until they have heard of the next
     election, and it counts as live until its session is over. A client that begins at this moment tries to reach it and
-    does not ask again for long (librdkafka: a minute for -1, two for a dead broker). Apache Kafka tells a live broker
-    by chance, so it may name the dead one too."""
+    may not ask again before its time-out. librdkafka does that, also if it was told -1. Apache Kafka tells some live
+    broker, by chance, so it may name the dead one too."""
     live = services.metadata.image.live_broker_ids()
     own = services.config.node_id
     return own if own in live else min(live, default=-1)
