@@ -98,7 +98,7 @@ test: setup-dev chromium  ## all tests but those that take minutes; a missing pr
 	$(BIN)/python -m tests.runner $(call in_parallel,4) -m "$(ELSEWHERE) and not long"
 
 .PHONY: test-changed
-test-changed: setup-dev chromium  ## long tests that the last change touches, and a tenth of the others, for eight minutes
+test-changed: setup-dev chromium  ## long tests that the last change touches, and a tenth of the others, for six minutes
 	$(BIN)/python -m tests.runner.changed $(call in_parallel,2) -m "$(ELSEWHERE) and long"
 
 .PHONY: test-all

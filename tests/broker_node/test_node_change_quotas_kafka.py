@@ -95,6 +95,7 @@ EXPECTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_client_over_its_rate_is_refused_or_told_to_wait_by_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

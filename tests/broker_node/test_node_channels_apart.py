@@ -38,6 +38,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Cluster, dict[int, HoldingLink]]]:
             link.close()
 
 
+@pytest.mark.long
 def test_a_request_of_a_client_that_hangs_delays_no_heartbeat_and_is_sent_once(
     cluster: tuple[Cluster, dict[int, HoldingLink]],
 ) -> None:

@@ -93,6 +93,7 @@ def test_levels_are_told_by_all_and_outlive_the_controller_and_restarts(cluster:
     change(cluster, 3, "group.version", 1, UPGRADE)
 
 
+@pytest.mark.long
 def test_the_level_of_transactions_decides_whether_each_end_raises_the_epoch(cluster: Cluster) -> None:
     with Admin({"bootstrap.servers": cluster.bootstrap()}) as admin:
         make_topics(admin, NewTopic("t", 1, 3))
@@ -104,6 +105,7 @@ def test_the_level_of_transactions_decides_whether_each_end_raises_the_epoch(clu
     assert epochs_of_two_transactions(cluster) == [0, 1]
 
 
+@pytest.mark.long
 def test_a_broker_that_is_unregistered_while_it_runs_stays_out_until_it_is_started_again(cluster: Cluster) -> None:
     gone, asked = 3, cluster.ports[1]["DIRECT"]
 

@@ -101,6 +101,7 @@ def test_verifiable_producer_writes_each_codec_and_console_consumer_reads_all(cl
         assert mine == [f"{number}.{n}" for n in range(MESSAGES)], "each producer's order"
 
 
+@pytest.mark.long
 def test_console_producer_writes_what_the_console_consumer_reads(cluster: Cluster) -> None:
     create_topic(cluster, "console")
     lines = [f"line {number} of the text" for number in range(50)]

@@ -97,6 +97,7 @@ def test_transactional_message_copier_with_random_aborts_copies_each_message_onc
     assert sum(event["is_commit"] for event in ends) >= 10
 
 
+@pytest.mark.long
 def test_transactions_tool_lists_describes_and_finds_the_producers(cluster: Cluster) -> None:
     create_topic(cluster, "described")
     settings = {"bootstrap.servers": cluster.bootstrap(), "transactional.id": "open", "linger.ms": 0}

@@ -238,6 +238,7 @@ ZERO_OF_SLOW = TopicPartition("slow", 0)
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
+@pytest.mark.long
 def test_a_throttled_move_is_described_and_goes_on_after_a_kill(cluster: Cluster) -> None:
     create(cluster, "slow", 1)
     wait_until(partial(_is_whole, cluster, "slow", 0), "all in sync")

@@ -43,6 +43,7 @@ def create(admin: Admin, name: str) -> None:
             raise
 
 
+@pytest.mark.long
 def test_a_broker_that_was_away_installs_the_snapshot_and_all_come_back_from_theirs(tmp_path: Path) -> None:
     with Cluster(tmp_path, settings=SETTINGS) as cluster:
         away = next(broker for broker in cluster.ids if broker != cluster.controller())

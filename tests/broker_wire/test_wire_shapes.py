@@ -83,6 +83,7 @@ def test_the_stubs_are_what_the_schemas_say() -> None:
     assert stubs() == written, "run: python -m broker.wire.shape_writer"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_a_misspelt_or_wrongly_typed_field_fails_the_check(tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_a_try_of_a_search_near_the_ceiling_is_the_clients_limit() -> None:
     assert "77% of the 1,300" in judged[2].reasons[0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_real_load_processes_against_a_broker_that_stores_nothing(tmp_path: Path) -> None:
     context = RunContext(

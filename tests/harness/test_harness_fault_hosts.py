@@ -121,6 +121,7 @@ def test_each_broker_is_broken_where_it_is_and_the_times_have_a_bound(linked: Li
     assert cluster.take_times() == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_a_clock_that_is_off_is_converted_within_its_bound(tmp_path: Path, strangers: Strangers) -> None:
     linked = Linked(tmp_path, strangers, prefix=skewed(5_000_000_000))
@@ -151,6 +152,7 @@ def resume_when_linked(linked: Linked) -> None:
     linked.cluster.resume(2)
 
 
+@pytest.mark.long
 def test_a_killed_broker_is_started_by_itself_when_the_link_is_cut(soon_lost: Linked, strangers: Strangers) -> None:
     killed = strangers.identity(3)
     soon_lost.cluster.kill(3)
@@ -163,6 +165,7 @@ def test_a_killed_broker_is_started_by_itself_when_the_link_is_cut(soon_lost: Li
         soon_lost.cluster.is_running(3)
 
 
+@pytest.mark.long
 def test_a_broker_that_ends_by_itself_is_told(linked: Linked, strangers: Strangers) -> None:
     cluster = linked.cluster
     wait_until(lambda: cluster.exits() == {} and len(cluster._exits._seen) == 3, "all were looked at")

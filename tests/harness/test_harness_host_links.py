@@ -134,6 +134,7 @@ def run(tmp_path: Path, operator: Operator) -> Iterator[Run]:
     assert operator.strangers.are_well()
 
 
+@pytest.mark.long
 def test_a_follower_that_a_fault_host_cuts_off_leaves_the_isr(run: Run) -> None:
     names = set(run.port.link_names())
     assert names == {f"client-{i}" for i in (1, 2, 3)} | {
@@ -195,6 +196,7 @@ def is_proved(fault: FaultRun) -> bool:
     return proof.is_effective
 
 
+@pytest.mark.long
 def test_a_cut_heals_by_itself_when_the_link_to_the_harness_is_lost(run: Run) -> None:
     cut, stall = run.fault("link_cut", "leader->followers"), run.fault("link_stall", "followers->leader")
     cut.inject()

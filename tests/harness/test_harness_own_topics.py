@@ -94,6 +94,7 @@ def topics_of(cluster: ProcessCluster) -> dict[str, tuple[str | None, int | None
         probe.close()
 
 
+@pytest.mark.long
 def test_two_runs_of_one_suite_side_by_side_leave_foreign_topics_of_the_cells_names_as_they_are(
     strangers: ProcessCluster, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_lint_knows_the_selector_of_brokers() -> None:
     assert RACK_AWARE == values.RACK_AWARE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["reference", pytest.param("kafka", marks=ON_APACHE_KAFKA)])
 def test_consumers_read_from_the_follower_in_their_rack_until_it_dies(tmp_path: Path, engine: Engine) -> None:
     settings = (("replica.selector.class", RACK_AWARE),)

@@ -167,6 +167,7 @@ def answered_on_every_link(secured: Secured) -> None:
         assert probe_link(door, timeout_ms=60_000).outcome == "answered", link.name
 
 
+@pytest.mark.long
 def test_without_tls_brokers_and_controllers_answer_who_has_their_password(in_plain_text: Secured) -> None:
     answered_on_every_link(in_plain_text)
     right = in_plain_text.access.broker_security.credentials

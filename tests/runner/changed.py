@@ -1,7 +1,7 @@
 """`python -m tests.runner.changed PYTEST-ARGUMENTS`: a part of the long tests, chosen for the last change.
 
 The change is what HEAD has beyond CHANGE_BASE (a commit). Without that variable it is what was committed in the twelve
-hours before HEAD. `--base` alone prints that commit. TEST_BUDGET_S: no test begins later than so many seconds; 480 if
+hours before HEAD. `--base` alone prints that commit. TEST_BUDGET_S: no test begins later than so many seconds; 360 if
 it is not set.
 """
 
@@ -21,7 +21,7 @@ from tests.runner.choice import Choice, part_at
 from tests.runner.imports import distances
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-BUDGET_S: Final = 480.0
+BUDGET_S: Final = 360.0
 _RECENT_S: Final = 12 * 3_600
 _EMPTY_TREE: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for it
 _NO_TESTS: Final = 5  # pytest.ExitCode.NO_TESTS_COLLECTED
