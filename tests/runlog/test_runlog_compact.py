@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -102,3 +103,76 @@ def test_streams_at_rest_are_small_and_hold_unsigned_crcs(tmp_path: Path) -> Non
     batch = {column.name: [0] for column in BATCHES.columns} | {"crc": [0xFFFF_FFFE]}
     write_part(tmp_path, BATCHES, "c1", batch)
     assert read_stream(tmp_path, BATCHES, "c1")["crc"].to_pylist() == [0xFFFF_FFFE]
+
+
+def _rows(run_dir: Path) -> tuple[list[int], int]:
+    """The sequences of the sends, and how many rows were received."""
+    return sorted(read_stream(run_dir, SEND, "c1")["seq"].to_pylist()), read_stream(run_dir, RECV, "c1").num_rows
+
+
+@pytest.mark.parametrize("come_again", [0, 20, 299])
+def test_what_was_recovered_stays_when_less_than_it_comes_once_more(tmp_path: Path, come_again: int) -> None:
+    _write_cell(tmp_path, sent=300, completed=set(range(300)))
+    compact.compact_cell(tmp_path, "c1", rows_per_part=100)
+    before = _files(tmp_path)
+    if come_again:
+        _write_cell(tmp_path, sent=come_again, completed=set(range(come_again)))
+        with pytest.raises(compact.LostRowsError, match=r"producer 1: the segments have .* rows of stream send"):
+            compact.compact_anew(tmp_path, "c1")
+        assert (live_directory(tmp_path, "c1") / "send-p1-000000.seg").exists(), "and what came stays too"
+    else:
+        live_directory(tmp_path, "c1").mkdir(parents=True)
+        compact.compact_anew(tmp_path, "c1")
+    assert {name: data for name, data in _files(tmp_path).items() if name in before} == before
+    assert _rows(tmp_path) == (list(range(300)), 10)
+
+
+def test_readers_rows_count_as_well(tmp_path: Path) -> None:
+    live = _write_cell(tmp_path, sent=30, completed=set(range(30)))
+    compact.compact_cell(tmp_path, "c1")
+    _write_cell(tmp_path, sent=30, completed=set(range(30)))
+    (live / "recv-c0-000000.seg").unlink()
+    with pytest.raises(compact.LostRowsError, match="consumer 0: the segments have 0 rows of stream recv"):
+        compact.compact_anew(tmp_path, "c1")
+    assert _rows(tmp_path) == (list(range(30)), 10)
+
+
+def test_more_than_was_recovered_takes_its_place(tmp_path: Path) -> None:
+    _write_cell(tmp_path, sent=250, completed=set(range(200)))
+    compact.compact_cell(tmp_path, "c1", rows_per_part=50)
+    _write_cell(tmp_path, sent=300, completed=set(range(300)))
+    result = compact.compact_anew(tmp_path, "c1")
+    assert result.rows == {"send": 300, "recv": 10}
+    assert _rows(tmp_path) == (list(range(300)), 10), "and not those of both"
+    assert not live_directory(tmp_path, "c1").exists()
+
+
+@pytest.mark.parametrize("moved", [0, 1, 2, 3, 4])
+def test_a_crash_while_parts_are_replaced_is_made_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+) -> None:
+    _write_cell(tmp_path, sent=250, completed=set(range(250)))
+    compact.compact_cell(tmp_path, "c1", rows_per_part=50)
+    live = _write_cell(tmp_path, sent=300, completed=set(range(299)))
+    real, left = os.replace, [moved]
+
+    def crash(source: Path, target: Path) -> None:
+        if live / "anew" in Path(source).parents and Path(source).suffix == ".parquet" and Path(source).name[0] != ".":
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+        real(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(compact.os, "replace", crash)
+        try:
+            compact.compact_cell(tmp_path, "c1", rows_per_part=150)
+        except KeyboardInterrupt:
+            assert live.exists()
+    compact.compact_cell(tmp_path, "c1", rows_per_part=150)
+    assert _rows(tmp_path) == (list(range(300)), 10)
+    assert not live.exists()
+
+
+def _files(run_dir: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run_dir)): path.read_bytes() for path in run_dir.rglob("*.parquet")}
