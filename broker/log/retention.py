@@ -9,6 +9,7 @@ by tests/broker_log/test_log_retention.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.log.partition_log import PartitionLog
@@ -21,10 +22,30 @@ class RetentionResult:
     log_start_offset: int
 
 
-def apply_retention(log: PartitionLog, *, now_ms: int, high_watermark: int) -> RetentionResult:
-    """Delete segments beyond the limits of `log.config`. The log then starts at the first segment that stays."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiry:
+    """What retention is about to delete: offsets [from_offset, log_start_offset)."""
+
+    from_offset: int
+    log_start_offset: int
+    expired: tuple[tuple[int, int], ...]  # of each segment, in order: its end offset, and the bytes of the log after it
+
+
+def _ignore(expiry: Expiry) -> None:
+    """Nobody wants to know."""
+
+
+def apply_retention(
+    log: PartitionLog, *, now_ms: int, high_watermark: int, before: Callable[[Expiry], None] = _ignore
+) -> RetentionResult:
+    """Delete segments beyond the limits of `log.config`. The log then starts at the first segment that stays.
+
+    `before` is told when the log start is about to move. A process that is killed in the middle has told it then."""
     size_before, count_before = log.size_bytes, len(log.segments)
     expired = max(_too_old(log, now_ms, high_watermark), _too_much(log, high_watermark))
+    expiry = _expiry(log, expired)
+    if expiry is not None:
+        before(expiry)
     if expired == len(log.segments) and log.segments[-1].size_bytes:
         log.roll()
         count_before += 1
@@ -36,6 +57,19 @@ def apply_retention(log: PartitionLog, *, now_ms: int, high_watermark: int) -> R
         deleted_bytes=size_before - log.size_bytes,
         log_start_offset=log.log_start_offset,
     )
+
+
+def _expiry(log: PartitionLog, count: int) -> Expiry | None:
+    """Of the first `count` segments; None if the log start does not move."""
+    ends = [*(segment.base_offset for segment in log.segments[1:]), log.log_end_offset]
+    left_bytes, expired = log.size_bytes, []
+    for segment, end_offset in zip(log.segments[:count], ends, strict=False):
+        left_bytes -= segment.size_bytes
+        if end_offset > log.log_start_offset:
+            expired.append((end_offset, left_bytes))
+    if not expired:
+        return None
+    return Expiry(from_offset=log.log_start_offset, log_start_offset=expired[-1][0], expired=tuple(expired))
 
 
 def _too_old(log: PartitionLog, now_ms: int, high_watermark: int) -> int:

@@ -33,6 +33,7 @@ class ClusterKind(StrEnum):
     TRUNCATED = "truncated"
     LOG_RECOVERED = "log_recovered"
     STRAY_LOG_REMOVED = "stray_log_removed"
+    LOG_START_ADVANCE = "log_start_advance"
     SEGMENTS_DELETED = "segments_deleted"
     LOG_COMPACTED = "log_compacted"
     REPLICA_DIVERGENCE = "replica_divergence"

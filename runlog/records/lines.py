@@ -119,6 +119,7 @@ CLUSTER: Final[Family[cluster.ClusterEvent]] = Family(
         "truncated": partition.Truncated,
         "log_recovered": partition.LogRecovered,
         "stray_log_removed": partition.StrayLogRemoved,
+        "log_start_advance": partition.LogStartAdvance,
         "segments_deleted": partition.SegmentsDeleted,
         "log_compacted": partition.LogCompacted,
         "replica_divergence": partition.ReplicaDivergence,
@@ -176,6 +177,7 @@ STATS: Final[Family[stats.StatsSample]] = Family(
         "client": stats.ClientSample,
         "generator_health": stats.HealthSample,
         "clock": stats.ClockSample,
+        "share": stats.ShareSample,
     },
     other=stats.OtherSample,
 )

@@ -139,6 +139,7 @@ class Truncated:
     from_offset: int
     to_offset: int
     until_us: int | None = None
+    restarted_at: int | None = None  # the leader's log start, above all these records: the replica began anew there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +173,24 @@ class StrayLogRemoved:
     topic: str | None = None
     partition: int
     topic_id: str | None = None
+    source: Source = Source.JOURNAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogStartAdvance:
+    """A broker is about to delete the records with from_offset <= offset < log_start_offset, because of retention or
+    because a client asked for it (DeleteRecords). The line is written before it does so."""
+
+    t_us: int
+    broker: int = UNKNOWN
+    kind: ClassVar[ClusterKind] = ClusterKind.LOG_START_ADVANCE
+    topic: str | None = None
+    partition: int
+    cause: str  # retention, or delete_records
+    from_offset: int
+    log_start_offset: int
+    # Of each segment that retention deletes, in order: its end offset, and the bytes of the log after it.
+    expired: tuple[tuple[int, int], ...] = ()
     source: Source = Source.JOURNAL
 
 
@@ -265,6 +284,7 @@ PartitionEvent: TypeAlias = (
     | Truncated
     | LogRecovered
     | StrayLogRemoved
+    | LogStartAdvance
     | SegmentsDeleted
     | LogCompacted
     | ReplicaDivergence

@@ -11,7 +11,7 @@ from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.errors import OffsetOutOfRangeError
 from broker.log.partition_log import PartitionLog
-from broker.log.retention import apply_retention
+from broker.log.retention import Expiry, apply_retention
 from broker.wire.records import encode_batch, iter_batches
 
 SMALL = LogConfig(segment_bytes=300, index_interval_bytes=100)
@@ -66,6 +66,28 @@ def test_size_is_brought_below_retention_bytes_by_whole_segments(tmp_path: Path)
     log.config = replace(SMALL, retention_bytes=3 * one + 1)
     assert apply_retention(log, now_ms=0, high_watermark=12).deleted_segments == 2  # a third would go below the limit
     assert log.size_bytes == 4 * one
+
+
+def test_what_retention_deletes_is_told_before_it_is_gone(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    one = log.segments[0].size_bytes
+    log.config = replace(SMALL, retention_bytes=4 * one)
+    told: list[tuple[Expiry, int]] = []
+    apply_retention(log, now_ms=0, high_watermark=12, before=lambda expiry: told.append((expiry, log.log_start_offset)))
+    assert told == [(Expiry(from_offset=0, log_start_offset=4, expired=((2, 5 * one), (4, 4 * one))), 0)]
+    assert log.log_start_offset == 4
+    apply_retention(log, now_ms=0, high_watermark=12, before=lambda expiry: told.append((expiry, -1)))
+    assert len(told) == 1  # nothing more is too much
+
+
+def test_a_log_that_is_too_old_as_a_whole_is_told_up_to_its_end(tmp_path: Path) -> None:
+    log = filled(tmp_path, batches=2)
+    log.advance_log_start(3)  # by DeleteRecords: the first segment is gone, and half of the second
+    log.config = replace(SMALL, retention_ms=0)
+    told: list[Expiry] = []
+    apply_retention(log, now_ms=10**9, high_watermark=4, before=told.append)
+    assert told == [Expiry(from_offset=3, log_start_offset=4, expired=((4, 0),))]
+    assert log.log_start_offset == 4
 
 
 def test_no_limit_keeps_everything(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from broker.log.compaction import CompactionResult
 from broker.log.recovery import RecoverySummary
-from broker.log.retention import RetentionResult
+from broker.log.retention import Expiry, RetentionResult
 from runlog.records.codec import to_json
 from runlog.records.lines import CLUSTER
-from runlog.records.partition import LogCompacted, LogRecovered, SegmentsDeleted
+from runlog.records.partition import LogCompacted, LogRecovered, LogStartAdvance, SegmentsDeleted
 
 NODE = Path(__file__).parents[2] / "broker" / "node"
 
@@ -46,7 +46,12 @@ def test_each_kind_of_the_journal_has_a_record_with_its_fields(kind: str, names:
 
 @pytest.mark.parametrize(
     ("record", "source"),
-    [(LogRecovered, RecoverySummary), (LogCompacted, CompactionResult), (SegmentsDeleted, RetentionResult)],
+    [
+        (LogRecovered, RecoverySummary),
+        (LogCompacted, CompactionResult),
+        (SegmentsDeleted, RetentionResult),
+        (LogStartAdvance, Expiry),
+    ],
 )
 def test_what_the_journal_takes_whole_from_the_log_is_in_the_record(record: type, source: type) -> None:
     assert {field.name for field in dataclasses.fields(source)} <= {field.name for field in dataclasses.fields(record)}
@@ -55,7 +60,14 @@ def test_what_the_journal_takes_whole_from_the_log_is_in_the_record(record: type
 @pytest.mark.parametrize("kind", sorted(CLUSTER.types))
 def test_a_line_of_each_kind_comes_back_as_it_was(kind: str) -> None:
     record_type = CLUSTER.types[kind]
-    sample = {"kind": kind, "source": "journal", "isr": [1], "brokers": [1, 2], "partitions": [["t", 0]]}
+    sample = {
+        "kind": kind,
+        "source": "journal",
+        "isr": [1],
+        "brokers": [1, 2],
+        "partitions": [["t", 0]],
+        "expired": [[9, 1]],
+    }
     line = {}
     for field in dataclasses.fields(record_type):
         hint = str(field.type)

@@ -51,8 +51,19 @@ class Journal:
     def isr_changed(self, *, topic: str, partition: int, leader_epoch: int, isr: Sequence[int]) -> None:
         self.write("isr_changed", topic=topic, partition=partition, leader_epoch=leader_epoch, isr=list(isr))
 
-    def truncated(self, *, topic: str, partition: int, leader_epoch: int, from_offset: int, to_offset: int) -> None:
-        """Records with to_offset <= offset < from_offset are gone. `leader_epoch` is the epoch of these records."""
+    def truncated(
+        self,
+        *,
+        topic: str,
+        partition: int,
+        leader_epoch: int,
+        from_offset: int,
+        to_offset: int,
+        restarted_at: int | None = None,
+    ) -> None:
+        """Records with to_offset <= offset < from_offset are gone. `leader_epoch` is the epoch of these records.
+        `restarted_at`: the log begins anew at the leader's log start offset, and these records lie below it."""
+        more = {} if restarted_at is None else {"restarted_at": restarted_at}
         self.write(
             "truncated",
             topic=topic,
@@ -60,4 +71,5 @@ class Journal:
             leader_epoch=leader_epoch,
             from_offset=from_offset,
             to_offset=to_offset,
+            **more,
         )

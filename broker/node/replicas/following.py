@@ -62,7 +62,12 @@ class Following:
         self._cores.perform(hosted, Truncated(log_end_offset=log.log_end_offset))
         for epoch, begin, end in gone:
             self._journal.truncated(
-                topic=hosted.topic, partition=hosted.index, leader_epoch=epoch, from_offset=end, to_offset=begin
+                topic=hosted.topic,
+                partition=hosted.index,
+                leader_epoch=epoch,
+                from_offset=end,
+                to_offset=begin,
+                restarted_at=offset,
             )
 
     def follow_log_start(self, hosted: HostedPartition, leader_log_start_offset: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from broker.log.errors import STORAGE_ERRORS
-from broker.log.retention import apply_retention
+from broker.log.retention import Expiry, apply_retention
 from broker.node.process.clock import wall_ms
 from broker.node.process.journal import Journal
 from broker.node.process.logs import Logger
@@ -36,6 +36,8 @@ class LogStarts:
         wanted = high_watermark if offset == -1 else offset
         if not 0 <= wanted <= high_watermark:
             return ErrorCode.offset_out_of_range
+        if wanted > hosted.log.log_start_offset:
+            self._tell(hosted, "delete_records", from_offset=hosted.log.log_start_offset, log_start_offset=wanted)
         try:
             has_moved = hosted.log.advance_log_start(wanted)
         except OSError as error:
@@ -55,8 +57,14 @@ class LogStarts:
         now_ms = wall_ms()
         for hosted in list(self._partitions.all()):
             start_offset = hosted.log.log_start_offset
+
+            def tell(expiry: Expiry, hosted: HostedPartition = hosted) -> None:
+                self._tell(hosted, "retention", **asdict(expiry))
+
             try:
-                result = apply_retention(hosted.log, now_ms=now_ms, high_watermark=hosted.replica.high_watermark)
+                result = apply_retention(
+                    hosted.log, now_ms=now_ms, high_watermark=hosted.replica.high_watermark, before=tell
+                )
             except STORAGE_ERRORS as error:
                 self._partitions.storage_failed(hosted, error)
                 continue
@@ -70,3 +78,7 @@ class LogStarts:
                 facts = asdict(result)
                 self._journal.write("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)
                 self._logger.info("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)
+
+    def _tell(self, hosted: HostedPartition, cause: str, **facts: object) -> None:
+        """Before the log start moves. Otherwise a SIGKILL in between would leave a log whose records went unexplained."""
+        self._journal.write("log_start_advance", topic=hosted.topic, partition=hosted.index, cause=cause, **facts)
