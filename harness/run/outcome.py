@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runlog.records.cell import CellAnomaly, CellStatus, OutcomeRecord, not_begun
+from runlog.records.holes import Hole, HoleKind
 
 
 class Outcome:
@@ -14,7 +15,13 @@ class Outcome:
         self.record: OutcomeRecord = replace(not_begun(), started_us=started_us)
 
     def note(self, *texts: str) -> None:
+        """What was unusual. No verdict rests on it."""
         self.record = replace(self.record, notes=(*self.record.notes, *texts))
+
+    def miss(self, kind: HoleKind, *whats: str, where: str = "") -> None:
+        """A hole for each of `whats`. What rests on evidence of this kind will be inconclusive."""
+        found = tuple(Hole(kind=kind, what=what, where=where) for what in whats)
+        self.record = replace(self.record, holes=(*(self.record.holes or ()), *found))
 
     def end(self, status: CellStatus, reason: str, anomaly: CellAnomaly | None = None) -> None:
         """An anomaly that was told before stays, where there is no other."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from runlog.records.codec import Rest
+from runlog.records.holes import Hole
 from runlog.records.hosts import LoadHostRecord
 from runlog.records.load import Health, ProducerEnd
 from runlog.records.workload import WorkloadRecord
@@ -109,6 +110,9 @@ class FinalReadRecord:
     complete: bool
     reason: str
     end_offsets: Mapping[int, int]  # by partition
+    # By partition. Records below were deleted: by retention or by somebody (DeleteRecords). None: an older run.
+    start_offsets: Mapping[int, int] | None = None
+    size_bytes: Mapping[int, int] | None = None  # by partition: of all batches from the start offset on
     records: int | None = None
     foreign: int | None = None  # records that the harness did not make
     corrupt: tuple[str, ...] | None = None  # batches served with a wrong CRC; their rows in `log` have crc_ok 0
@@ -153,6 +157,7 @@ class OutcomeRecord:
     copies: CopiesRecord
     anomaly: CellAnomaly
     notes: tuple[str, ...]  # what was unusual, and attempts that were put aside
+    holes: tuple[Hole, ...] | None = None  # of the evidence. None: an older run, which has them among its notes
     load_hosts: tuple[LoadHostRecord, ...] = ()  # none: the load ran on the harness's own host
 
     @property
@@ -180,6 +185,7 @@ def not_begun() -> OutcomeRecord:
         copies=CopiesRecord(),
         anomaly=CellAnomaly.NONE,
         notes=(),
+        holes=(),
     )
 
 
