@@ -2,8 +2,9 @@
 cell.json.
 
 A cell that had not ended has all of its segments at the hosts still, because they are forgotten only when the harness
-has made them its own. So they are gathered whole and compacted anew. While a host is missing, nothing is compacted:
-what has come stays where it is, and the next try goes on from there. Shown by tests/harness/test_harness_gather.py.
+has made them its own. So they are gathered whole and compacted anew. While a host is missing, or has less than the run
+knows that it had, nothing is compacted: what has come stays where it is, and the next try goes on from there. Shown by
+tests/harness/test_harness_gather.py and test_harness_host_evidence.py.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import EnvironmentFault
+from harness.run.host_evidence import missing_of, told_of_hosts
 from harness.run.recover import recover_cell, recover_run
 from runlog.records.cell import CellRecord
 from runlog.records.documents import read_cell, read_run_record, write_cell
 from runlog.records.hosts import LoadHostRecord
-from runlog.streams.compact import compact_anew
+from runlog.streams.compact import LostRowsError, compact_anew
 
 Say = Callable[[str], None]
 
@@ -61,14 +63,18 @@ def gather_late(
     missing: dict[str, str] = {}
     for record in cells:
         names = [host.name for host in record.outcome.load_hosts]
-        gathered = {host.name: host for host in hosts.gather(run_dir, record.cell_id, names, should_stop)}
+        came = hosts.gather(run_dir, record.cell_id, names, should_stop)
+        gathered = {host.name: host for host in _held_against_run(run_dir, record, came)}
         for host in gathered.values():
             say(f"{record.cell_id}: {_words(host)}")
         not_here = {name: host.reason for name, host in gathered.items() if not host.is_gathered}
-        missing.update(not_here)
         if not not_here:
-            say(_make_its_own(run_dir, record.cell_id, gathered, t0_ns))
-            hosts.forget()
+            try:
+                say(_make_its_own(run_dir, record.cell_id, gathered, t0_ns))
+                hosts.forget()
+            except LostRowsError as error:
+                not_here = {record.cell_id: str(error)}
+        missing.update(not_here)
     if missing:
         reasons = "; ".join(f"{name}: {why}" for name, why in sorted(missing.items()))
         raise EnvironmentFault(
@@ -77,6 +83,17 @@ def gather_late(
         )
     for line in recover_run(run_dir):  # the cells that no load host had a part in
         say(line)
+
+
+def _held_against_run(run_dir: Path, record: CellRecord, came: Sequence[LoadHostRecord]) -> tuple[LoadHostRecord, ...]:
+    """Who had more than what has come was not gathered."""
+    told = told_of_hosts(run_dir, record.cell_id)
+    shares = {host.name: host for host in record.outcome.load_hosts}
+    held = []
+    for host in came:
+        why = missing_of(run_dir, record.cell_id, shares[host.name], told) if host.is_gathered else ""
+        held.append(replace(host, is_gathered=False, reason=f"its run log is not whole: {why}") if why else host)
+    return tuple(held)
 
 
 def _make_its_own(run_dir: Path, cell_id: str, gathered: Mapping[str, LoadHostRecord], t0_ns: int | None) -> str:

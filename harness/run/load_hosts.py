@@ -17,6 +17,7 @@ from typing import Any, Final
 from broker.wire.addresses import AddressError, format_address, parse_address
 from harness import VERSION
 from harness.errors import CellError, EnvironmentFault, LoadHostsLost, UsageError
+from harness.run.host_evidence import missing_of, told_of_hosts
 from harness.run.store_copy import RunCopy, store_of
 from harness.run.workload_process import WorkloadProcess
 from runlog.files.store import Store
@@ -258,7 +259,17 @@ class HubLoad:
             if isinstance(self.next_event(0.2), LoadEnded):
                 break
         self._fetch_stored()
+        self._hold_against_run()
         return 0
+
+    def _hold_against_run(self) -> None:
+        """A host that has less than it said that it had was not gathered, whatever it listed."""
+        run_dir, cell_id = Path(self._plan["run_dir"]), str(self._plan["cell_id"])
+        told = told_of_hosts(run_dir, cell_id)
+        self.hosts = tuple(
+            _not_whole(host, why) if host.is_gathered and (why := missing_of(run_dir, cell_id, host, told)) else host
+            for host in self.hosts
+        )
 
     def _fetch_stored(self) -> None:
         """What load hosts have put into the store. If the store does not give it back, it comes over the link."""
@@ -308,6 +319,13 @@ def _not_gathered(host: LoadHostRecord, why: str) -> LoadHostRecord:
     if host.state is HostState.DONE:
         host = replace(host, state=HostState.FAILED, reason=f"its run log could not be fetched: {why}")
     return replace(host, is_gathered=False)
+
+
+def _not_whole(host: LoadHostRecord, why: str) -> LoadHostRecord:
+    why = f"its run log is not whole: {why}"
+    if host.state is HostState.DONE:
+        return replace(host, state=HostState.FAILED, reason=why, is_gathered=False)
+    return replace(host, reason=f"{host.reason}; {why}", is_gathered=False)
 
 
 def _not_there(name: str) -> str:

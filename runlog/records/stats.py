@@ -33,6 +33,7 @@ class StatName(StrEnum):
     CLIENT = "client"
     GENERATOR_HEALTH = "generator_health"
     CLOCK = "clock"
+    SHARE = "share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,20 @@ class ClockSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareSample:
+    """How many rows of the run log a load host has written of its share, by its own word, once a second.
+
+    The line is written while the load runs. So it is known what a load host must have, whatever becomes of it.
+    """
+
+    t_us: int
+    source: str = ""  # the load host
+    name: ClassVar[StatName] = StatName.SHARE
+    sends: int = 0  # with their outcome
+    receives: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherSample:
     """A sample with a name that this version does not know."""
 
@@ -118,5 +133,5 @@ class OtherSample:
 
 
 StatsSample: TypeAlias = (
-    Resources | PhaseSample | ProgressSample | ClientSample | HealthSample | ClockSample | OtherSample
+    Resources | PhaseSample | ProgressSample | ClientSample | HealthSample | ClockSample | ShareSample | OtherSample
 )

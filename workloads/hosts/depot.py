@@ -113,6 +113,8 @@ class CellDepot:
         if found.problem:
             raise StoreError(found.problem)
         live, put = self._spool.live(self._cell), 0
+        if not live.is_dir():  # an empty list would say that there was nothing
+            raise StoreError(f"{live} is gone: what is not in the store cannot be put there any more")
         for listed in found.files:
             if listed.is_closed and listed.name not in self._files:
                 name = f"{host_prefix(self._cell.run_id, self._cell.cell_id, self._host)}/{listed.name}"

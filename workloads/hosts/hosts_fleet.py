@@ -17,6 +17,7 @@ import gevent
 from runlog.files.paths import live_directory
 from runlog.quality.clock_bound import ClockBound, ClockBoundError, no_bound
 from runlog.records.hosts import NOT_HEARD, HostState, LoadHostRecord
+from runlog.records.stats import ShareSample
 from workloads.context import Phases
 from workloads.fleet import FleetError
 from workloads.histogram import LogHistogram
@@ -39,6 +40,7 @@ GATHER_S: Final = 2.0  # between two looks for closed segments while the load ru
 GATHER_STALL_S: Final = 60.0  # without a byte from a host: what it has stays there
 GATHER_DEAD_S: Final = 10.0  # the same of a host that was taken for dead
 GATHER_MAX_S: Final = 3_600.0
+NOTE_SHARE_S: Final = 1.0  # between two notes in the run directory of what a host has
 BEHIND_US: Final = 1_000_000  # schedule lag at p99: the load was another one than the plan's
 BEHIND_SHARE: Final = 0.1  # of a host's records that it did not hand over: as Criteria.achieved_ratio_min
 
@@ -57,6 +59,7 @@ class _Part:
         self.is_dead = False
         self.wanted: dict[str, wire.Message] = {}  # what it must do: name -> message
         self.asked_s: dict[str, float] = {}
+        self.noted_s = 0.0
         self.live = live_directory(plan.run_dir, plan.cell_id)
         self.cell = cell
 
@@ -180,6 +183,7 @@ class HostsFleet:
         """End the shares and gather what is left of their run logs."""
         self._is_over = True
         for part in self.parts.values():
+            self._note_share(part)
             self._tell(part.client_id, wire.End())
         self._gather_rest()
 
@@ -207,6 +211,22 @@ class HostsFleet:
                 part.reports = [report.model_dump() for report in message.reports]
         elif not part.is_dead:
             part.state, part.done, part.state_s = message.state.model_dump(), frozenset(message.done), time.monotonic()
+            if part.state_s - part.noted_s >= NOTE_SHARE_S:
+                self._note_share(part)
+
+    def _note_share(self, part: _Part) -> None:
+        """What the host must have, in the run directory, so that its run log can be held against it."""
+        if part.state is None:
+            return
+        part.noted_s = time.monotonic()
+        self._registry.on_sample(
+            ShareSample(
+                t_us=(time.monotonic_ns() - self._plan.t0_monotonic_ns) // 1000,
+                source=part.host.name,
+                sends=part.state["acked"] + part.state["failed"] + part.state["unknown"],
+                receives=part.state["received"],
+            )
+        )
 
     # --- looking after them -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from runlog.quality.clock_bound import ClockBound
-from runlog.records.stats import ClockSample
+from runlog.records.stats import ClockSample, ShareSample
 from workloads.hosts import wire
 from workloads.hosts.codec import WireError
 
@@ -60,7 +60,7 @@ class Registry:
         self._by_client: dict[str, Host] = {}
         self._number = 0
         self.refused: dict[str, str] = {}  # name -> why
-        self.on_sample: Callable[[ClockSample], None] = lambda _sample: None
+        self.on_sample: Callable[[ClockSample | ShareSample], None] = lambda _sample: None
         self.t0_monotonic_ns = 0
 
     def hosts(self) -> list[Host]:
