@@ -15,7 +15,7 @@ from broker.client.core.errors import KafkaError
 from broker.client.core.fetch_state import EARLIEST, LATEST
 from broker.client.questions import offset_at, records_from
 from broker.wire.batch import RawBatch, iter_batches
-from broker.wire.errors import CorruptBatchError
+from broker.wire.errors import CorruptBatchError, ErrorCode, error_name
 from broker.wire.records import check_fetched
 from harness.clusters.probe import BrokerProbe, ask_leader, is_answer
 
@@ -23,6 +23,7 @@ FETCH_BYTES: Final = 8 << 20
 FETCH_WAIT_MS: Final = 500
 _STALL_TIMEOUT_S: Final = 15.0
 _SLICE_S: Final = 0.25  # of a wait, so that it ends soon if the run is stopped
+_OUT_OF_RANGE: Final = error_name(ErrorCode.offset_out_of_range)
 _HELD_BACK_MAX_S: Final = 600.0  # in all, for one partition: a quota that lets nothing through must not hold the run
 
 
@@ -57,7 +58,8 @@ class TopicLogReader:
 
     def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterator[RawBatch]:
         """Whole batches from the log's start (or the one with `from_offset`) until `to_offset`. TimeoutError when
-        nothing comes for 15 s, not counting the waits that brokers ask for because of a quota."""
+        nothing comes for 15 s, not counting the waits that brokers ask for because of a quota. If what comes next was
+        deleted, they go on at the new start of the log."""
         held_back_s = 0.0
         position = self.start_offset(partition) if from_offset is None else from_offset
         probe: BrokerProbe | None = None
@@ -78,6 +80,8 @@ class TopicLogReader:
                     self._wait(wait_s, f"{self._topic}-{partition}, at offset {position}: {problem}")
                     deadline = time.monotonic() + _STALL_TIMEOUT_S
                     continue
+                if problem == _OUT_OF_RANGE:
+                    position = max(position, self.start_offset(partition))
                 if records is None and probe is not None:
                     probe.close()
                     probe = None

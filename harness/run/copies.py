@@ -26,15 +26,20 @@ HEADER: Final = "copy"
 _CONTROL_KEY: Final = struct.Struct(">hh")  # version, type: 0 abort, 1 commit (KIP-98)
 
 
-def read_copies(run_dir: Path, cell_id: str, *, reader: LogReader, partitions: Iterable[int]) -> CopiesRecord:
+def read_copies(
+    run_dir: Path, cell_id: str, *, reader: LogReader, partitions: Iterable[int], is_compacted: bool = False
+) -> CopiesRecord:
     """Reads all partitions into the stream `copies`. Never raises for errors of the cluster. An incomplete read says
-    why."""
+    why. It is incomplete too if retention or compaction may have removed copies: nobody can tell which."""
     rows: list[list[int]] = []
-    problems: list[str] = []
+    problems: list[str] = ["compaction may have removed copies"] if is_compacted else []
     for partition in partitions:
         try:
             end_offset = reader.end_offset(partition)
-            rows += rows_of(partition, reader.batches(partition, end_offset))
+            start_offset = reader.start_offset(partition)
+            rows += rows_of(partition, reader.batches(partition, end_offset, from_offset=start_offset))
+            if start_offset := max(start_offset, reader.start_offset(partition)):
+                problems.append(f"partition {partition}: the copies below offset {start_offset} were deleted")
         except (OSError, ProtocolError, RuntimeError, TimeoutError) as error:
             problems.append(f"partition {partition}: {type(error).__name__}: {error}")
     names = [column.name for column in COPIES.columns]

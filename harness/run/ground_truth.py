@@ -136,12 +136,14 @@ class GroundTruth:
     def _read_topics(self, sent: int) -> None:
         topics = [self._topic_reader(topic) for topic in self._planned.topic_names]
         count = self._partition_count()
+        is_compacted = "compact" in self._outcome.record.effective.topic.get("cleanup.policy", "")
         result = read_log(
             self._context.run_dir,
             self._planned.cell_id,
             reader=BoundedReader(SeveralTopics(topics, partitions=count), sent=sent),
             partitions=range(count * len(topics)),
             clock=self._context.clock,
+            is_compacted=is_compacted,
             should_stop=self._context.stop.is_set,
         )
         self._outcome.record = replace(self._outcome.record, final_read=result)
@@ -151,6 +153,7 @@ class GroundTruth:
                 self._planned.cell_id,
                 reader=BoundedReader(self._topic_reader(copy_topic(self._planned.topic_name)), sent=sent),
                 partitions=range(self._planned.partitions),
+                is_compacted=is_compacted,
             )
             self._outcome.record = replace(self._outcome.record, copies=copies)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
+from pathlib import Path
 
-from broker.wire.batch import iter_batches
+from broker.wire.batch import RawBatch, iter_batches
 from broker.wire.records import encode_batch
-from harness.run.copies import ABORTED, COMMITTED, OPEN, rows_of
+from harness.run.copies import ABORTED, COMMITTED, OPEN, read_copies, rows_of
 from runlog.streams.payload import make
 from runlog.streams.schema import COPIES
 
@@ -62,3 +64,25 @@ def test_the_header_names_the_transaction_and_a_bad_one_names_none() -> None:
         (row,) = rows(copies(0, [0], 11, header))
         assert (row["copier"], row["copier_incarnation"], row["txn"]) == expected
         assert (row["producer"], row["crc_ok"]) == (1, 1)
+
+
+class Deleted:
+    """A log whose first records were deleted."""
+
+    def start_offset(self, partition: int) -> int:
+        return 2
+
+    def end_offset(self, partition: int) -> int:
+        return 4
+
+    def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterable[RawBatch]:
+        return iter_batches(copies(2, [2], 12) + marker(3, 12, is_commit=True))
+
+
+def test_copies_that_retention_may_have_removed_make_the_read_incomplete(tmp_path: Path) -> None:
+    """Otherwise they would be missing copies, and the cell would fail."""
+    found = read_copies(tmp_path, "c", reader=Deleted(), partitions=[0])
+    assert (found.complete, found.committed) == (False, 1)
+    assert found.reason == "partition 0: the copies below offset 2 were deleted"
+    compacted = read_copies(tmp_path, "d", reader=Deleted(), partitions=[], is_compacted=True)
+    assert (compacted.complete, compacted.reason) == (False, "compaction may have removed copies")

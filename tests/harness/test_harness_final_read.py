@@ -44,8 +44,9 @@ def batch(base: int, count: int, codec: CodecId = CodecId.NONE) -> bytes:
     )
 
 
-def read(tmp_path: Path, log: Log) -> FinalReadRecord:
-    return read_log(tmp_path, "c", reader=log, partitions=[0], clock=RunClock(t0_monotonic_ns=1_000_000))
+def read(tmp_path: Path, log: Log, *, is_compacted: bool = False) -> FinalReadRecord:
+    clock = RunClock(t0_monotonic_ns=1_000_000)
+    return read_log(tmp_path, "c", reader=log, partitions=[0], clock=clock, is_compacted=is_compacted)
 
 
 def test_every_record_and_batch_gets_a_row(tmp_path: Path) -> None:
@@ -81,6 +82,51 @@ def test_deleted_records_are_left_out_and_the_rest_is_complete(tmp_path: Path) -
     result = read(tmp_path, Log(batch(3, 4) + batch(7, 2), 9, start=5))
     assert (result.complete, result.reason, result.records) == (True, "", 4)
     assert read_stream(tmp_path, "log", "c").to_pydict()["offset"] == [5, 6, 7, 8]
+
+
+class Expiring(Log):
+    """Retention moves the log's start after the first batch was read."""
+
+    def __init__(self, data: bytes, *ends: int, moves_to: int) -> None:
+        super().__init__(data, *ends)
+        self._moves_to = moves_to
+
+    def batches(self, partition: int, to_offset: int, *, from_offset: int | None = None) -> Iterable[RawBatch]:
+        for number, each in enumerate(super().batches(partition, to_offset, from_offset=from_offset)):
+            if number == 0:
+                yield each
+                self._start = self._moves_to
+            elif each.header.next_offset > self._start:
+                yield each
+
+
+def test_the_read_goes_on_at_the_new_start_if_retention_deletes_what_comes_next(tmp_path: Path) -> None:
+    log = batch(0, 3) + batch(3, 4) + batch(7, 2)
+    result = read(tmp_path / "whole", Expiring(log, 9, moves_to=7))
+    assert (result.complete, result.reason, result.start_offsets) == (True, "", {0: 7})
+    assert result.size_bytes == {0: len(batch(7, 2))}
+    assert read_stream(tmp_path / "whole", "log", "c").to_pydict()["offset"] == [0, 1, 2, 7, 8]
+    result = read(tmp_path / "cut", Expiring(log, 9, moves_to=5))
+    # A leader serves a batch as a whole, also if the log now begins in its middle.
+    assert (result.complete, result.reason, result.start_offsets) == (True, "", {0: 0})
+    assert read_stream(tmp_path / "cut", "log", "c").to_pydict()["offset"] == list(range(9))
+    result = read(tmp_path / "all", Expiring(log, 9, moves_to=9))
+    assert (result.complete, result.reason, result.start_offsets, result.size_bytes) == (True, "", {0: 9}, {0: 0})
+
+
+def test_a_hole_behind_the_new_start_is_incomplete(tmp_path: Path) -> None:
+    result = read(tmp_path, Expiring(batch(0, 3) + batch(7, 2), 9, moves_to=5))
+    assert "a batch at offset 7, expected 5" in result.reason
+
+
+def test_a_compacted_log_has_gaps(tmp_path: Path) -> None:
+    result = read(tmp_path, Log(batch(0, 3) + batch(5, 2), 7), is_compacted=True)
+    assert (result.complete, result.reason, result.records) == (True, "", 5)
+
+
+def test_the_start_of_the_log_and_the_bytes_above_it_are_told(tmp_path: Path) -> None:
+    result = read(tmp_path, Log(batch(3, 4) + batch(7, 2), 9, start=5))
+    assert (result.start_offsets, result.size_bytes) == ({0: 5}, {0: len(batch(3, 4) + batch(7, 2))})
 
 
 def test_a_log_that_begins_above_its_start_is_incomplete(tmp_path: Path) -> None:

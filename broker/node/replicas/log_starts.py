@@ -80,5 +80,5 @@ class LogStarts:
                 self._logger.info("segments_deleted", topic=hosted.topic, partition=hosted.index, **facts)
 
     def _tell(self, hosted: HostedPartition, cause: str, **facts: object) -> None:
-        """Before the log start moves. Otherwise a SIGKILL in between would leave a log whose records went unexplained."""
+        """Before the log start moves. Otherwise a SIGKILL in between would leave a gap that nothing explains."""
         self._journal.write("log_start_advance", topic=hosted.topic, partition=hosted.index, cause=cause, **facts)
