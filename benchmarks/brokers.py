@@ -1,7 +1,7 @@
 """The reference broker beside Apache Kafka in one run: `make bench`, or `python -m benchmarks.brokers [--quick]`.
 
-`--only SECTION` (repeat it for several sections) measures a part: throughput, librdkafka, codecs, small-records,
-partitions, connections, latency, fail-over, start-up, producer.
+`--only SECTION` (repeat it for several sections) measures a part: c-client, throughput, librdkafka, codecs,
+small-records, partitions, connections, latency, fail-over, start-up, producer.
 Owns the order of the loads, the warm-up and the time limit of the whole. samples.py makes the figures, table.py the
 page. Writes results/<date>-brokers.json and .md (also after an error or Ctrl-C, then marked incomplete) and prints the
 page. Exit code 0 if everything was measured, whatever the ratios are; 1 otherwise.
@@ -30,6 +30,7 @@ from typing import Final
 from benchmarks import client_produce
 from benchmarks.host_facts import host_facts
 from benchmarks.samples import (
+    C_CLIENT,
     LIBRDKAFKA,
     LIGHT,
     LOADS,
@@ -153,7 +154,7 @@ class Bench:
         )
 
     def _measure_load(self, load: Load, subjects: list[Subject]) -> None:
-        uncounted = self.effort.uncounted_rounds if load is LIGHT else 0  # the first load of a cluster
+        uncounted = self.effort.uncounted_rounds if load in (C_CLIENT, LIGHT) else 0  # whichever comes first
         rounds = min(self.effort.rounds, load.rounds_max or self.effort.rounds)
         for number in range(1 - uncounted, rounds + 1):
             ordered = subjects if number % 2 else subjects[::-1]

@@ -16,13 +16,15 @@ def compiler() -> str | None:
     return next((found for name in COMPILERS if (found := shutil.which(name))), None)
 
 
-def compiled(source: Path, directory: Path) -> str:
-    """The path of the program, in `directory`. EnvironmentFault if there is no compiler, or it fails."""
+def compiled(source: Path, directory: Path, *libraries: Path) -> str:
+    """The path of the program, in `directory`, linked with shared `libraries` where they lie. EnvironmentFault if there
+    is no compiler, or it fails."""
     found = compiler()
     if found is None:
         raise EnvironmentFault(f"{source.name}: expected a C compiler ({', '.join(COMPILERS)}), found none")
     target = directory / source.stem
     command = [found, "-O2", "-pthread", "-o", str(target), str(source)]
+    command += [word for library in libraries for word in (str(library), f"-Wl,-rpath,{library.parent}")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise EnvironmentFault(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")

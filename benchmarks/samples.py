@@ -18,6 +18,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = ("produce", "consume")
 BATCH_NAMES: Final[Mapping[int, str]] = {16_384: "16 KiB", 131_072: "128 KiB", 1_000_000: "1 MB"}
 CONSUME_AIM: Final = 1.0  # times Apache Kafka
 CPU_AIM: Final = 1 / 3  # of Apache Kafka's CPU seconds per GB, three brokers
+C_CLIENT_CPU_AIM: Final = 0.4  # the same where a follower's fetch carries one batch
 START_AIM_S: Final = 1.5  # three brokers up and answering
 PRODUCER_AIM: Final = 1.2  # times confluent-kafka from Python
 
@@ -27,40 +28,47 @@ WARM_UP_GAIN: Final = 1.05  # a new best counts from 5 % on: less is noise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A cluster and how it is written to. `produce_aims`: batch bytes to the rate aimed at, in times Apache Kafka."""
+    """A cluster and how it is written to."""
 
     name: str
     brokers: int
     acks: str
-    produce_aims: Mapping[int, float]
 
     @property
     def topic_config(self) -> dict[str, str]:
         return {"min.insync.replicas": "2"} if self.brokers >= 3 else {}
 
 
-ONE: Final = Shape(
-    name="1 broker, acks=1", brokers=1, acks="1", produce_aims={16_384: 3.0, 131_072: 2.5, 1_000_000: 2.0}
-)
-THREE: Final = Shape(
-    name="3 brokers, RF 3, acks=all", brokers=3, acks="all", produce_aims={16_384: 3.0, 131_072: 3.0, 1_000_000: 2.0}
-)
+ONE: Final = Shape(name="1 broker, acks=1", brokers=1, acks="1")
+THREE: Final = Shape(name="3 brokers, RF 3, acks=all", brokers=3, acks="all")
 SHAPES: Final = (ONE, THREE)
+
+# By the number of brokers and batch bytes: the rate aimed at, in times Apache Kafka.
+Aims = Mapping[int, Mapping[int, float]]
+PRODUCE_AIMS: Final[Aims] = {
+    1: {16_384: 3.0, 131_072: 2.5, 1_000_000: 2.0},
+    3: {16_384: 3.0, 131_072: 3.0, 1_000_000: 2.0},
+}
+C_CLIENT_AIMS: Final[Aims] = {3: {16_384: 2.5, 131_072: 2.5, 1_000_000: 2.0}}
+Program = Literal["replay", "python", "c"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """One kind of load. `is_light`: the prepared batches of replay.py, else librdkafka from Python.
+    """One kind of load, by one of three programs: the prepared batches of replay.py, or librdkafka from Python
+    (load.py) or from C (c_client.c).
 
-    `load_bytes`: the most bytes of record values in one load; None: what the run asks for.
+    With `produce_aims`, reading is aimed at too, and with three brokers processor time: `cpu_aim`, a share of Apache
+    Kafka's.
     """
 
     name: str
     section: str
     operations: tuple[Operation, ...] = ("produce",)
     batches: tuple[int, ...] = (131_072,)
-    is_light: bool = True
-    is_aimed: bool = False
+    program: Program = "replay"
+    produce_aims: Aims = field(default_factory=dict)
+    cpu_aim: float = CPU_AIM
     record_bytes: int = 1024
     codec: str = "none"
     partitions: int = 1
@@ -79,11 +87,14 @@ _SHORTER: Final = {16_384: 128_000_000}
 # Apache Kafka maps two index files of 10 MiB a partition. The first write to one reads as far ahead as the host is
 # set to: with read_ahead_kb=8192, 16 GB of zeros for 1,000 partitions, and a load would show little else.
 _SMALL_INDEXES: Final = {"segment.index.bytes": "131072"}
-LIGHT: Final = Load(name="prepared batches", section="throughput", operations=OPERATIONS, batches=_ALL, is_aimed=True,
-                    bytes_max=_SHORTER)  # fmt: skip
-LIBRDKAFKA: Final = Load(name="librdkafka", section="librdkafka", operations=OPERATIONS, batches=_ALL, is_light=False,
-                         is_aimed=True, bytes_max=_SHORTER)  # fmt: skip
+C_CLIENT: Final = Load(name="C client", section="c-client", operations=OPERATIONS, batches=_ALL, program="c",
+                       produce_aims=C_CLIENT_AIMS, cpu_aim=C_CLIENT_CPU_AIM, bytes_max=_SHORTER)  # fmt: skip
+LIGHT: Final = Load(name="prepared batches", section="throughput", operations=OPERATIONS, batches=_ALL,
+                    produce_aims=PRODUCE_AIMS, bytes_max=_SHORTER)  # fmt: skip
+LIBRDKAFKA: Final = Load(name="librdkafka", section="librdkafka", operations=OPERATIONS, batches=_ALL, program="python",
+                         produce_aims=PRODUCE_AIMS, bytes_max=_SHORTER)  # fmt: skip
 LOADS: Final[tuple[Load, ...]] = (
+    C_CLIENT,
     LIGHT,
     LIBRDKAFKA,
     *(
@@ -210,7 +221,8 @@ def _compare_one(
     rate = {engine: spread(each.mb_per_s for each in found) for engine, found in by_engine.items()}
     cpu = {engine: spread(each.broker_cpu_s_per_gb for each in found) for engine, found in by_engine.items()}
     is_produce = operation == "produce"
-    rate_aim = (shape.produce_aims[batch_bytes] if is_produce else CONSUME_AIM) if load.is_aimed else None
+    aims = load.produce_aims.get(shape.brokers, {})
+    is_aimed_at = bool(load.produce_aims)
     return Comparison(
         shape=shape.name,
         load=load.name,
@@ -219,9 +231,9 @@ def _compare_one(
         rate=rate,
         broker_cpu=cpu,
         rate_ratio=_ratio(rate),
-        rate_aim=rate_aim,
+        rate_aim=aims.get(batch_bytes) if is_produce else CONSUME_AIM if is_aimed_at else None,
         cpu_ratio=_ratio(cpu),
-        cpu_aim=CPU_AIM if load.is_aimed and is_produce and shape.brokers == 3 else None,
+        cpu_aim=load.cpu_aim if is_aimed_at and is_produce and shape.brokers == 3 else None,
     )
 
 

@@ -1,6 +1,6 @@
 """One running cluster of the benchmark: starts and times it, loads it, reads its brokers' CPU time, stops it.
 
-Knows no other cluster and no result. The load runs in a process of its own (load.py).
+Knows no other cluster and no result. The load runs in a process of its own (replay.py, load.py or c_client.c).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import replay
+from benchmarks import c_client, replay
 from benchmarks.samples import Engine, Load, Operation, Shape
 from harness.clusters.admin import Admin
 from harness.clusters.base import ClusterKey
@@ -41,6 +41,7 @@ SETTINGS: Final = (
 )
 FAIL_OVER_TIMEOUT_S: Final = 60.0
 ATTEMPT_PAUSE_S: Final = 0.01
+PYTHON: Final = (sys.executable, "-m")
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -112,7 +113,7 @@ class Subject:
 
     def load(self, load: Load, operation: Operation, topic: str, load_bytes: int, batch_bytes: int) -> Measured:
         bootstrap = self._cluster.bootstrap_servers
-        if load.is_light:
+        if load.program == "replay":
             options = [bootstrap, topic, "--bytes", str(load_bytes), "--batch-bytes", str(batch_bytes)]
             options += ["--acks", self.shape.acks, "--codec", load.codec, "--record-bytes", str(load.record_bytes)]
             options += ["--connections", str(load.connections), "--window", str(load.window)]
@@ -120,10 +121,11 @@ class Subject:
             if load.partitions > 1:
                 self._run(["benchmarks.replay", "prime", *options], "first write to each partition")
         else:
-            command = ["benchmarks.load", operation, bootstrap, topic, str(load_bytes), str(batch_bytes)]
-            command += [self.shape.acks]
+            command = [operation, bootstrap, topic, str(load_bytes), str(batch_bytes), self.shape.acks]
+            command = command if load.program == "c" else ["benchmarks.load", *command]
+        program = [c_client.client(self._directory)] if load.program == "c" else PYTHON
         before_s = self.cpu_s()
-        answer = self._run(command, f"{operation} load")
+        answer = self._run(command, f"{operation} load", program)
         broker_cpu_s = self.cpu_s() - before_s
         return Measured(
             mb_per_s=answer["mb_per_s"],
@@ -138,9 +140,9 @@ class Subject:
         found: dict[str, float] = self._run(command, "latency load")
         return found
 
-    def _run(self, command: list[str], what: str) -> Any:  # the object that the process prints as JSON
+    def _run(self, command: list[str], what: str, program: Sequence[str] = PYTHON) -> Any:  # what it prints as JSON
         done = subprocess.run(
-            [sys.executable, "-m", *command],
+            [*program, *command],
             capture_output=True,
             text=True,
             timeout=LOAD_TIMEOUT_S,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.samples import (
     BATCH_NAMES,
+    C_CLIENT,
     ENGINES,
     LIGHT,
     START_AIM_S,
@@ -133,6 +134,9 @@ def _method(document: Document) -> str:
     return (
         f"`{document.command}`, {document.seconds:.0f} s. A load is up to {document.load_bytes / 1e6:.0f} MB of 1 KiB "
         "records to one partition without compression, unless its name says otherwise, by a process of its own. "
+        f"*{C_CLIENT.name}*: librdkafka as a program in C uses it (c_client.c), with 5 requests in flight and linger "
+        "5 ms, reading 50 MiB a fetch and 10 MiB a partition; with so few in flight a follower's fetch carries one "
+        "batch, which is what users of Kafka's clients have by default; "
         f"*{LIGHT.name}*: made once and sent over 2 connections with 5 requests in flight each (replay.py), so that "
         "the broker is the limit; *librdkafka*: records one by one from Python, linger 5 ms, one connection. What was "
         f"produced is then read back from the page cache. Median (minimum-maximum) of {document.rounds} counted "

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from benchmarks.samples import BATCH_NAMES, ONE, Engine
+from benchmarks.samples import BATCH_NAMES, ONE, PRODUCE_AIMS, Engine
 
 BARE: Final = "bare, in C, 1 thread"
 BARE_IN_PYTHON: Final = "bare, in Python on uvloop, 1 thread"
@@ -98,7 +98,7 @@ def _reading(document: Document) -> str:
     header = ["batch", "aim, times Apache Kafka", "MB/s", "leaves", *(BARE_LABELS.values()), "reference broker", ""]
     lines += [f"| {' | '.join(header)} |", f"|{' --- |' * len(header)}"]
     for batch_bytes in _batches(document):
-        aim = ONE.produce_aims[batch_bytes]
+        aim = PRODUCE_AIMS[ONE.brokers][batch_bytes]
         rate = aim * _median(document, batch_bytes, ENGINE_LABELS["kafka"])
         left_us = batch_bytes / rate
         taken = [_median_us(document, batch_bytes, name) for name in (*BARE_LABELS, ENGINE_LABELS["reference"])]

@@ -8,7 +8,9 @@ import pytest
 
 from benchmarks.samples import (
     ENGINES,
+    LOADS,
     ONE,
+    OPERATIONS,
     THREE,
     Engine,
     Operation,
@@ -82,6 +84,21 @@ def test_loads_of_another_kind_are_compared_apart_and_without_an_aim() -> None:
     other = [replace(each, load="codec zstd", mb_per_s=50.0) for each in plain]
     found = {line.load: (line.rate["kafka"].median, line.rate_aim) for line in compare([*plain, *other])}
     assert found == {"prepared batches": (100.0, 3.0), "codec zstd": (50.0, None)}
+
+
+def test_the_client_in_c_has_aims_of_its_own_and_comes_first() -> None:
+    def one(shape: str, engine: Engine, operation: Operation) -> Sample:
+        return replace(sample(engine, 100.0, operation=operation), load="C client", shape=shape)
+
+    works = [(shape, operation) for shape in (ONE.name, THREE.name) for operation in OPERATIONS]
+    found = compare([one(shape, engine, operation) for shape, operation in works for engine in ENGINES])
+    assert [(line.shape, line.operation, line.rate_aim, line.cpu_aim) for line in found] == [
+        (ONE.name, "produce", None, None),
+        (ONE.name, "consume", 1.0, None),
+        (THREE.name, "produce", 2.5, 0.4),
+        (THREE.name, "consume", 1.0, None),
+    ]
+    assert LOADS[0].name == "C client"
 
 
 @pytest.mark.parametrize(
