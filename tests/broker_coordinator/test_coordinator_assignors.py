@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from broker.coordinator.groups.assignors import ASSIGNORS, MemberSpec, Result, assign_range, assign_uniform
 from tests.amount import examples
+from tests.work import assert_linear
 
 IDS = [UUID(int=number) for number in range(1, 5)]
 
@@ -100,3 +102,47 @@ def test_range_gives_runs_and_the_same_ones_for_topics_of_the_same_size() -> Non
     assert result["a"] == {IDS[0]: frozenset([0, 1, 2]), IDS[1]: frozenset([0, 1])}
     assert result["b"] == {IDS[0]: frozenset([3, 4]), IDS[1]: frozenset([2, 3])}
     assert result["c"] == {IDS[0]: frozenset([5, 6])}
+
+
+def partly_subscribed(partitions: int) -> tuple[tuple[MemberSpec, ...], dict[UUID, int]]:
+    """Ten members with different subscriptions, of which the first owns everything."""
+    topics = {UUID(int=number): partitions // 10 for number in range(1, 11)}
+    ids, owned = sorted(topics), {topic_id: frozenset(range(count)) for topic_id, count in topics.items()}
+    members = [member(f"m{number}", ids[: 10 - number], owned if number == 0 else {}) for number in range(10)]
+    return tuple(members), topics
+
+
+def one_topic_a_partition(partitions: int) -> tuple[tuple[MemberSpec, ...], dict[UUID, int]]:
+    topics = {UUID(int=number): 1 for number in range(1, partitions + 1)}
+    ids = sorted(topics)
+    members = [member(f"m{number}", ids[number * partitions // 20 :]) for number in range(10)]
+    return tuple(members), topics
+
+
+def a_member_a_partition(partitions: int) -> tuple[tuple[MemberSpec, ...], dict[UUID, int]]:
+    topics = {UUID(int=number): 1 for number in range(1, partitions + 1)}
+    halves = [frozenset(each for each in topics if each.int % 5 != number) for number in range(5)]
+    members = tuple(
+        MemberSpec(member_id=f"m{number:05}", instance_id=None, topic_ids=halves[number % 5], owned={})
+        for number in range(partitions)
+    )
+    return members, topics
+
+
+@pytest.mark.parametrize("group", [partly_subscribed, one_topic_a_partition, a_member_a_partition])
+@pytest.mark.parametrize("name", sorted(ASSIGNORS))
+def test_work_grows_with_partitions_and_members_and_not_with_their_product(
+    name: str, group: Callable[[int], tuple[tuple[MemberSpec, ...], dict[UUID, int]]]
+) -> None:
+    def assigning(partitions: int) -> Callable[[], object]:
+        members, topics = group(partitions)
+        return lambda: ASSIGNORS[name](members, topics)
+
+    assert_linear(assigning, 200)
+
+
+def test_uniform_makes_even_what_different_subscriptions_allow() -> None:
+    members, topics = partly_subscribed(2_000)
+    result = assign_uniform(members, topics)
+    sizes = [size(result, each.member_id) for each in members]
+    assert (sum(sizes), min(sizes), max(sizes)) == (2_000, 198, 202)

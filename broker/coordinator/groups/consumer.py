@@ -26,7 +26,7 @@ from broker.coordinator.groups.consumer_group import (
     metadata_hash,
 )
 from broker.coordinator.groups.draft import Draft, Refused, current_record
-from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, GroupSettingsChanged
+from broker.coordinator.groups.events import ConsumerHeartbeat, ConsumerHeartbeatResult, GroupSettingsChanged, Topic
 from broker.coordinator.groups.reconcile import Current, MemberState, places, reconcile, subtract, withdraw
 from broker.coordinator.groups.records import (
     Assignment,
@@ -285,17 +285,19 @@ class ConsumerProtocol:
         if not self.is_assignment_due(group, now_ms):
             return
         by_member = self.subscriptions.of_members(group)
+        # Members with the same subscription share the dict, and here the set.
+        topic_ids = {id(each): frozenset(topic.topic_id for topic in each.values()) for each in _distinct(by_member)}
         members = tuple(
             MemberSpec(
                 member_id=member_id,
                 instance_id=member.value.instance_id,
-                topic_ids=frozenset(topic.topic_id for topic in by_member[member_id].values()),
+                topic_ids=topic_ids[id(by_member[member_id])],
                 owned=group.targets.get(member_id, {}),
             )
             for member_id, member in sorted(group.members.items())
         )
         topics: dict[UUID, int] = {
-            topic.topic_id: topic.partitions for each in by_member.values() for topic in each.values()
+            topic.topic_id: topic.partitions for each in _distinct(by_member) for topic in each.values()
         }
         assignor = ASSIGNORS[group.preferred_assignor(self._config.group_consumer_assignors[0])]
         result = assignor(members, topics)
@@ -350,6 +352,10 @@ class ConsumerProtocol:
         classic = member.value.classic
         timeout_ms = self._session_timeout_ms(group) if classic is None else classic.session_timeout_ms
         member.session_deadline_ms = now_ms + timeout_ms
+
+
+def _distinct(by_member: Mapping[str, dict[str, Topic]]) -> list[dict[str, Topic]]:
+    return list({id(each): each for each in by_member.values()}.values())
 
 
 def _change(group: ConsumerGroup, old: MemberValue, new: MemberValue) -> Change:
