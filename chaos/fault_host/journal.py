@@ -33,17 +33,25 @@ class JournalError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """One broker that this worker has paused or ended. `pid` and `start_ticks` are those of the process before the
-    fault."""
+    fault. `starter_pid` and `starter_ticks` are those of the start command, if it was begun: 0 before."""
 
     broker: int
     what: What
     pid: int
     start_ticks: int
     run_id: str
+    starter_pid: int = 0
+    starter_ticks: int = 0
 
     @property
     def identity(self) -> ProcessIdentity:
         return ProcessIdentity(pid=self.pid, start_ticks=self.start_ticks)
+
+    @property
+    def starter(self) -> ProcessIdentity | None:
+        if not self.starter_pid:
+            return None
+        return ProcessIdentity(pid=self.starter_pid, start_ticks=self.starter_ticks)
 
 
 class Journal:
@@ -53,8 +61,9 @@ class Journal:
     def __init__(self, root: Path, name: str) -> None:
         try:
             directory = own_directory(root)
+            # Only for reading, so that a worker whose disk has become read-only still heals what it had broken.
             self._lock = os.open(
-                directory / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+                directory / f"{name}.lock", os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
             )
         except OSError as error:
             raise JournalError(f"no leases can be kept in {root}: {error}") from error
@@ -103,7 +112,7 @@ class Journal:
             return [_held(fields) for fields in document["held"]]
         except FileNotFoundError:
             return []
-        except (LeaseProblem, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (LeaseProblem, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise JournalError(
                 f"{self._path} cannot be read ({error}): see whether a broker of this host is stopped or down, then "
                 "remove the file"
@@ -111,9 +120,13 @@ class Journal:
 
 
 def _held(fields: Any) -> Held:
-    numbers = [(fields["broker"], 2**31), (fields["pid"], _PID_MAX), (fields["start_ticks"], _TICKS_MAX)]
+    starter = {"starter_pid": fields.get("starter_pid", 0), "starter_ticks": fields.get("starter_ticks", 0)}
+    numbers = [
+        (fields["broker"], 2**31), (fields["pid"], _PID_MAX), (fields["start_ticks"], _TICKS_MAX),
+        (starter["starter_pid"], _PID_MAX), (starter["starter_ticks"], _TICKS_MAX),
+    ]  # fmt: skip
     if any(type(value) is not int or not 0 <= value <= limit for value, limit in numbers):
         raise ValueError("a number of an entry is wrong")
     if fields["what"] not in ("paused", "down") or not isinstance(fields["run_id"], str):
         raise ValueError("an entry is wrong")
-    return Held(**{name: fields[name] for name in ("broker", "what", "pid", "start_ticks", "run_id")})
+    return Held(**{name: fields[name] for name in ("broker", "what", "pid", "start_ticks", "run_id")}, **starter)

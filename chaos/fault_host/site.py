@@ -11,20 +11,22 @@ import subprocess
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from chaos.fault_host.journal import Held, Journal, What
 from chaos.fault_host.permits import BrokerPermit
 from chaos.fault_host.processes import CannotTell, NotTheBroker, find_process, send_signal
-from chaos.process_identity import ProcessIdentity, is_alive, read_state
+from chaos.process_identity import ProcessIdentity, is_alive, read_identity, read_state
 
 BUSY_S: Final = 3.0  # how long an action waits for the previous one on the same broker
 SEEN_MAX: Final = 16  # processes of one broker whose state is reported
 _LOOK_S: Final = 0.1
+# The start command waits until its lease is on disk. If the worker is killed before that, the command is never begun.
+_WHEN_TOLD: Final = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
 
 
 class NotDone(Exception):
@@ -49,6 +51,8 @@ class Site:
     tries: int = 0
     next_try_s: float = 0.0
     was_started: bool = False  # whether this worker has started it since the fault began
+    wanted_because: str = ""  # why it is to be healed as soon as that is possible
+    is_stop_told: bool = False  # whether the operator knows that it still stops
     healed_because: str = ""  # why the last fault was healed without a request
     starter: subprocess.Popen[bytes] | None = None
 
@@ -94,6 +98,7 @@ class Site:
             self.journal.hold(held)
         except OSError as error:
             raise NotDone(f"broker {self.broker} was left alone, because no lease can be written: {error}") from error
+        self.wanted_because, self.is_stop_told = "", False
         self.healed_because, self.tries, self.next_try_s, self.was_started = "", 0, 0.0, False
         self.due_s = time.monotonic() + self.bound_ms() / 1000
 
@@ -104,7 +109,15 @@ class Site:
 
     def release(self) -> None:
         self.journal.release(self.broker)
-        self.due_s = None
+        self.due_s, self.wanted_because = None, ""
+
+    def not_sent(self, before: Held | None) -> None:
+        """No signal was sent: only what was broken `before` is still broken."""
+        if before is None:
+            self.release()
+            return
+        with suppress(OSError):  # the new lease stays then, and it is healed by that one
+            self.journal.hold(before)
 
     def held(self, what: What) -> Held:
         """The note that this worker has paused the broker, or taken it down. Without one it raises NotDone, which says
@@ -126,23 +139,13 @@ class Site:
         return tuple((each, (read_state(each.pid) or "") if is_alive(each) else "") for each in self.seen)
 
     def start(self) -> ProcessIdentity:
-        """Start the broker by the operator's command. It returns when the broker's process exists."""
+        """Start the broker by the operator's command. It returns when the broker's process exists. A command that was
+        begun before and has not ended is waited for, because two brokers must not be started on one directory."""
         command = self.permit.start
         if command is None:
             raise NotDone(f"no command for starting broker {self.broker} is on this host's list")
-        within_s = self.permit.start_within / 1000
-        output = self.output / f"start-{self.broker}.log"
-        try:
-            descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                # It gets a session of its own, so that the broker outlives this worker and no Ctrl-C reaches it.
-                self.starter = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-                )
-                self.was_started = True
-        except OSError as error:
-            raise NotDone(f"start of broker {self.broker} failed: {error}") from error
-        deadline_s = time.monotonic() + within_s
+        deadline_s = time.monotonic() + self.permit.start_within / 1000
+        starter = self._begun() or self._begin(command)
         why = ""
         while time.monotonic() < deadline_s:
             try:
@@ -151,7 +154,53 @@ class Site:
                 why = ""
             except NotTheBroker as error:  # its pid file is not written yet, or the command is still a shell
                 why = f": {error}"
-            if self.starter.poll() not in (None, 0):
-                raise NotDone(f"start of broker {self.broker} ended with {self.starter.returncode}, see {output}")
+            if self.starter is not None and self.starter.poll() not in (None, 0):
+                raise NotDone(f"start of broker {self.broker} ended with {self.starter.returncode}, see {self._log}")
+            if self.starter is None and not is_alive(starter) and self.find_or_none() is None:
+                raise NotDone(f"a start of broker {self.broker} by the worker before has ended, and no broker is there")
             time.sleep(_LOOK_S)
-        raise NotDone(f"broker {self.broker} did not come up within {within_s:g} s of its start{why}, see {output}")
+        raise NotDone(
+            f"broker {self.broker} did not come up within {self.permit.start_within / 1000:g} s of its start{why}, "
+            f"see {self._log}"
+        )
+
+    @property
+    def _log(self) -> Path:
+        return self.output / f"start-{self.broker}.log"
+
+    def _begun(self) -> ProcessIdentity | None:
+        """The start command of an earlier try that still runs, perhaps begun by a worker that was killed."""
+        if self.starter is not None:
+            self.starter.poll()  # otherwise one that has ended stays as a zombie
+        held = self.journal.held().get(self.broker)
+        starter = None if held is None else held.starter
+        return starter if starter is not None and is_alive(starter) else None
+
+    def _begin(self, command: Sequence[str]) -> ProcessIdentity:
+        try:
+            with self._opened_log() as log:
+                # It gets a session of its own, so that the broker outlives this worker and no Ctrl-C reaches it.
+                self.starter = subprocess.Popen(
+                    [*_WHEN_TOLD, *command], stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+                )
+        except OSError as error:
+            raise NotDone(f"start of broker {self.broker} failed: {error}") from error
+        identity = read_identity(self.starter.pid)
+        held = self.journal.held().get(self.broker)
+        if identity is not None and held is not None:
+            noted = replace(held, starter_pid=identity.pid, starter_ticks=identity.start_ticks)
+            with suppress(OSError):  # a broker that is down is worse than a note that is missing
+                self.journal.hold(noted)
+        self.was_started = True
+        assert self.starter.stdin is not None
+        with suppress(OSError), self.starter.stdin as told:  # OSError: it has ended, and its exit code tells why
+            told.write(b"go\n")
+        return identity or ProcessIdentity(pid=self.starter.pid, start_ticks=0)
+
+    def _opened_log(self) -> IO[bytes]:
+        """Where the output of the start command goes. No disk keeps a broker down: without a file it goes nowhere."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.fdopen(os.open(self._log, flags, 0o600), "wb")
+        except OSError:
+            return Path(os.devnull).open("wb")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chaos.toxiproxy.lookup import RunningServer, find_binary, start_embedded, start_real
+from tests.chaos.operators import Operator
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -72,6 +73,16 @@ def upstream_factory() -> Iterator[Callable[[Callable[[socket.socket], None]], U
     yield make
     for upstream in made:
         upstream.close()
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Iterator[Operator]:
+    """Of a host with the brokers 1 and 2."""
+    found = Operator(tmp_path)
+    found.start(1)
+    found.start(2)
+    yield found
+    found.clean()
 
 
 @pytest.fixture(scope="session")
