@@ -2,8 +2,9 @@
 
 The harness puts its plan first: the manifest, and for each cell who has which share. So a run can be read from the
 store alone if the harness's host is lost. Load hosts put their run logs (workloads/hosts/depot.py). When a cell has
-ended, all of its files are kept there, as they lie in the run directory, and the load hosts' segments are removed. A
-store that fails in the middle of a run costs nothing but that copy. Layout: runlog/files/stored.py. Shown by
+ended, all of its files are kept there, as they lie in the run directory. Then the segments of the load hosts are
+removed whose run logs are in these files. Before anything is removed, what takes its place is read back from the store.
+A store that fails in the middle of a run costs nothing but that copy. Layout: runlog/files/stored.py. Shown by
 tests/harness/test_harness_store_copy.py.
 """
 
@@ -26,9 +27,9 @@ from runlog.files.stored import (
     StoredFile,
     StoredList,
     cell_name,
+    check_stored,
     fetch,
     host_prefix,
-    hosts_prefix,
     index_name,
     kept_name,
     manifest_name,
@@ -36,7 +37,7 @@ from runlog.files.stored import (
     read_list,
     token_name,
 )
-from runlog.records.documents import CELL_FILE, SEARCH_FILE
+from runlog.records.documents import CELL_FILE, SEARCH_FILE, read_cell
 from runlog.records.run import RunRecord
 from runlog.streams.parquet import partition_directory
 from runlog.streams.schema import STREAMS
@@ -178,7 +179,8 @@ def fetch_host(store: Store, run: str, run_dir: Path, cell_id: str, host: str) -
 
 
 def keep_cell(store: Store, run: str, run_dir: Path, cell_id: str, should_stop: Callable[[], bool]) -> None:
-    """Put all files of an ended cell, then their list, then remove what load hosts have put. StoreError."""
+    """Put all files of an ended cell, then their list, then remove what the load hosts have put that were gathered:
+    those of others are nowhere else. StoreError."""
     kept: dict[str, StoredFile] = {}
     deadline_s = time.monotonic() + KEEP_MAX_S
     for path in _files_of(run_dir, cell_id):
@@ -188,9 +190,12 @@ def keep_cell(store: Store, run: str, run_dir: Path, cell_id: str, should_stop: 
             raise StoreError("the run was stopped" if should_stop() else f"it took longer than {KEEP_MAX_S:.0f} s")
         name = path.relative_to(run_dir).as_posix()
         kept[name] = put_checked(store, f"{run}/{name}", path)
+        check_stored(store, f"{run}/{name}", kept[name])
     store.put_bytes(kept_name(run, cell_id), StoredList(is_whole=True, files=kept).to_bytes())
-    for name in store.names(hosts_prefix(run, cell_id)):
-        store.remove(name)
+    for host in read_cell(run_dir, cell_id).outcome.load_hosts:
+        if host.is_gathered:
+            for name in store.names(host_prefix(run, cell_id, host.name)):
+                store.remove(name)
 
 
 def _files_of(run_dir: Path, cell_id: str) -> Iterator[Path]:

@@ -128,6 +128,22 @@ def put_checked(store: Store, name: str, path: Path) -> StoredFile:
     return before
 
 
+def check_stored(store: Store, name: str, expected: StoredFile) -> None:
+    """Read the file back from the store. StoreError if it is not what it must be: who removes another copy of it asks
+    before."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        for piece in pieces(store, name):
+            digest.update(piece)
+            size += len(piece)
+            if size > expected.bytes:
+                break  # it is another file, and may be endless
+    except FileNotFoundError:
+        raise StoreError(f"{store.url}/{name}: is gone") from None
+    if StoredFile(bytes=size, sha256=digest.hexdigest()) != expected:
+        raise StoreError(f"{store.url}/{name}: is not what was put there: its checksum is wrong")
+
+
 def fetch(store: Store, name: str, target: Path, expected: StoredFile) -> int:
     """Bring one file, in pieces, from where an earlier try broke off, and verify it. Returns the bytes that came.
     StoreError if it is not what it must be; it is not there under its name then."""

@@ -43,7 +43,9 @@ def run_dir(tmp_path: Path) -> Path:
         "manifest.json": json.dumps(
             {"run_id": "here", "suite": "s", "status": "running", "mark": RUN, "cells": ["c1"]}
         ),
-        "cells/c1/cell.json": json.dumps({"cell_id": "c1"}),
+        "cells/c1/cell.json": json.dumps(
+            {"cell_id": "c1", "outcome": {"load_hosts": [{"name": "left", "state": "done", "is_gathered": True}]}}
+        ),
         "cells/c1/stats.jsonl": "{}\n",
         "cells/c1/attempt-1/stats.jsonl": "{}\n",
         "cells/c1/live/send-p0i0-000000.seg": "not compacted",
@@ -80,6 +82,38 @@ def test_an_ended_cell_is_kept_whole_and_its_segments_go(store: DirectoryStore, 
         "send/cell=c1/part-000000.parquet",
     }  # fmt: skip
     assert store.names(f"{RUN}/cells/c1/hosts") == []
+
+
+def test_segments_of_a_host_that_was_not_gathered_stay_in_the_store(store: DirectoryStore, run_dir: Path) -> None:
+    put_share(store, "left")
+    put_share(store, "right")
+    cell = run_dir / "cells/c1/cell.json"
+    document = json.loads(cell.read_text())
+    document["outcome"]["load_hosts"].append({"name": "right", "state": "dead", "is_gathered": False})
+    cell.write_text(json.dumps(document))
+    keep_cell(store, RUN, run_dir, "c1", no)
+    assert read_list(store, kept_name(RUN, "c1")) is not None
+    assert store.names(host_prefix(RUN, "c1", "left")) == []
+    assert len(store.names(host_prefix(RUN, "c1", "right"))) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"rowS", b"rows and more"])
+def test_what_cannot_be_read_back_takes_the_place_of_nothing(
+    store: DirectoryStore, run_dir: Path, damage: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_share(store, "left")
+    put_file = store.put_file
+
+    def put_damaged(name: str, path: Path) -> None:
+        put_file(name, path)
+        if name.endswith(".parquet"):
+            store.put_bytes(name, damage)
+
+    monkeypatch.setattr(store, "put_file", put_damaged)
+    with pytest.raises(StoreError, match=r"part-000000.parquet: is not what was put there"):
+        keep_cell(store, RUN, run_dir, "c1", no)
+    assert read_list(store, kept_name(RUN, "c1")) is None
+    assert len(store.names(host_prefix(RUN, "c1", "left"))) == 2
 
 
 def test_a_cell_that_is_not_kept_as_a_whole_keeps_its_segments(store: DirectoryStore, run_dir: Path) -> None:

@@ -253,9 +253,68 @@ def test_a_cell_that_the_store_keeps_whole_is_removed_from_the_spool(
     store: DirectoryStore, spool: Spool, start: Callable[[str], Running], tmp_path: Path
 ) -> None:
     note_due(spool, CELL, TOKEN)
-    store.put_bytes(kept_name(RUN, "c1"), StoredList(is_whole=True).to_bytes())
+    keep(store, tmp_path, is_gathered=True)
     start(store.url)
     wait_until(lambda: not list((tmp_path / "spool").iterdir()), "the spool is empty", WAIT_S)
+
+
+def keep(store: DirectoryStore, directory: Path, *, is_gathered: bool) -> str:
+    """As the harness does when the cell has ended. Returns the name of a part."""
+    host = {"name": "left", "state": "done", "is_gathered": is_gathered}
+    part = "send/cell=c1/part-000000.parquet"
+    files = {}
+    for name, text in (
+        ("cells/c1/cell.json", json.dumps({"cell_id": "c1", "outcome": {"load_hosts": [host]}})),
+        (part, "rows"),
+    ):
+        path = directory / "put"
+        path.write_text(text)
+        store.put_file(f"{RUN}/{name}", path)
+        files[name] = measured(path)
+    store.put_bytes(kept_name(RUN, "c1"), StoredList(is_whole=True, files=files).to_bytes())
+    return f"{RUN}/{part}"
+
+
+def look_at_spool(store: DirectoryStore, spool: Spool, tmp_path: Path) -> list[str]:
+    """What a depot says that begins now."""
+    note_due(spool, CELL, TOKEN)
+    config = DepotConfig(url=store.url, spool=tmp_path / "spool", host="left")
+    told: list[str] = []
+    _Depot(config, store, lambda said: told.append(str(said)))._look_at_spool()
+    return told
+
+
+def test_what_the_store_keeps_with_this_hosts_run_log_is_removed_here(
+    store: DirectoryStore, spool: Spool, tmp_path: Path
+) -> None:
+    keep(store, tmp_path, is_gathered=True)
+    (told,) = look_at_spool(store, spool, tmp_path)
+    assert "so it was removed here" in told
+    assert not spool.live(CELL).exists()
+
+
+def test_a_run_log_that_the_harness_did_not_gather_is_not_removed_because_the_cell_is_kept(
+    store: DirectoryStore, spool: Spool, tmp_path: Path
+) -> None:
+    keep(store, tmp_path, is_gathered=False)
+    (told,) = look_at_spool(store, spool, tmp_path)
+    assert "3 files are in the store now" in told, "there it is of use"
+    assert look_at_spool(store, spool, tmp_path) == []
+    assert {path.name for path in spool.live(CELL).iterdir()} >= {CLOSED, OPEN, RING}
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed"])
+def test_what_the_store_has_lost_since_is_not_removed_here(
+    store: DirectoryStore, spool: Spool, tmp_path: Path, damage: str
+) -> None:
+    part = keep(store, tmp_path, is_gathered=True)
+    if damage == "gone":
+        store.remove(part)
+    else:
+        store.put_bytes(part, b"rowS")
+    (told,) = look_at_spool(store, spool, tmp_path)
+    assert "part-000000.parquet" in told
+    assert {path.name for path in spool.live(CELL).iterdir()} >= {CLOSED, OPEN, RING}
 
 
 @pytest.mark.slow

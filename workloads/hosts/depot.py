@@ -2,8 +2,8 @@
 
 The agent starts it beside itself, so that nothing of this can delay an answer for the clock. While a cell runs, closed
 segments are put; the rest follows when the share has ended. The list of them is put last. A cell that was not stored
-whole when its worker ended is stored when the next one begins, because a file in the spool says what is due. A cell
-that the store keeps as a whole is removed from the spool.
+whole when its worker ended is stored when the next one begins, because a file in the spool says what is due. If the
+store keeps the cell as a whole, with this host's run log in it, the cell is removed from the spool.
 
 The master says *that* a run log goes into the store, never where that is: the URL is the operator's. A token that the
 master's side has put there shows that both mean the same store.
@@ -28,6 +28,7 @@ from runlog.files.store import Store, StoreError, open_store
 from runlog.files.stored import (
     StoredFile,
     StoredList,
+    check_stored,
     host_prefix,
     index_name,
     kept_name,
@@ -36,6 +37,10 @@ from runlog.files.stored import (
     read_list,
     token_name,
 )
+from runlog.records.cell import CellRecord
+from runlog.records.codec import from_document
+from runlog.records.documents import CELL_FILE
+from runlog.streams.schema import RECV, SEND
 from workloads.hosts.spool import Spool
 from workloads.hosts.wire import FilesOfCell, Name, OfCell, Place, StoreToken
 
@@ -102,8 +107,21 @@ class CellDepot:
             self._files, self.is_whole = dict(listed.files), listed.is_whole
 
     def is_kept(self) -> bool:
-        """The store has the whole cell, so its segments are no longer needed."""
-        return read_list(self._store, kept_name(self._cell.run_id, self._cell.cell_id)) is not None
+        """The harness has gathered this host's run log, and the store has what became of it, as its checksums say. So
+        the segments are no longer needed. StoreError if something is damaged there."""
+        run, cell_id = self._cell.run_id, self._cell.cell_id
+        listed = read_list(self._store, kept_name(run, cell_id))
+        document = f"cells/{cell_id}/{CELL_FILE}"
+        if listed is None or document not in listed.files:
+            return False
+        hosts = from_document(CellRecord, read_document(self._store, f"{run}/{document}")).outcome.load_hosts
+        if not any(host.name == self._host and host.is_gathered for host in hosts):
+            return False
+        rows = tuple(f"{stream.name}/cell={cell_id}/" for stream in (SEND, RECV))
+        for name, expected in listed.files.items():
+            if name == document or name.startswith(rows):
+                check_stored(self._store, f"{run}/{name}", expected)
+        return True
 
     def step(self, *, is_running: bool) -> bool:
         """Put what can be put now. True if that was anything."""
