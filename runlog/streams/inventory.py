@@ -65,7 +65,7 @@ def check_files(run_dir: Path, cell_id: str, listed: object, place: PartsPlace |
     if isinstance(listed, dict):
         _check_events(cell_directory(run_dir, cell_id), listed.get("events"), problems)
     if any(cell_directory(run_dir, cell_id).glob("live/*.seg")):
-        problems.append("live: segments were not made into Parquet; `harness report` does it")
+        problems.append("live: segments are not in Parquet: what they hold is missing; `harness report` tries it again")
     return CellFiles(parts=parts, rows=rows, problems=tuple(problems))
 
 
