@@ -1,19 +1,21 @@
 """How much work a call does, counted and not timed: lines of Python that run, and functions that are called.
 
-Work in turn of doubled size may at most about double. So a test finds what is quadratic with small sizes, on any host.
-Loops within a function of the standard library in C count as one call, for example `x in some_list`. Names that compare
-in Python (`Name`) make them visible.
+Twice the size may at most make about twice the work. So a test finds what is quadratic with small sizes, on any host.
+Each function is compared on its own: a search in a list is quadratic long before it is most of the work. Loops in C are
+one line, for example `x in some_list`. Texts that compare in Python (`Name`) make those visible.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 RATIO_MAX: Final = 2.6  # of the work for twice the size; linear is 2, sorting a little more, quadratic 4
-_T = TypeVar("_T")
+STEPS_MIN: Final = 8  # for each element: functions that do less than this are not compared on their own
 
 
 class Name(str):
@@ -29,13 +31,17 @@ class Name(str):
 
 
 class Work:
-    """Counts within `with`. Only the lines of files in `broker` count, apart from those of the simulation, and every
-    call of other Python code that they cause. `steps` is the sum so far."""
+    """Counts within `with`: the lines of files in `broker`, and every call of other Python code. The simulation itself
+    does not count."""
 
     def __init__(self) -> None:
-        self.steps = 0
-        self._is_ours: dict[CodeType, bool] = {}
+        self.by_code: Counter[CodeType] = Counter()
+        self._has_lines: dict[CodeType, bool | None] = {}  # None: it does not count
         self._before: Any = None
+
+    @property
+    def steps(self) -> int:
+        return self.by_code.total()
 
     def __enter__(self) -> Work:
         self._before = sys.gettrace()
@@ -47,27 +53,38 @@ class Work:
 
     def _called(self, frame: FrameType, event: str, argument: object) -> Any:
         code = frame.f_code
-        is_ours = self._is_ours.get(code)
-        if is_ours is None:
+        if code not in self._has_lines:
             name = code.co_filename
-            is_ours = self._is_ours[code] = "/broker/" in name and "/broker/sim/" not in name and "/tests/" not in name
-        if "/broker/sim/" in code.co_filename:
+            is_ours = "/broker/" in name and "/tests/" not in name
+            self._has_lines[code] = None if "/broker/sim/" in name else is_ours
+        has_lines = self._has_lines[code]
+        if has_lines is None:
             return None
-        self.steps += 1
-        return self._line if is_ours else None
+        self.by_code[code] += 1
+        return self._line if has_lines else None
 
     def _line(self, frame: FrameType, event: str, argument: object) -> Any:
-        self.steps += 1
+        self.by_code[frame.f_code] += 1
         return self._line
 
 
-def steps_of(call: Callable[[], object]) -> int:
-    with Work() as work:
-        call()
-    return work.steps
+def excess(small: Work, large: Work, size: int) -> list[str]:
+    """What grew too much when `size` doubled: the whole, or a function."""
+    found = []
+    if large.steps > RATIO_MAX * small.steps:
+        found.append(f"all: {small.steps} steps for {size}, {large.steps} for {2 * size}")
+    for code, steps in large.by_code.most_common():
+        if steps >= STEPS_MIN * 2 * size and steps > RATIO_MAX * small.by_code[code]:
+            where = f"{Path(code.co_filename).name}:{code.co_firstlineno} {code.co_qualname}"
+            found.append(f"{where}: {small.by_code[code]} steps for {size}, {steps} for {2 * size}")
+    return found
 
 
 def assert_linear(call_of: Callable[[int], Callable[[], object]], size: int) -> None:
     """`call_of(size)` prepares a call for this size. Only the call itself counts."""
-    small, large = steps_of(call_of(size)), steps_of(call_of(2 * size))
-    assert large <= RATIO_MAX * small, f"{small} steps for {size}, {large} for {2 * size}"
+    small, large = Work(), Work()
+    for work, count in ((small, size), (large, 2 * size)):
+        call = call_of(count)
+        with work:
+            call()
+    assert not excess(small, large, size)

@@ -10,6 +10,7 @@ Shown by tests/broker_sharing/test_sharing_held_back.py and test_sharing_partiti
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -41,7 +42,7 @@ class Limits:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """What was read from the log at `fetch_offset`: (first, last offset) of each record batch, ascending. `hidden`:
-    ranges of aborted transactions, which no member gets."""
+    those of aborted transactions, which no member gets, ascending too."""
 
     fetch_offset: int
     batches: Sequence[tuple[int, int]]
@@ -54,6 +55,16 @@ class Fetched:
     @property
     def last(self) -> int:
         return self.batches[-1][1]
+
+    def end_of_record_batch(self, offset: int) -> int:
+        """The last offset of the record batch that has this offset; the offset itself if none has it."""
+        place = bisect_left(self.batches, offset, key=_last)
+        return self.batches[place][1] if place < len(self.batches) and self.batches[place][0] <= offset else offset
+
+    def hidden_from(self, offset: int) -> Iterator[tuple[int, int]]:
+        """The hidden ranges that do not end before this offset."""
+        for place in range(bisect_left(self.hidden, offset, key=_last), len(self.hidden)):
+            yield self.hidden[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +94,7 @@ class Delivery:
 
     def again(self) -> list[Acquired]:
         """Give what is offered again."""
-        found, records_max = list[Acquired](), self.left
+        found, rest = list[Acquired](), self.left
         for runs in self._offered():
             if self.left <= 0:
                 break
@@ -91,17 +102,19 @@ class Delivery:
             if is_held_back and found:
                 self.left = 0
                 break
-            found += self._first_time(runs[0]) if runs[0].in_flight_batch is None else self._of_one_batch(runs)
-            self.left = 0 if is_held_back else records_max - sum(each.count for each in found)
+            given = self._first_time(runs[0]) if runs[0].in_flight_batch is None else self._of_one_batch(runs)
+            found += given
+            rest -= sum(each.count for each in given)
+            self.left = 0 if is_held_back else rest
         return [part for each in found for part in self._visible(each)]
 
     def _visible(self, given: Acquired) -> list[Acquired]:
         """Takes back what no member gets. It counts against the limit all the same, as in Kafka."""
         found, low = list[Acquired](), given.first_offset
-        for begin, end in sorted(self.fetched.hidden):
+        for begin, end in self.fetched.hidden_from(low):
+            if begin > given.last_offset:
+                break
             first, last = max(begin, low), min(end, given.last_offset)
-            if first > last:
-                continue
             for run in self.runs.between(first, last):
                 run.state, run.member, run.lock_deadline_ms = DeliveryState.ARCHIVED, NOBODY, 0
             if low < first:
@@ -149,7 +162,7 @@ class Delivery:
         if not self.is_strict:
             return [self._give(first, last, (first, last)) for first, last in self._pieces(low, high)]
         # The record batch comes as a whole, so its rest belongs to the in-flight batch too.
-        batch = (low, min(end, _end_of_record_batch(self.fetched.batches, high)))
+        batch = (low, min(end, self.fetched.end_of_record_batch(high)))
         for rest in self.runs.between(*batch):
             rest.in_flight_batch = batch
         return [self._give(low, high)]
@@ -170,7 +183,7 @@ class Delivery:
         if self.left <= 0 or low > end:
             return []
         found: list[Acquired] = []
-        whole = min(end, _end_of_record_batch(self.fetched.batches, low + self.left - 1))
+        whole = min(end, self.fetched.end_of_record_batch(low + self.left - 1))
         for first, last in self._pieces(low, self._limited(low, end, self.left)):
             batch = (first, whole if self.is_strict else last)
             self.runs.append(
@@ -190,17 +203,17 @@ class Delivery:
     def _limited(self, first: int, last: int, count: int) -> int:
         """The last offset of about `count` offsets from `first` on, at most `last`."""
         high = min(last, first + count - 1)
-        return high if self.is_strict else min(last, _end_of_record_batch(self.fetched.batches, high))
+        return high if self.is_strict else min(last, self.fetched.end_of_record_batch(high))
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The in-flight batches of new records: whole record batches of at least `batch_size` records together. With a
         strict limit there is one."""
         while first <= last:
             high = last if self.is_strict else first + max(self.batch_size, 1) - 1
-            end = min(last, _end_of_record_batch(self.fetched.batches, high))
+            end = min(last, self.fetched.end_of_record_batch(high))
             yield first, end
             first = end + 1
 
 
-def _end_of_record_batch(batches: Sequence[tuple[int, int]], offset: int) -> int:
-    return next((end for begin, end in batches if begin <= offset <= end), offset)
+def _last(batch: tuple[int, int]) -> int:
+    return batch[1]

@@ -115,7 +115,7 @@ class ClassicProtocol:
     def _update(self, group: ClassicGroup, member: ClassicMember, event: JoinGroup) -> None:
         # The member may have an earlier request that still waits, because the client sent a second one.
         self._rebalances.release(group, member, ErrorCode.rebalance_in_progress)
-        member.protocols = event.protocols
+        group.set_protocols(member, event.protocols)
         member.session_timeout_ms, member.rebalance_timeout_ms = event.session_timeout_ms, event.rebalance_timeout_ms
         member.client_id, member.client_host = event.client_id, event.client_host
         member.join_token = event.token
@@ -138,7 +138,8 @@ class ClassicProtocol:
             group.leader = member_id
         member = old
         if group.is_in(State.STABLE):
-            old_protocols, member.protocols = member.protocols, event.protocols
+            old_protocols = member.protocols
+            group.set_protocols(member, event.protocols)
             if group.select_protocol() == group.protocol:
                 self._rebalances.restart_session(member, now_ms)
                 member.session_timeout_ms = event.session_timeout_ms
@@ -146,7 +147,7 @@ class ClassicProtocol:
                 self._rebalances.write(group)
                 self._rebalances.reply(group, event.token, self._static_back(group, member, old_id, event))
                 return
-            member.protocols = old_protocols
+            group.set_protocols(member, old_protocols)
         self._update(group, member, event)
         self._rebalances.restart_session(member, now_ms)
         self._rebalances.begin(group, now_ms)

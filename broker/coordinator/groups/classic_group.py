@@ -33,7 +33,7 @@ class ClassicMember:
     client_host: str
     rebalance_timeout_ms: int
     session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]
+    protocols: tuple[tuple[str, bytes], ...]  # of a member of a group, only the group changes them
     assignment: bytes = b""
     join_token: int | None = None  # set while its JoinGroup waits
     sync_token: int | None = None  # set while its SyncGroup waits
@@ -61,6 +61,8 @@ class ClassicGroup:
         self.leader: str | None = None  # invariant: it is a member, unless the group has none or prepares a rebalance
         self.members: dict[str, ClassicMember] = {}  # in the order of joining
         self.static_members: dict[str, str] = {}  # instance id -> member id
+        # invariant: by name, how many members support the protocol; a member may name it twice, but is counted once
+        self._supporters: Counter[str] = Counter()
         # member ids that were given out and have not joined yet (KIP-394) -> deadline
         self.pending: dict[str, int] = {}
         self.unsynced: set[str] = set()  # ids of the members that have not yet synced in this generation
@@ -89,23 +91,20 @@ class ClassicGroup:
         deadlines += [each for each in (self.join_deadline_ms, self.sync_deadline_ms) if each is not None]
         return min(deadlines, default=None)
 
-    def common_protocols(self) -> set[str]:
-        """The protocols that every member supports. A member may name a protocol twice, but is counted once."""
-        votes = Counter(name for member in self.members.values() for name in {name for name, _ in member.protocols})
-        return {name for name, count in votes.items() if count == len(self.members)}
+    def is_common(self, protocol: str) -> bool:
+        """Whether every member supports the protocol."""
+        return self._supporters[protocol] == len(self.members)
 
     def is_compatible(self, protocol_type: str, protocols: tuple[tuple[str, bytes], ...]) -> bool:
         if self.state is State.EMPTY or not self.members:
             return bool(protocol_type) and bool(protocols)
-        common = self.common_protocols()
-        return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
+        return protocol_type == self.protocol_type and any(self.is_common(name) for name, _ in protocols)
 
     def select_protocol(self) -> str:
         """Each member votes for the first of its protocols that all members support. If two have equally many votes,
         the one that got a vote first wins."""
-        common = self.common_protocols()
         votes = Counter(
-            next(name for name, _ in member.protocols if name in common) for member in self.members.values()
+            next(name for name, _ in member.protocols if self.is_common(name)) for member in self.members.values()
         )
         return votes.most_common(1)[0][0]
 
@@ -158,6 +157,7 @@ class ClassicGroup:
         if not self.members:
             self.protocol_type = None
         self.members[member.member_id] = member
+        self._count(member.protocols, 1)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         if self.leader is None:
@@ -166,11 +166,23 @@ class ClassicGroup:
 
     def remove(self, member: ClassicMember) -> None:
         del self.members[member.member_id]
+        self._count(member.protocols, -1)
         self.unsynced.discard(member.member_id)
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
             del self.static_members[member.instance_id]
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
+
+    def set_protocols(self, member: ClassicMember, protocols: tuple[tuple[str, bytes], ...]) -> None:
+        self._count(member.protocols, -1)
+        member.protocols = protocols
+        self._count(protocols, 1)
+
+    def _count(self, protocols: tuple[tuple[str, bytes], ...], change: int) -> None:
+        for name in {name for name, _ in protocols}:
+            self._supporters[name] += change
+            if not self._supporters[name]:
+                del self._supporters[name]
 
     # -- the record --------------------------------------------------------------------------------------------------
 
@@ -230,7 +242,8 @@ class ClassicGroup:
         if self.state in (State.COMPLETING, State.STABLE):
             assert self.members
             assert self.leader in self.members
-            assert self.protocol in self.common_protocols()
+            assert self.protocol is not None
+            assert self.is_common(self.protocol)
         if self.state is State.STABLE:
             assert self.recorded == self.value(), "a stable group is what a new coordinator would load"
         if self.state is State.EMPTY:
@@ -240,6 +253,8 @@ class ClassicGroup:
         for member in self.members.values():
             assert member.join_token is None or self.state is State.PREPARING
             assert member.sync_token is None or self.state is State.COMPLETING
+        supported = [name for member in self.members.values() for name in {name for name, _ in member.protocols}]
+        assert self._supporters == Counter(supported)
         assert set(self.static_members.values()) <= set(self.members)
         assert self.unsynced <= set(self.members)
         assert not set(self.pending) & set(self.members)

@@ -76,6 +76,8 @@ class ConsumerGroup:
         self.assigned_ms = NEVER_MS  # when `targets` were computed, by the wall clock
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.patterns: Counter[str] = Counter()  # how many members have each pattern
+        self._classics = 0  # the number of classic members
+        self._supporters: Counter[str] = Counter()  # how many of them support each protocol
         self.resolved: dict[str, PatternValue] = {}  # what each pattern matched; one that is new waits for `refresh`
         self.refresh: Refresh | None = None
         # the holder of each partition: the partition is assigned to this member, or not yet revoked from it
@@ -117,9 +119,9 @@ class ConsumerGroup:
             if (current := self._early.pop(member_id, None)) is not None:
                 self._set_current(member_id, current)
         else:
-            self._count_pattern(member.value, -1)
+            self._count(member.value, -1)
             member.value = value
-        self._count_pattern(value, 1)
+        self._count(value, 1)
         if value.instance_id is not None:
             self.static_members[value.instance_id] = member_id
 
@@ -129,17 +131,18 @@ class ConsumerGroup:
             return
         self._set_current(member_id, Current())
         del self.members[member_id]
-        self._count_pattern(member.value, -1)
+        self._count(member.value, -1)
         instance_id = member.value.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]
 
-    def _count_pattern(self, value: MemberValue, change: int) -> None:
-        pattern = value.subscribed_topic_regex
-        if pattern:
-            self.patterns[pattern] += change
-            if not self.patterns[pattern]:
-                del self.patterns[pattern]
+    def _count(self, value: MemberValue, change: int) -> None:
+        if value.subscribed_topic_regex:
+            _add(self.patterns, value.subscribed_topic_regex, change)
+        if value.classic is not None:
+            self._classics += change
+            for name in {name for name, _ in value.classic.protocols}:
+                _add(self._supporters, name, change)
 
     def _set_current(self, member_id: str, current: Current) -> None:
         member = self.members.get(member_id)
@@ -188,12 +191,7 @@ class ConsumerGroup:
 
     def has_common_protocol(self, names: Collection[str]) -> bool:
         """Whether every classic member that the group has already supports one of these protocols."""
-        supported = [
-            {name for name, _ in member.value.classic.protocols}
-            for member in self.members.values()
-            if member.value.classic is not None
-        ]
-        return any(all(name in each for each in supported) for name in names)
+        return any(self._supporters[name] == self._classics for name in names)
 
     def is_settled(self) -> bool:
         """Whether every member has exactly its target."""
@@ -265,6 +263,7 @@ class ConsumerGroup:
         patterns = [member.value.subscribed_topic_regex for member in self.members.values()]
         assert self.patterns == Counter(each for each in patterns if each)
         assert set(self.resolved) <= set(self.patterns)
+        assert self._classics == sum(member.value.classic is not None for member in self.members.values())
         for member in self.members.values():
             is_classic = member.value.classic is not None
             assert is_classic or member.join_deadline_ms is None
@@ -272,6 +271,12 @@ class ConsumerGroup:
             assert not is_classic or member.revoke_deadline_ms is None
         classics = [member.value.classic for member in self.members.values() if member.value.classic is not None]
         assert not classics or self.has_common_protocol([name for name, _ in classics[0].protocols])
+
+
+def _add(counts: Counter[str], name: str, change: int) -> None:
+    counts[name] += change
+    if not counts[name]:
+        del counts[name]
 
 
 def metadata_hash(topics: Mapping[str, Topic]) -> int:

@@ -38,8 +38,11 @@ def handle(services: Services, request: AnyRequest[shapes.DescribeTopicPartition
     access = request.access
     if access is not None:
         asked = access.may if message.topics else access.could
-        denied = [name for name in names if not asked(Operation.DESCRIBE, ResourceType.TOPIC, name)]
-        names = [name for name in names if name not in set(denied)]
+        denied: list[str] = []
+        seen: list[str] = []
+        for name in names:
+            (seen if asked(Operation.DESCRIBE, ResourceType.TOPIC, name) else denied).append(name)
+        names = seen
         if message.topics:  # denied topics that the request does not name are left out
             topics += [_denied(name) for name in denied]
         first = first if cursor is not None and names[:1] == [cursor.topic_name] else 0

@@ -6,6 +6,7 @@ A read acquires no records. `acquire` gives the records to the member, and tells
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -74,16 +75,25 @@ def _hidden(
     aborted = live.hosted.log.aborted_transactions(offset, limit) if is_read_committed else []
     if not aborted:
         return []
+    # By producer, (first, last offset) of its aborted transactions. Those of one producer do not overlap.
+    of_producer: dict[int, list[tuple[int, int]]] = {}
+    for each in aborted:
+        of_producer.setdefault(each.producer_id, []).append((each.first_offset, each.last_offset))
+    for ranges in of_producer.values():
+        ranges.sort()
     return [
         (header.base_offset, header.last_offset)
         for header in (batch.header for batch in iter_batches(records))
         if header.is_transactional
         and not header.is_control
-        and any(
-            each.producer_id == header.producer_id and each.first_offset <= header.base_offset <= each.last_offset
-            for each in aborted
-        )
+        and _is_in(of_producer.get(header.producer_id, ()), header.base_offset)
     ]
+
+
+def _is_in(ranges: Sequence[tuple[int, int]], offset: int) -> bool:
+    """Whether one of the ranges has this offset. They are ascending and do not overlap."""
+    place = bisect_right(ranges, offset, key=lambda each: each[0]) - 1
+    return place >= 0 and offset <= ranges[place][1]
 
 
 def acquire(found: ShareRead, member: str, *, records_max: int, batch_size: int, is_strict: bool) -> int:

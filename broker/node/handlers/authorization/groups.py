@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -91,11 +91,10 @@ def _one_group(access: Access, services: Services, request: AnyApi) -> Any | Non
             return made(request, error_code=error, topics=[])
         refused = [_absent_offsets(topic, error) for topic in message.topics or ()]
         return made(request, topics=refused)
-    hidden = [each for each in message.topics or () if not access.may(DESCRIBE, TOPIC, each.name)]
-    told = [_absent_offsets(topic, ErrorCode.topic_authorization_failed) for topic in hidden]
-    extra: Any = made(request, topics=told)
+    seen, hidden = _split(message.topics or (), lambda topic: access.may(DESCRIBE, TOPIC, topic.name))
+    extra: Any = made(request, topics=hidden)
     if message.topics is not None:
-        request.message = replace(message, topics=tuple(each for each in message.topics if each not in hidden))
+        request.message = replace(message, topics=seen)
 
     def change(answer: Any) -> Any:
         if field_or(answer, "error_code", ErrorCode.none) is not ErrorCode.none:
@@ -117,12 +116,10 @@ def _several_groups(access: Access, services: Services, request: AnyApi) -> Any 
                 {"group_id": group.group_id, "topics": [], "error_code": ErrorCode.group_authorization_failed}
             )
             continue
-        seen = [each for each in group.topics or () if _is_seen(access, each, names)]
-        if group.topics is not None and len(seen) < len(group.topics):
-            hidden[group.group_id] = [
-                _absent_offsets(each, ErrorCode.topic_authorization_failed) for each in group.topics if each not in seen
-            ]
-            group = replace(group, topics=tuple(seen))
+        seen, absent = _split(group.topics or (), lambda topic: _is_seen(access, topic, names))
+        if absent:
+            hidden[group.group_id] = absent
+            group = replace(group, topics=seen)
         kept.append(group)
     told: Any = made(request, groups=refused)
     if refused and not kept:
@@ -130,6 +127,17 @@ def _several_groups(access: Access, services: Services, request: AnyApi) -> Any 
     request.message = replace(request.message, groups=tuple(kept))
     request.amend_answer(lambda answer: _with_groups(access, request, answer, told.groups, hidden, names))
     return None
+
+
+def _split(topics: Iterable[Item], is_seen: Callable[[Item], bool]) -> tuple[tuple[Item, ...], list[Entry]]:
+    """The topics that the client may describe, and the entries of the others."""
+    seen, hidden = [], []
+    for topic in topics:
+        if is_seen(topic):
+            seen.append(topic)
+        else:
+            hidden.append(_absent_offsets(topic, ErrorCode.topic_authorization_failed))
+    return tuple(seen), hidden
 
 
 def _is_seen(access: Access, topic: Item, names: Mapping[UUID | None, str]) -> bool:
