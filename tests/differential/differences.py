@@ -200,9 +200,19 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         name="Wrong settings of a broker, by a client who may not change them",
-        why="Apache Kafka looks at APPEND and SUBTRACT first; here at the client's rights.",
+        why="Apache Kafka looks at the broker and its settings first; here at the client's rights.",
         applies=at(
-            "INCREMENTAL_ALTER_CONFIGS", "responses.error_code", "invalid_config", "cluster_authorization_failed"
+            "(INCREMENTAL_)?ALTER_CONFIGS",
+            "responses.error_code",
+            "invalid_config|invalid_request",
+            "cluster_authorization_failed",
+        ),
+    ),
+    Named(
+        name="Access control lists with a number that means unknown, by a client who may not see or change them",
+        why="Apache Kafka closes the connection, because it parses first; here the client's rights come first.",
+        applies=at(
+            "(DESCRIBE|CREATE|DELETE)_ACLS", r"\(whole\)", "closes the connection", ".*cluster_authorization_failed.*"
         ),
     ),
     Named(

@@ -70,11 +70,13 @@ def _shows(image: MetadataImage, message: shapes.AlterConfigsRequest, answered: 
     return message.validate_only or shows(image, asked, answered.responses)
 
 
-def refusal(services: Services, request: AnyRequest[shapes.AlterConfigsRequest]) -> shapes.AlterConfigsResponse | None:
+async def _refusal(
+    services: Services, request: AnyRequest[shapes.AlterConfigsRequest]
+) -> shapes.AlterConfigsResponse | None:
     def answered(told: list[OutcomeFields]) -> shapes.AlterConfigsResponse:
         return response(ApiKey.ALTER_CONFIGS, request.version, responses=told)
 
-    return refuse(services, request, problems_of(request.message), _after, answered)
+    return await refuse(services, request, problems_of(request.message), _after, answered)
 
 
 def _after(present: Mapping[str, str], resource: shapes.AlterConfigsResource) -> Mapping[str, str]:
@@ -83,5 +85,5 @@ def _after(present: Mapping[str, str], resource: shapes.AlterConfigsResource) ->
 
 CONTROLLER = ControllerApi(event=event, answer=answer)
 FORWARD: Forward[shapes.AlterConfigsRequest, shapes.AlterConfigsResponse] = Forward(
-    version=2, failed=_all_failed, is_visible=_shows
+    version=2, failed=_all_failed, is_visible=_shows, refusal=_refusal
 )

@@ -49,12 +49,6 @@ def refusal(
 ) -> shapes.CreateDelegationTokenResponse | None:
     if not may_ask(services, request):
         return refused(request, ErrorCode.delegation_token_request_not_allowed)
-    return None
-
-
-def refusal_of_entitled(
-    services: Services, request: AnyRequest[shapes.CreateDelegationTokenRequest]
-) -> shapes.CreateDelegationTokenResponse | None:
     if any(each.principal_type != USER_TYPE for each in request.message.renewers):
         return refused(request, ErrorCode.invalid_principal_type)
     return None

@@ -145,13 +145,13 @@ def _change(resource: shapes.AlterConfigsResource) -> ConfigChange:
     )
 
 
-def refusal(
+async def _refusal(
     services: Services, request: AnyRequest[shapes.IncrementalAlterConfigsRequest]
 ) -> shapes.IncrementalAlterConfigsResponse | None:
     def answered(told: list[OutcomeFields]) -> shapes.IncrementalAlterConfigsResponse:
         return response(ApiKey.INCREMENTAL_ALTER_CONFIGS, request.version, responses=told)
 
-    return refuse(services, request, problems_of(request.message), _after, answered)
+    return await refuse(services, request, problems_of(request.message), _after, answered)
 
 
 def _after(present: Mapping[str, str], resource: shapes.AlterConfigsResource) -> Mapping[str, str]:
@@ -160,5 +160,5 @@ def _after(present: Mapping[str, str], resource: shapes.AlterConfigsResource) ->
 
 _CONTROLLER = ControllerApi(event=_event, answer=_answer)
 FORWARD: Forward[shapes.IncrementalAlterConfigsRequest, shapes.IncrementalAlterConfigsResponse] = Forward(
-    version=1, failed=_all_failed, is_visible=_shows
+    version=1, failed=_all_failed, is_visible=_shows, refusal=_refusal
 )

@@ -62,6 +62,8 @@ class Forward(Generic[Asked, Answered]):
     )
     # Changes the answer if the controller was asked more than once.
     repeated: Callable[[Answered], Answered] | None = None
+    # The answer, if this broker itself refuses the request. It may change the request, and it may wait.
+    refusal: Callable[[Services, AnyRequest[Asked]], Awaitable[Answers[Asked] | None]] | None = None
     is_enveloped: bool = False  # the controller must know the client's principal
     # while there are controller mutation quotas, it must know the principal and the client's own version
     is_charged: bool = False
@@ -105,6 +107,9 @@ async def forward(
     services: Services, asked: AnyRequest[Asked], api_key: ApiKey, how: Forward[Asked, Answers[Asked]]
 ) -> None:
     """Asks the controller, and answers `asked`."""
+    if how.refusal is not None and (refused := await how.refusal(services, asked)) is not None:
+        asked.respond(refused)
+        return
     message, version = asked.message, how.version
     is_charged = how.is_charged and services.change_quotas.is_active
     limit_ms = to_ms(message.timeout) if hasattr(message, "timeout") else how.default_timeout_ms(services.config)

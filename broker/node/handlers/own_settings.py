@@ -2,11 +2,13 @@
 the files of its listeners (`listener.name.NAME.KEY`), the log directories that may be cordoned, and settings that bound
 the new ones. So a broker refuses settings that are another broker's, as Apache Kafka does.
 
-Other resources of the same request are not affected. Shown by tests/broker_node/test_node_own_settings.py.
+Other resources of the same request are not affected. The check runs when a request is forwarded, so the client is
+authorized. It reads files in a thread. Shown by tests/broker_node/test_node_own_settings.py and test_node_no_rights.py.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,16 +28,15 @@ from broker.node.net.requests import AnyRequest, Request
 from broker.node.net.tls import server_context
 from broker.node.settings.group_bounds import contradiction
 from broker.node.settings.properties import with_dynamic
-from broker.node.settings.security import SecurityError, security_of
+from broker.node.settings.security import ListenerSecurity, SecurityError, security_of
 from broker.node.settings.topic_config import broker_overrides
-from broker.wire.apis import Listener
 from broker.wire.errors import ErrorCode
 
 # What a resource's settings would be, from those that are set now. The resource is one of either API.
 After = Callable[[Mapping[str, str], Any], Mapping[str, str]]
 
 
-def refuse(
+async def refuse(
     services: Services,
     request: AnyRequest[Any],
     malformed: Container[int],
@@ -43,17 +44,19 @@ def refuse(
     answered: Callable[[list[OutcomeFields]], Any],
 ) -> Any | None:
     """The answer, if the request asks only for what this broker refuses. Otherwise the request goes on without those
-    resources, and None is the result. `malformed`: the positions of resources that are refused anyway. On the
-    controllers' listener nothing is refused: the broker that forwards a request has checked it."""
-    if request.listener is Listener.CONTROLLER:
-        return None
+    resources, and None is the result. `malformed`: the positions of resources that are refused anyway."""
+    assert isinstance(request, Request), "this broker asks itself as on the controllers' listener"
     resources: Sequence[Resource] = request.message.resources
-    problems = {
-        (resource.resource_type, resource.resource_name): problem
-        for position, resource in enumerate(resources)
-        if resource.resource_type == BROKER_RESOURCE and position not in malformed
-        if (problem := _problem(services, resource.resource_name, resource, after)) is not None
-    }
+    problems: dict[tuple[int, str], str] = {}
+    for position, resource in enumerate(resources):
+        if resource.resource_type != BROKER_RESOURCE or position in malformed:
+            continue
+        checked = _checked(services, resource.resource_name, resource, after)
+        if not isinstance(checked, str | None):
+            request.take_alone()  # the next request of this connection must not be forwarded before this one
+            checked = await asyncio.to_thread(_store_problem, checked)
+        if checked is not None:
+            problems[_key(resource)] = checked
     if not problems:
         return None
     refused = [each for each in resources if _key(each) in problems]
@@ -67,9 +70,10 @@ def refuse(
 
     def in_order(others: Any) -> Any:
         by_key = {_key(each): each for each in (*others.responses, *answer.responses)}
-        return replace(others, responses=tuple(by_key[_key(each)] for each in resources))
+        keys = dict.fromkeys(map(_key, resources))
+        denied = [each for each in others.responses if _key(each) not in keys]  # the authorization has added them
+        return replace(others, responses=(*(by_key[_key(each)] for each in resources), *denied))
 
-    assert isinstance(request, Request), "this broker asks itself as on the controllers' listener"
     request.amend_answer(in_order)
     return None
 
@@ -111,8 +115,11 @@ def _bounds_problem(services: Services, broker: str, resource: Resource, after: 
     return None if relation is None else f"{relation[0]} must be {relation[1]} {relation[2]}"
 
 
-def _problem(services: Services, broker: str, resource: Resource, after: After) -> str | None:
-    """Why this broker refuses the settings, in Kafka's words. None if it could use them."""
+def _checked(
+    services: Services, broker: str, resource: Resource, after: After
+) -> str | Mapping[str, ListenerSecurity] | None:
+    """Why this broker refuses the settings, in Kafka's words. None if it could use them. If files decide that: the
+    listeners that name them."""
     node_id = services.config.node_id
     if not broker:
         return _bounds_problem(services, broker, resource, after)
@@ -132,13 +139,27 @@ def _problem(services: Services, broker: str, resource: Resource, after: After) 
     config = with_dynamic(services.config, {**others, **used})
     if CORDONED in changed and config.cordoned_problem is not None:
         return f"requirement failed: {config.cordoned_problem}"
-    for name in sorted(listeners):
-        if name.upper() not in config.listeners:
-            return f"there is no listener {name.upper()}; there is {', '.join(sorted(config.listeners))}"
+    found: dict[str, ListenerSecurity] = {}
+    for name in sorted(listener.upper() for listener in listeners):
+        if name not in config.listeners:
+            return f"there is no listener {name}; there is {', '.join(sorted(config.listeners))}"
         try:
-            security = security_of(config, name.upper())
-            if security.tls is not None:
-                server_context(security.tls)
+            found[name] = security_of(config, name)
         except SecurityError as error:
-            return f"Invalid value for listener {name.upper()}: {error}"
+            return _invalid(name, error)
+    return {name: security for name, security in found.items() if security.tls is not None} or None
+
+
+def _store_problem(listeners: Mapping[str, ListenerSecurity]) -> str | None:
+    """Reads the files that these listeners name. Runs in a thread."""
+    for name, security in listeners.items():
+        assert security.tls is not None
+        try:
+            server_context(security.tls)
+        except SecurityError as error:
+            return _invalid(name, error)
     return None
+
+
+def _invalid(listener: str, error: SecurityError) -> str:
+    return f"Invalid value for listener {listener}: {error}"

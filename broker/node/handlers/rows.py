@@ -7,8 +7,8 @@ Three kinds of API:
 - `forward`, besides one of these: on any listener except the controllers' the request is forwarded to the active
   controller.
 
-`refusal` is checked first, on every listener, before the authorization of the client. `refusal_of_entitled` is checked
-after it.
+`refusal` is checked on every listener, after the authorization of the client: who may not send a request learns nothing
+else, and no work is done for it.
 """
 
 from __future__ import annotations
@@ -88,9 +88,8 @@ class Row(Generic[Asked]):
     handle: Callable[[Services, Request[Asked]], None] | None = None
     controller: ControllerApi[Asked] | None = None
     forward: Forward[Asked, Any] | None = None  # Any: the answer to `Asked`; no type variable can express it
-    # The answer, if only one answer is possible: for every client, or for clients that are authorized.
+    # the answer, if only one answer is possible for every client that may send the request
     refusal: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
-    refusal_of_entitled: Callable[[Services, AnyRequest[Asked]], Answers[Asked] | None] | None = None
 
     def __post_init__(self) -> None:
         assert (self.handle is None) != (self.controller is None)
@@ -104,17 +103,15 @@ class Row(Generic[Asked]):
 
 
 def handler_of(key: ApiKey, row: Row[Any], guard: Callable[[ApiKey, Handler], Handler] | None = None) -> Handler:
-    """Makes one function from the columns. For an API without them it is `handle` itself. `guard` runs after the
-    refusal, which does not depend on permissions, and before everything else."""
+    """Makes one function from the columns. For an API without them it is `handle` itself. `guard` checks the
+    permissions of the client, before everything else."""
     handle = row.handle if row.controller is None else row.controller.ask_charged
     assert handle is not None
     if row.forward is not None:
         handle = _forwarded(key, row.forward, handle)
-    if row.refusal_of_entitled is not None:
-        handle = _refused(row.refusal_of_entitled, handle)
-    if guard is not None:
-        handle = guard(key, handle)
-    return handle if row.refusal is None else _refused(row.refusal, handle)
+    if row.refusal is not None:
+        handle = _refused(row.refusal, handle)
+    return handle if guard is None else guard(key, handle)
 
 
 def _forwarded(key: ApiKey, how: Forward[Any, Any], handle: Handler) -> Handler:

@@ -140,11 +140,7 @@ TABLE: dict[ApiKey, Row[Any]] = {
         refusal=api_31_delete_acls.refusal,
     ),
     ApiKey.DESCRIBE_CONFIGS: Row(handle=api_32_describe_configs.handle),
-    ApiKey.ALTER_CONFIGS: Row(
-        controller=api_33_alter_configs.CONTROLLER,
-        forward=api_33_alter_configs.FORWARD,
-        refusal=api_33_alter_configs.refusal,
-    ),
+    ApiKey.ALTER_CONFIGS: Row(controller=api_33_alter_configs.CONTROLLER, forward=api_33_alter_configs.FORWARD),
     ApiKey.ALTER_REPLICA_LOG_DIRS: Row(handle=api_34_alter_replica_log_dirs.handle),
     ApiKey.DESCRIBE_LOG_DIRS: Row(handle=api_35_describe_log_dirs.handle),
     ApiKey.SASL_AUTHENTICATE: Row(handle=api_36_sasl_authenticate.handle),
@@ -155,7 +151,6 @@ TABLE: dict[ApiKey, Row[Any]] = {
         controller=api_38_create_delegation_token.CONTROLLER,
         forward=api_38_create_delegation_token.FORWARD,
         refusal=api_38_create_delegation_token.refusal,
-        refusal_of_entitled=api_38_create_delegation_token.refusal_of_entitled,
     ),
     ApiKey.RENEW_DELEGATION_TOKEN: Row(
         controller=api_39_renew_delegation_token.CONTROLLER,
@@ -172,12 +167,10 @@ TABLE: dict[ApiKey, Row[Any]] = {
     ApiKey.ELECT_LEADERS: Row(
         controller=api_43_elect_leaders.CONTROLLER,
         forward=api_43_elect_leaders.FORWARD,
-        refusal_of_entitled=api_43_elect_leaders.refusal,
+        refusal=api_43_elect_leaders.refusal,
     ),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Row(
-        handle=api_44_incremental_alter_configs.handle,
-        forward=api_44_incremental_alter_configs.FORWARD,
-        refusal=api_44_incremental_alter_configs.refusal,
+        handle=api_44_incremental_alter_configs.handle, forward=api_44_incremental_alter_configs.FORWARD
     ),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: Row(
         controller=api_45_alter_partition_reassignments.CONTROLLER,

@@ -89,7 +89,7 @@ class Dialler:
                 lambda: first,
                 address.host,
                 address.port,
-                ssl=None if self._contexts is None else self._contexts.current(),
+                ssl=None if self._contexts is None else await self._contexts.current(),
                 server_hostname=None if self._contexts is None else address.host,
             )
             if not isinstance(first, _Proving):

@@ -1,15 +1,19 @@
 """TLS contexts from a listener's settings, and their renewal when the files or the settings change.
 
 PEM and PKCS12 are read (docs/guide/broker-security.md says how to convert JKS). No key is written to a disk.
-Shown by tests/broker_node/test_node_tls.py.
+
+A request can name a file (IncrementalAlterConfigs). So only regular files of a bounded size are read, and a broker that
+runs never reads one on its event loop. Shown by tests/broker_node/test_node_tls.py and test_node_store_files.py.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import ssl
+import stat
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from broker.node.process.logs import Logger
@@ -17,6 +21,9 @@ from broker.node.settings.security import SecurityError, TlsSettings
 from broker.security.keystores import StoreError, conversion, kind_of, read_pkcs12
 from broker.unnamed_file import unnamed_file
 
+STORE_BYTES_MAX: Final = 4 << 20  # the authorities of a whole system are about 300 KB
+# A handshake waits this long for a look at the files. On a disk that does not answer, it then takes what it has.
+CHECK_TIMEOUT_S: Final = 1.0
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -95,11 +102,10 @@ def _load_trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 def _pem(location: str, password: str, key: str, store: str) -> str:
     """The store as PEM. As with Java, the content decides its type, whatever type the settings say."""
-    path = Path(location)
     try:
-        content = path.read_bytes()
+        content = _content(location)
     except OSError as error:
-        raise SecurityError(key, f"{path} cannot be read: {error.strerror}") from None
+        raise SecurityError(key, f"{location} cannot be read: {error.strerror}") from None
     kind = kind_of(content)
     if kind == "PEM":
         return content.decode(errors="replace")
@@ -107,17 +113,42 @@ def _pem(location: str, password: str, key: str, store: str) -> str:
         try:
             found = read_pkcs12(content, password)
         except StoreError as error:
-            raise SecurityError(key, f"{path}: {error}") from None
+            raise SecurityError(key, f"{location}: {error}") from None
         return found.trusted if store == "truststore" else f"{found.key}\n{found.chain}"
     hint = f"; {conversion(kind, store, location)}" if kind == "JKS" else ""
-    raise SecurityError(key, f"{path}: expected PEM or PKCS12, got {kind}{hint}")
+    raise SecurityError(key, f"{location}: expected PEM or PKCS12, got {kind}{hint}")
+
+
+def _content(location: str) -> bytes:
+    """The bytes of a regular file. Raises OSError for anything else. A device is not even opened, because that alone
+    can have an effect (/dev/ptmx makes a terminal), and its content may have no end."""
+    _check_store(os.stat(location))
+    # O_NONBLOCK: a FIFO that has taken the file's place meanwhile would wait for a writer.
+    descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        _check_store(os.fstat(descriptor))
+        content = file.read(STORE_BYTES_MAX + 1)
+    if len(content) > STORE_BYTES_MAX:
+        raise _too_large(len(content))
+    return content
+
+
+def _check_store(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "expected a regular file")
+    if found.st_size > STORE_BYTES_MAX:
+        raise _too_large(found.st_size)
+
+
+def _too_large(size_bytes: int) -> OSError:
+    return OSError(errno.EFBIG, f"expected a store of at most {STORE_BYTES_MAX} bytes, got {size_bytes}")
 
 
 class Contexts:
     """The context of a listener for the next connection. Open connections keep the context with which they began.
 
-    Files that have changed since the last check are read again. If they cannot be used, the old context stays, and a
-    log line says so. One reason is that certificates are often renewed in two steps.
+    Files that have changed since the last check are read again, in a thread. If they cannot be used, the old context
+    stays, and a log line says so. One reason is that certificates are often renewed in two steps.
     """
 
     def __init__(
@@ -127,32 +158,44 @@ class Contexts:
         logger: Logger,
         make: Callable[[TlsSettings], ssl.SSLContext] = server_context,
     ) -> None:
-        """Raises SecurityError."""
+        """Reads the files at once: the broker has not begun yet. Raises SecurityError."""
         self._listener, self._logger, self._make = listener, logger, make
         self.settings = settings
-        self._seen = _files(settings)
+        self._wanted = settings
+        self._tried = settings, _files(settings)  # the last attempt: nothing is tried twice
         self._context = make(settings)
+        self._check: asyncio.Task[None] | None = None  # at most one at a time, for all handshakes that wait
 
-    def current(self) -> ssl.SSLContext:
-        if (seen := _files(self.settings)) != self._seen:
-            self._seen = seen
-            self._renew(self.settings)
+    async def current(self) -> ssl.SSLContext:
+        await asyncio.wait([self._begin_check()], timeout=CHECK_TIMEOUT_S)
         return self._context
 
     def reconfigure(self, settings: TlsSettings) -> None:
-        """Takes new settings for new connections."""
-        if settings != self.settings:
-            self._seen = _files(settings)
-            self._renew(settings)
+        """Takes new settings for new connections, soon after this call."""
+        if settings != self._wanted:
+            self._wanted = settings
+            self._begin_check()
 
-    def _renew(self, settings: TlsSettings) -> None:
-        try:
-            self._context = self._make(settings)
-        except SecurityError as error:
-            self._logger.warning("certificates_kept", listener=self._listener, cause=repr(str(error)))
-            return
-        self.settings = settings
-        self._logger.info("certificates_renewed", listener=self._listener)
+    def _begin_check(self) -> asyncio.Task[None]:
+        if self._check is None or self._check.done():
+            self._check = asyncio.get_running_loop().create_task(self._check_files())
+        return self._check
+
+    async def _check_files(self) -> None:
+        done: TlsSettings | None = None
+        while done is not self._wanted:  # again, if others were set meanwhile
+            done = self._wanted
+            attempt = done, await asyncio.to_thread(_files, done)
+            if attempt == self._tried:
+                continue
+            self._tried = attempt
+            try:
+                self._context = await asyncio.to_thread(self._make, done)
+            except SecurityError as error:
+                self._logger.warning("certificates_kept", listener=self._listener, cause=repr(str(error)))
+                continue
+            self.settings = done
+            self._logger.info("certificates_renewed", listener=self._listener)
 
 
 def _files(settings: TlsSettings) -> tuple[object, ...]:

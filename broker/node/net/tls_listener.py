@@ -103,7 +103,7 @@ class TlsListener:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: TlsStream(self._opened),
                 accepted,
-                ssl=self.contexts.current(),
+                ssl=await self.contexts.current(),
                 ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
                 ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from broker.controller.image import BROKER_RESOURCE
 from broker.node.handlers import (
     api_33_alter_configs,
     api_44_incremental_alter_configs,
@@ -85,23 +84,14 @@ def _described(services: Services, message: Any) -> Collection[int]:
     return range(len(message.resources)) if _unknown_types(message) else ()
 
 
-def _no_brokers(services: Services, message: Any) -> set[int]:
-    known = {"", *(str(broker_id) for broker_id in services.metadata.image.brokers)}
-    return {
-        position
-        for position, item in enumerate(message.resources)
-        if item.resource_type == BROKER_RESOURCE and item.resource_name not in known
-    }
-
-
 def _altered(services: Services, message: Any) -> Collection[int]:
     wrong = api_33_alter_configs.problems_of(message)
-    return _unknown_types(message) | _no_brokers(services, message) | wrong.keys()
+    return _unknown_types(message) | wrong.keys()
 
 
 def _altered_incrementally(services: Services, message: Any) -> Collection[int]:
     wrong = api_44_incremental_alter_configs.problems_of(message)
-    return _unknown_types(message) | _no_brokers(services, message) | wrong.keys()
+    return _unknown_types(message) | wrong.keys()
 
 
 DESCRIBE_CONFIGS = _settings(Operation.DESCRIBE_CONFIGS, "results", _described, configs=[])
