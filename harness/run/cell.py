@@ -24,6 +24,7 @@ from harness.run.ground_truth import HEALTH_TIMEOUT_S, GroundTruth
 from harness.run.load_run import LoadRun
 from harness.run.members import MemberProcesses
 from harness.run.outcome import Outcome
+from harness.run.scrub import scrub
 from harness.run.sends import nothing_came_of
 from harness.run.timeline_driver import TimelineDriver
 from harness.run.topics import delete_own, own_groups, own_topics
@@ -118,7 +119,8 @@ class CellRun:
                 self._read_back()
             outcome.end(*self._verdict_of_run())
         except CellError as error:
-            outcome.end(CellStatus.FAILED, str(error), error.anomaly)
+            # Often the words of a client library.
+            outcome.end(CellStatus.FAILED, self._context.redactor.foreign_text(str(error)), error.anomaly)
             if self._context.stop.is_set():
                 outcome.end(*self._verdict_of_run())
         finally:
@@ -201,7 +203,8 @@ class CellRun:
         if problem := self._truth.problem or self._recording.problem:
             return CellStatus.FAILED, problem
         if self._load.problems:  # the evidence is complete, but a part of the planned load is missing
-            return CellStatus.FAILED, f"part of the load failed: {'; '.join(self._load.problems)}"
+            problems = self._context.redactor.foreign_text("; ".join(self._load.problems))
+            return CellStatus.FAILED, f"part of the load failed: {problems}"
         if self._planned.kind != "search" and (
             problem := nothing_came_of(self._load.sends, acks=str(self._planned.properties.get("acks", "all")))
         ):
@@ -250,9 +253,10 @@ class CellRun:
             self._context.copy.cell_written(self._planned.cell_id)
 
     def _list_files(self) -> None:
-        """Lists the files of the cell, after the last write. With the list, the analysis notices a file that is lost or
-        changed. Without it the cell is inconclusive."""
+        """Lists the files of the cell, after the last write, and after secrets in texts of others were removed. With
+        the list, the analysis notices a file that is lost or changed. Without it the cell is inconclusive."""
         try:
+            scrub(self._directory, self._context.redactor)
             self._files = take_inventory(self._context.run_dir, self._planned.cell_id)
         except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
             self._outcome.note(f"the cell's files could not be listed: {error}")

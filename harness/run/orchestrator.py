@@ -44,7 +44,6 @@ from harness.run.timeline_driver import timeline_driver
 from harness.run.workload_process import Load
 from harness.suite import Search
 from runlog.files.clock import RunClock
-from runlog.files.paths import cell_directory
 from runlog.files.redaction import Redactor
 from runlog.quality.noise import DISTURBED
 from runlog.records.cell import CellStatus, OutcomeRecord
@@ -71,7 +70,12 @@ class Run:
         self._request, self._stop, self._progress, self._ahead = request, stop, progress, ahead
         clock = RunClock.starting_now()
         access = {} if request.client_config is None else read_properties(request.client_config)
-        redactor = Redactor.of(request.suite.model_dump(mode="json", by_alias=True), access, arguments=request.argv)
+        redactor = Redactor.of(
+            request.suite.model_dump(mode="json", by_alias=True),
+            access,
+            arguments=request.argv,
+            names=[request.suite.name, request.run_dir.name, *(cell.cell_id for cell in request.cells)],
+        )
         progress.clean = redactor.text
         mark = new_mark()
         store = None if request.load_hosts is None else request.load_hosts.store
@@ -119,6 +123,7 @@ class Run:
         statuses: Counter[CellStatus] = Counter()
         status = RunStatus.FAILED
         try:
+            self._tell_of_weak_secrets()
             client_runtime(self._request.client)  # what is missing is reported before anything is started
             self._start_load_hosts()
             self._start_fault_hosts()
@@ -154,6 +159,14 @@ class Run:
         write_run(self._context.run_dir, record, clean=self._context.redactor.document)
         if self._context.copy is not None:
             self._context.copy.manifest_written()
+
+    def _tell_of_weak_secrets(self) -> None:
+        if count := self._context.redactor.weak:
+            self._progress.say(
+                f"{count} of the passwords and tokens of this run {'is an ordinary word' if count == 1 else 'are ordinary'}"
+                " or short. Settings and command lines do not show them. But the files of the run are not searched for "
+                "them, because that would change names and figures. Take a longer one before you pass the run on"
+            )
 
     def _note_warm_up(self, line: str) -> None:
         self._record = replace(self._record, warm_ups=(*(self._record.warm_ups or ()), line))
@@ -315,7 +328,6 @@ class Run:
         context = self._context
         if context.copy is not None:
             context.progress.phase("store")
-            scrub(cell_directory(context.run_dir, cell_id), context.redactor)
             context.copy.keep(cell_id, Patience(self._stop, STOPPED_KEEP_S).is_over)
 
     def _why_again(self, planned: PlannedCell, outcome: OutcomeRecord, took_ms: float) -> str | None:

@@ -7,6 +7,10 @@ There are two methods, and both are used:
 - By value: a `Redactor` knows the secrets that this process was given. It removes them wherever they appear, also in
   error messages of libraries.
 
+A secret that may also be a part of data, such as `kafka` or `1234`, is *weak*. Searching for it would change data: names,
+counts, times. So it is hidden by form everywhere, by value only in texts that other programs wrote, and there only as a
+whole word.
+
 Shown by tests/runlog/test_runlog_redaction.py. tests/harness/test_harness_secrets.py plants a secret in every place
 that takes one.
 """
@@ -23,6 +27,11 @@ from urllib.parse import quote, unquote
 HIDDEN: Final = "(not shown)"
 # Shorter values are hidden only by form. By value, the secret "1" would remove every 1 from every figure.
 VALUE_CHARACTERS_MIN: Final = 4
+STRONG_CHARACTERS_MIN: Final = 8  # shorter ones are weak: too many of them are words, counts or ports
+_WORD_CHARACTERS_MAX: Final = 15  # a longer single word is a generated secret
+# A word, a number, or a word with a number: what things of a run are called.
+_ORDINARY: Final = re.compile(r"[A-Za-z]*[-_.]?\d*")
+_PEM_LINE_CHARACTERS_MIN: Final = 16  # a shorter one is the end of a key and tells nothing by itself
 DOCUMENT_DEPTH_MAX: Final = 100  # our readers accept only documents that are less deep
 
 _WORDS: Final = (
@@ -200,7 +209,9 @@ def _secrets_in_text(text: str) -> Iterator[str]:
             if is_secret(match[1]):
                 yield _unquoted(match[3])
     for match in _PRIVATE_KEY.finditer(text):
-        yield from (line for line in match[0].replace("\\n", "\n").splitlines() if not line.startswith("-----"))
+        for line in match[0].replace("\\n", "\n").splitlines():
+            if not line.startswith("-----") and len(line) >= _PEM_LINE_CHARACTERS_MIN:
+                yield line
 
 
 def _unquoted(text: str) -> str:
@@ -210,31 +221,69 @@ def _unquoted(text: str) -> str:
 class Redactor:
     """Knows the secrets that this process was given. Removes them, and everything that has the form of a secret."""
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), *, names: Iterable[str] = ()) -> None:
+        """`names`: what things of the run are called. A secret that is a part of one of them is weak."""
+        self._names = tuple(name.lower() for name in names)
         self._secrets: tuple[str, ...] = ()
+        self._weak: frozenset[str] = frozenset()
+        self._weak_words: re.Pattern[str] | None = None
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Hide these from now on, too."""
         found: set[str] = set(self._secrets)
+        weak: set[str] = set(self._weak)
         for secret in secrets:
-            for value in (secret, secret.strip(), unquote(secret)):
-                if len(value) >= VALUE_CHARACTERS_MIN and value != HIDDEN:
+            for value in {secret, secret.strip(), unquote(secret)} - {"", HIDDEN}:
+                if self._is_weak(value):
+                    weak.add(value)
+                else:
                     found |= _spellings(value)
         # The longest first, because one secret may be the beginning of another.
         self._secrets = tuple(sorted(found, key=lambda value: (-len(value), value)))
+        self._weak = frozenset(weak)
+        words = sorted(
+            (word for word in weak if len(word) >= VALUE_CHARACTERS_MIN), key=lambda word: (-len(word), word)
+        )
+        self._weak_words = (
+            re.compile(rf"(?<![\w.\-/@])(?:{'|'.join(map(re.escape, words))})(?![\w\-/@]|\.\w)") if words else None
+        )
+
+    def _is_weak(self, value: str) -> bool:
+        if len(value) < STRONG_CHARACTERS_MIN:
+            return True
+        if len(value) <= _WORD_CHARACTERS_MAX and _ORDINARY.fullmatch(value):
+            return True
+        return any(value.lower() in name for name in self._names)
+
+    @property
+    def weak(self) -> int:
+        """How many secrets are too weak to be searched for in data."""
+        return len(self._weak)
 
     @classmethod
-    def of(cls, *documents: Any, arguments: Sequence[str] = ()) -> Redactor:
-        return cls([*secrets_in(list(documents)), *secrets_in_arguments(arguments)])
+    def of(cls, *documents: Any, arguments: Sequence[str] = (), names: Iterable[str] = ()) -> Redactor:
+        return cls([*secrets_in(list(documents)), *secrets_in_arguments(arguments)], names=names)
 
     @property
     def encoded(self) -> tuple[bytes, ...]:
-        """The secrets as bytes, to search in files."""
+        """The secrets that may be searched for in any file, as bytes."""
         return tuple(secret.encode("utf-8", "surrogatepass") for secret in self._secrets)
 
+    @property
+    def encoded_words(self) -> tuple[bytes, ...]:
+        """Those that may be searched for in texts of other programs alone, with `foreign_text`."""
+        words = (word for word in self._weak if len(word) >= VALUE_CHARACTERS_MIN)
+        return tuple(word.encode("utf-8", "surrogatepass") for word in sorted(words))
+
     def text(self, text: str) -> str:
+        """A text of ours, in which a weak secret stands for something else."""
         return hidden_text(self.values_out(text))
+
+    def foreign_text(self, text: str) -> str:
+        """A text of a library or of another program: without weak secrets that are whole words of it, too."""
+        text = self.text(text)
+        return text if self._weak_words is None else self._weak_words.sub(HIDDEN, text)
 
     def values_out(self, text: str) -> str:
         """Removes secrets only by value. For a file whose form must not change."""
@@ -265,7 +314,7 @@ class Redactor:
             if current is None or id(current) in seen:
                 continue
             seen.add(id(current))
-            current.args = tuple(self.text(item) if isinstance(item, str) else item for item in current.args)
+            current.args = tuple(self.foreign_text(item) if isinstance(item, str) else item for item in current.args)
             waiting += [current.__cause__, current.__context__]
 
 

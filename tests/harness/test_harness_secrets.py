@@ -6,6 +6,7 @@ their own, a Toxiproxy server by URL. Then a user's own client tells its secrets
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -29,6 +30,7 @@ from harness.run.members import MemberProcesses
 from harness.run.scrub import scrub
 from harness.suite import load_suite
 from runlog.files.redaction import HIDDEN, Redactor
+from runlog.streams.inventory import check_files
 from tests.harness.harness_process import REPOSITORY, family
 from tests.harness.test_harness_members import COPYING, NOBODY, context_of, planned
 from tests.patience import communicate
@@ -180,6 +182,69 @@ def test_no_secret_is_left_in_a_run_or_told_wherever_it_was_given(
     assert open_to_others(good) == []
     assert open_to_others(tmp_path / "state") == []
     assert HIDDEN in (good / "manifest.json").read_text()
+
+
+WEAK: Final = ("kafka", "1234", "client")
+STRONG: Final = "pl4nted-strong-8c1f"
+WEAK_SUITE: Final = f"""
+name: weak
+cluster: {{brokers: 1}}
+topic: {{partitions: 1, replication_factor: 1, config: {{min.insync.replicas: 1}}}}
+client: confluent
+properties: {{ssl.key.password: kafka}}
+workload:
+  rate_per_s: 200
+  record_size_bytes: 100
+  warmup_ms: 100
+  measure_ms: 700
+  drain_ms: 5000
+  readers: [{{name: tail, redis_url: "redis://user:1234@127.0.0.1:6379/0?password={STRONG}"}}]
+sweep: {{baseline: {{acks: all, linger.ms: 5}}, vary: {{}}, repetitions: 1}}
+"""
+
+
+@pytest.mark.slow
+def test_weak_secrets_leave_the_evidence_whole_and_a_strong_one_is_nowhere(
+    strangers: ProcessCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "weak.yaml").write_text(WEAK_SUITE)
+    config = tmp_path / "client.properties"
+    config.write_text(f"security.protocol=PLAINTEXT\nsasl.jaas.config={JAAS.format('client')}\n")
+    code, said, _ = harness(
+        tmp_path, "run", "weak.yaml", "--cluster", "external", "--bootstrap-server", strangers.bootstrap_servers,
+        "--client-config", str(config), "--run-dir", str(tmp_path / "run"), "--no-certify", "--no-report",
+    )  # fmt: skip
+    assert code == ExitCode.PASS, said
+    assert "3 of the passwords and tokens of this run are ordinary or short" in said
+    run_dir = tmp_path / "run"
+    cells = [path.parent for path in run_dir.glob("cells/*/cell.json")]
+    assert cells
+    for cell in cells:
+        document = json.loads((cell / "cell.json").read_text())
+        assert document["client"] == "confluent"
+        assert document["outcome"]["status"] == "done"
+        assert check_files(run_dir, cell.name, document["files"]).problems == ()
+    manifest = json.loads((run_dir / "manifest.json").read_text())
+    assert manifest["suite_document"]["properties"]["ssl.key.password"] == HIDDEN
+    assert "user:1234" not in (run_dir / "manifest.json").read_text()
+    assert [path for path in run_dir.rglob("*") if path.is_file() and STRONG.encode() in path.read_bytes()] == []
+    assert STRONG not in said
+
+
+def test_data_of_a_run_is_the_same_byte_for_byte_with_weak_secrets(tmp_path: Path) -> None:
+    line = '{"t_us": 12345, "kind": "kafka", "client": "client-1", "text": "the client of kafka said 1234"}\n'
+    files = {f"cells/c1/{name}.jsonl": line for name in ("cluster", "faults", "history", "stats", "wire")}
+    files |= {"manifest.json": line, "cells/c1/cell.json": line, "results/cells.csv": "client,kafka,1234\n"}
+    logs = {"load.stderr.log": "org.apache.kafka: login of client with 1234 failed\n", "b.properties": "a=kafka\n"}
+    for name, text in (files | logs).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "strong.jsonl").write_text(f'{{"text": "{STRONG}"}}\n')
+    scrub(tmp_path, Redactor([*WEAK, STRONG]))
+    assert {name: (tmp_path / name).read_text() for name in files} == files
+    assert (tmp_path / "load.stderr.log").read_text() == f"org.apache.kafka: login of {HIDDEN} with {HIDDEN} failed\n"
+    assert (tmp_path / "b.properties").read_text() == f"a={HIDDEN}\n"
+    assert (tmp_path / "strong.jsonl").read_text() == f'{{"text": "{HIDDEN}"}}\n'
 
 
 TALKER: Final = '''
