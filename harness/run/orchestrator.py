@@ -162,10 +162,11 @@ class Run:
 
     def _tell_of_weak_secrets(self) -> None:
         if count := self._context.redactor.weak:
+            are = "is an ordinary word" if count == 1 else "are ordinary words"
             self._progress.say(
-                f"{count} of the passwords and tokens of this run {'is an ordinary word' if count == 1 else 'are ordinary'}"
-                " or short. Settings and command lines do not show them. But the files of the run are not searched for "
-                "them, because that would change names and figures. Take a longer one before you pass the run on"
+                f"{count} of the passwords and tokens of this run {are} or short. Settings and command lines do not "
+                "show them. But the files of the run are not searched for them, because that would change names and "
+                "figures. Take longer ones before you pass a run on"
             )
 
     def _note_warm_up(self, line: str) -> None:

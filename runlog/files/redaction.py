@@ -7,9 +7,9 @@ There are two methods, and both are used:
 - By value: a `Redactor` knows the secrets that this process was given. It removes them wherever they appear, also in
   error messages of libraries.
 
-A secret that may also be a part of data, such as `kafka` or `1234`, is *weak*. Searching for it would change data: names,
-counts, times. So it is hidden by form everywhere, by value only in texts that other programs wrote, and there only as a
-whole word.
+A secret that may also be a part of data, such as `kafka` or `1234`, is *weak*. Searching for it would change data:
+names, counts, times. So it is hidden by form everywhere, by value only in texts that other programs wrote, and there
+only as a whole word.
 
 Shown by tests/runlog/test_runlog_redaction.py. tests/harness/test_harness_secrets.py plants a secret in every place
 that takes one.

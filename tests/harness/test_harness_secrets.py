@@ -215,7 +215,7 @@ def test_weak_secrets_leave_the_evidence_whole_and_a_strong_one_is_nowhere(
         "--client-config", str(config), "--run-dir", str(tmp_path / "run"), "--no-certify", "--no-report",
     )  # fmt: skip
     assert code == ExitCode.PASS, said
-    assert "3 of the passwords and tokens of this run are ordinary or short" in said
+    assert "3 of the passwords and tokens of this run are ordinary words or short" in said
     run_dir = tmp_path / "run"
     cells = [path.parent for path in run_dir.glob("cells/*/cell.json")]
     assert cells
