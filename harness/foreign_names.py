@@ -46,6 +46,7 @@ _OURS: Final[Mapping[str, str]] = {
     "subscriptionspertopic": "workload.readers (an entry for each subscription, with mode: group)",
     "consumerpersubscription": "workload.readers[].consumers",
     "numtopics": "workload.topics",
+    "topics": "workload.topics",
     "partitionspertopic": "topic.partitions",
     "numpartitions": "topic.partitions",
     "replicationfactor": "topic.replication_factor",
@@ -55,11 +56,42 @@ _OURS: Final[Mapping[str, str]] = {
     "producerprops": "properties",
     "producerproperties": "properties",
     "consumerconfig": "workload.readers[].properties",
-    "commonconfig": "properties",
+    "commonconfig": "--bootstrap-server and --client-config FILE (addresses and security)",
+    "bootstrapservers": "--bootstrap-server of `harness run`, with --cluster external",
+    "consumerbacklogsizegb": "workload.readers[].start_after_ms: a reader that starts late has a backlog",
     "keydistributor": "workload.keys (none, uniform, zipf or hot)",
     "thresholds": "limits",
     "stages": "workload.schedule with kind: steps",
+    "toxicity": "with: {every: N} of a fault that understands Kafka's frames: each n-th exchange",
+    "toxics": "timeline (steps with a fault)",
+    "stream": "with: {stream: ...} of a fault",
 }
+
+# Options of kafka-*-perf-test, the console tools and Locust, as `harness bench`, `run` and `chaos` have them.
+_OPTIONS: Final[Mapping[str, str]] = {
+    "--throughput": "--rate of `harness bench`; --rate max instead of -1",
+    "--record-size": "--size of `harness bench`",
+    "--num-records": "--seconds of `harness bench`: a load lasts a time",
+    "--messages": "--seconds of `harness bench`: a load lasts a time",
+    "--payload-file": "workload.corpus of a suite",
+    "--producer-props": "NAME=VALUE of `harness bench`, or properties of a suite",
+    "--producer-property": "NAME=VALUE of `harness bench`, or properties of a suite",
+    "--producer.config": "--client-config FILE",
+    "--consumer.config": "--client-config FILE",
+    "--command-config": "--client-config FILE",
+    "--broker-list": "--bootstrap-server HOST:PORT, with --cluster external",
+    "--topic": "no option: a run makes topics of its own (topic: of a suite says how)",
+    "--users": "workload.producers of a suite",
+    "--spawn-rate": "no option: all users start before the measured window",
+    "--run-time": "workload.measure_ms of a suite, or --seconds of `harness bench`",
+    "--locustfile": "a suite, not a Locust file: docs/start/coming-from.md",
+    "--headless": "no option: the page of Locust is shown only with --web",
+}
+
+
+def ours_for_option(option: str) -> str:
+    """Our way to say an option of another tool; empty if it is of no tool that we know."""
+    return _OPTIONS.get(option, "")
 
 
 def ours_for(key: str) -> str:

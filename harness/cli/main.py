@@ -17,6 +17,7 @@ import typer
 
 from harness.cli.commands import app
 from harness.errors import ExitCode, HarnessError
+from harness.foreign_names import ours_for_option
 from harness.run.terminal_tables import print_fitting
 from runlog.files.redaction import Redactor
 
@@ -50,6 +51,8 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
     except _ClickException as error:
         error.show()
+        if ours := ours_for_option(getattr(error, "option_name", "")):
+            print_fitting(f"Here it is {ours}", to_stderr=True, hanging=_HANGING)
         return ExitCode.USAGE
     except HarnessError as error:
         print_fitting(f"harness: {redactor.text(str(error))}", to_stderr=True, hanging=_HANGING)

@@ -20,6 +20,7 @@ from broker.client.core.errors import ConfigurationError
 from broker.client.core.security_config import PROTOCOLS, SecurityConfig, parse_security
 from broker.client.core.settings import property_name, settings_of
 from broker.client.security import Security as ClientSecurity
+from broker.java_properties import PropertiesError, parse_java_properties
 from broker.security.sasl_client import Credentials
 from harness.errors import EnvironmentFault, UsageError
 from harness.suite_source import file_problem, nearest
@@ -98,28 +99,17 @@ def read_security(path: Path, scratch: Path) -> Security:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """A Java properties file: `name=value` lines, # and ! comments, a backslash at the end goes on."""
+    """A file of properties, as Java reads it (broker/java_properties.py)."""
     if problem := file_problem(path):
         raise UsageError(f"--client-config {problem}")
     try:
         text = read_text(path)
     except UserFileError as error:
         raise UsageError(f"--client-config {error.at(path)}") from error
-    found: dict[str, str] = {}
-    pending = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = (pending + line.strip()) if pending else line.strip()
-        if not pending and (not stripped or stripped[0] in "#!"):
-            continue
-        if stripped.endswith("\\"):
-            pending = stripped[:-1]
-            continue
-        pending = ""
-        name, separator, value = stripped.partition("=")
-        if not separator or not name.strip():
-            raise UsageError(f"{path}:{number}: expected name=value, got {hidden_text(stripped[:40])!r}")
-        found[name.strip()] = value.strip()
-    return found
+    try:
+        return {each.key: each.value for each in parse_java_properties(text)}
+    except PropertiesError as error:
+        raise UsageError(f"{path}:{error.line}: {hidden_text(str(error))}") from error
 
 
 def _trusted(path: Path, properties: Mapping[str, str], scratch: Path) -> str:
@@ -127,7 +117,7 @@ def _trusted(path: Path, properties: Mapping[str, str], scratch: Path) -> str:
     inline = properties.get("ssl.truststore.certificates")
     location = properties.get("ssl.truststore.location")
     if inline is not None:
-        return str(_written(scratch / "trusted.pem", inline.replace("\\n", "\n")))
+        return str(_written(scratch / "trusted.pem", inline))
     if location is None:
         return ""
     store = (path.parent / location).resolve()

@@ -10,6 +10,7 @@ import pytest
 from harness.cli import doctor
 from harness.clusters.kafka import jars
 from harness.clusters.kafka.jars import cache_directory
+from harness.errors import EnvironmentFault
 from tests.patience import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,3 +49,29 @@ def test_doctor_suggests_only_what_is_missing(
     assert ("apt install maven" in kafka) is told
     assert ("install Go" in fixes["Toxiproxy server"]) is told
     assert "HARNESS_CACHE_DIR" not in "".join(fixes.values())
+
+
+@pytest.mark.parametrize(
+    ("there", "got"),
+    [
+        (("kafka-clients-3.9.1.jar", "kafka_2.13-3.9.1.jar"), "got kafka-clients-3.9.1.jar, kafka_2.13-3.9.1.jar"),
+        ((), "got no jar of Kafka"),
+        (None, "got no directory"),
+    ],
+)
+def test_a_directory_of_another_version_is_told_and_left_as_it_is(
+    there: tuple[str, ...] | None, got: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Maven put its 92 files into it."""
+    directory = tmp_path / "mine"
+    for name in there or ():
+        directory.mkdir(exist_ok=True)
+        (directory / name).touch()
+    if there == ():
+        directory.mkdir()
+    monkeypatch.setenv("KAFKA_HARNESS_JARS", str(directory))
+    monkeypatch.setattr(jars.subprocess, "run", lambda *_, **__: pytest.fail("Maven ran"))
+    with pytest.raises(EnvironmentFault, match=r"KAFKA_HARNESS_JARS=.*expected the jars of Apache Kafka") as raised:
+        jars.ensure_jars()
+    assert got in str(raised.value)
+    assert sorted(path.name for path in directory.glob("*")) == sorted(there or ())

@@ -12,7 +12,7 @@ from runlog.files.redaction import hidden_settings
 
 JAAS = (
     "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
-    r'username="al\"ice" password="p w;1";'
+    r'username="al\\"ice" password="p w;1";'
 )
 
 
@@ -36,11 +36,24 @@ def test_a_file_is_read_as_java_reads_it_and_shows_no_password(tmp_path: Path) -
     assert shown["sasl.mechanism"] == "PLAIN"
 
 
+def test_escapes_separators_and_continued_lines_are_javas(tmp_path: Path) -> None:
+    """A correct file gave a wrong password, and an address with a backslash."""
+    jaas = r'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="a\\\\b";'
+    lines = ["security.protocol : SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.jaas.config = \\", f"   {jaas}"]
+    security = read_security(
+        written(tmp_path, *lines, r"sasl.oauthbearer.token.endpoint.url=https\://h\:1/t"), tmp_path
+    )
+    assert security.credentials is not None
+    assert security.credentials.password == r"a\b"
+    assert security.properties["sasl.oauthbearer.token.endpoint.url"] == "https://h:1/t"
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
         (["security.protocol=SASL_TLS"], "did you mean 'SASL_SSL'"),
         (["just words"], ":1: expected name=value"),
+        (["# grün", "password=grün"], r":2: expected ASCII, got 'ü'"),
         (["security.protocol=SASL_SSL", "sasl.mechanism=GSSAPI"], "expected one of PLAIN, SCRAM-SHA-256"),
         (["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN"], "sasl.jaas.config: is needed"),
         (["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.jaas.config=x required;"],

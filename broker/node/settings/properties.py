@@ -1,6 +1,6 @@
 """Makes a NodeConfig from Kafka's properties file and from settings that were changed at run time.
 
-Owns: the syntax of the file and the checks. values.py parses the values. As in Kafka, an unknown key is ignored; a
+Owns: the checks. java_properties.py knows the syntax of the file, values.py parses the values. As in Kafka, an unknown key is ignored; a
 warning names the nearest known key. A value that cannot be used is a ConfigError with file and line.
 Shown by tests/broker_node/test_node_config.py.
 """
@@ -8,13 +8,13 @@ Shown by tests/broker_node/test_node_config.py.
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from broker.controller.broker_configs import CORDONED, DYNAMIC_BROKER_CONFIGS
 from broker.controller.topic_configs import Effect
+from broker.java_properties import PropertiesError, Property, parse_java_properties
 from broker.kafka_settings import kafka_settings
 from broker.node.settings.broker_settings import asks_for_nothing, support_of
 from broker.node.settings.config import COARSER, NodeConfig, key_of, setting_fields
@@ -42,47 +42,12 @@ def with_dynamic(config: NodeConfig, overrides: Mapping[str, str]) -> NodeConfig
     return replace(config, **values) if values else config  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
-    key: str
-    value: str
-    line: int
-
-
 def parse_properties(text: str, *, source: str) -> list[Property]:
-    """Reads `key=value` lines as Java does: # and ! begin a comment, a line with a backslash at its end continues on
-    the next line, and in a value \\n, \\t, \\r, \\f, \\uXXXX and a backslash before any other character are escapes."""
-    found = []
-    for number, line in _logical_lines(text):
-        key, separator, value = line.partition("=")
-        if not separator:
-            raise ConfigError(f"{source}:{number}: expected key=value, got {line!r}")
-        found.append(Property(key=key.strip(), value=_ESCAPE.sub(_unescaped, value.strip()), line=number))
-    return found
-
-
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    what = found.group(1)
-    return chr(int(what[1:], 16)) if len(what) > 1 else _ESCAPED.get(what, what)
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number of its first line, the line) for each logical line. Comments and empty lines are left out."""
-    begun, number_begun = "", 0
-    for number, raw in enumerate([*text.splitlines(), ""], start=1):
-        line = raw.strip()
-        if not begun and (not line or line[0] in "#!"):
-            continue
-        number_begun = number_begun if begun else number
-        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        begun += line[:-1] if goes_on else line
-        if not goes_on:
-            yield number_begun, begun
-            begun = ""
+    """As Java reads them, with letters beyond ASCII as they are. Raises ConfigError with `source` and the line."""
+    try:
+        return parse_java_properties(text, is_ascii=False)
+    except PropertiesError as error:
+        raise ConfigError(f"{source}:{error.line}: {error}") from error
 
 
 def load_config(path: Path) -> tuple[NodeConfig, list[str]]:

@@ -20,6 +20,7 @@ POM: Final = Path(__file__).with_name("pom.xml")
 _NEEDED: Final = (f"kafka_2.13-{VERSION}.jar", f"kafka-tools-{VERSION}.jar", f"kafka-clients-{VERSION}.jar")
 _CHECKOUT: Final = Path(__file__).resolve().parents[3]  # if the package was not installed from a wheel
 _MAVEN_TIMEOUT_S: Final = 300.0
+_SHOWN_MAX: Final = 4
 
 
 def cache_directory() -> Path:
@@ -45,6 +46,8 @@ def ensure_jars() -> Path:
     directory = jar_directory()
     if has_jars(directory):
         return directory
+    if os.environ.get("KAFKA_HARNESS_JARS"):
+        raise EnvironmentFault(_of_another_version(directory))
     maven = shutil.which("mvn")
     if maven is None:
         raise EnvironmentFault(
@@ -63,6 +66,18 @@ def ensure_jars() -> Path:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-8:])
         raise EnvironmentFault(f"Maven could not fetch Apache Kafka {VERSION} (exit {done.returncode}):\n{tail}")
     return directory
+
+
+def _of_another_version(directory: Path) -> str:
+    """Of a directory that the user names: it is his, and nothing is added to it."""
+    there = sorted(path.name for path in directory.glob("kafka*.jar")) if directory.is_dir() else []
+    shown = ", ".join(there[:_SHOWN_MAX]) or ("no jar of Kafka" if directory.is_dir() else "no directory")
+    missing = ", ".join(name for name in _NEEDED if name not in there)
+    return (
+        f"KAFKA_HARNESS_JARS={directory}: expected the jars of Apache Kafka {VERSION}, "
+        f"{missing} is missing; got {shown}. "
+        "Name a directory that has them, or leave the variable out and Maven brings them into the cache"
+    )
 
 
 def java_command() -> str:
