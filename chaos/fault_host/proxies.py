@@ -111,6 +111,7 @@ class ProxyFaults:
         self._run_id = ""
         self._heard_s = time.monotonic()
         self._next_start_s = 0.0
+        self._is_ending = False
 
     def open(self) -> None:
         """Start or find the proxy servers. Raises ProxyServerError."""
@@ -134,6 +135,8 @@ class ProxyFaults:
         if probe is not None:  # without the lock, because it may take long and changes nothing
             return self._probe(proxy, probe)
         with proxy.alone():
+            if self._is_ending:
+                raise NotDone(f"{action} of {proxy.title}: this worker ends")
             match action:
                 case "proxy_state":
                     now_ns = time.monotonic_ns()
@@ -178,11 +181,16 @@ class ProxyFaults:
             why = f"the harness was silent for {lost_s:g} s" if is_lost else f"it lasted {bound_s:g} s"
             self._mend_if_free(proxy, why)
 
+    def heal(self) -> None:
+        """At the end: mend everything. Nothing is broken after that."""
+        self._is_ending = True
+        self._mend_all("the worker ends")
+
     def close(self) -> None:
-        """At the end: mend everything. The proxies keep running, unless the operator has said otherwise."""
+        """After `heal`. The proxies keep running, unless the operator has said otherwise."""
         if not self._proxies:
             return
-        self._mend_all("the worker ends")
+        self.heal()
         stays = self._permits.proxies_outlive_worker
         if stays and self._servers.is_alive():
             self._say(
@@ -262,7 +270,8 @@ class ProxyFaults:
 
     def _mend_all(self, why: str) -> None:
         for proxy in self._proxies.values():
-            if proxy.is_broken and not self._mend_if_free(proxy, why, within_s=BUSY_S):
+            # At the end, an action that is under way may break one that is whole yet.
+            if (proxy.is_broken or proxy.lock.locked()) and not self._mend_if_free(proxy, why, within_s=BUSY_S):
                 self._say(f"{proxy.title} could not be mended now: the action before still goes on")
 
     def _mend_if_free(self, proxy: _Proxy, why: str, within_s: float = 0.0) -> bool:
@@ -273,11 +282,12 @@ class ProxyFaults:
             proxy.next_try_s = time.monotonic() + RETRY_S
             mend(self._servers.of(proxy.name), proxy.name)
             _is_whole(proxy, why)
-            self._say(f"{proxy.title} is whole: {why}")
-        except ToxiproxyError as error:
-            self._say(f"{proxy.title} could not be mended: {error}")
+            told = f"{proxy.title} is whole: {why}"
+        except (ToxiproxyError, OSError) as error:
+            told = f"{proxy.title} could not be mended: {error}"
         finally:
             proxy.lock.release()
+        self._say(told)
         return True
 
     def _start_again(self) -> None:

@@ -7,6 +7,7 @@ toxics of the original too, so nothing is chained. Shown by tests/chaos/test_cha
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from chaos.fault_host.proxy_permits import ProxyPermit
@@ -60,5 +61,6 @@ class ProxyServers:
         return self._all[True].pid
 
     def close(self, *, ends: bool) -> None:
-        for server in self._used:
-            server.close(ends=ends)
+        with ExitStack() as stack:  # each is closed, whatever becomes of another one
+            for server in self._used:
+                stack.callback(server.close, ends=ends)

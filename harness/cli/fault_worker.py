@@ -8,12 +8,13 @@ tests/harness/test_harness_fault_hosts.py.
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,8 +38,10 @@ from harness.cli.fault_answers import (
 )
 from harness.clusters.kafka.jars import cache_directory
 from harness.errors import EnvironmentFault, ExitCode, UsageError
+from harness.run.saying import Saying
 from harness.run.stop import StopFlag, signals_set
 from harness.run.truncation import dump_epochs, read_partition_headers
+from harness.run.undoing import undo_all
 from workloads.hosts.fault_wire import (
     EPOCHS_MAX,
     PROXY_ACTIONS,
@@ -54,7 +57,6 @@ from workloads.hosts.keys import LinkKey
 STEP_S: Final = 0.1
 _END_S: Final = 30.0
 _LOOKS: Final = ("look", "logs", "proxy_state", "probe", "requests_piece", "requests_forget")
-_UNPRINTABLE: Final = re.compile(r"[^ -~]")
 
 
 def run_fault_worker(host: str, port: int, key: LinkKey, name: str, permits_file: Path, root: Path) -> ExitCode:
@@ -67,11 +69,12 @@ def run_fault_worker(host: str, port: int, key: LinkKey, name: str, permits_file
         journal = Journal(root, name)
     except JournalError as error:
         raise EnvironmentFault(str(error)) from error
-    faults = FaultHost(permits, journal, output=root, read_epochs=epochs_in, say=_say)
+    saying = Saying()
+    faults = FaultHost(permits, journal, output=root, read_epochs=epochs_in, say=saying.say)
     servers = ProxyServers(permits.proxies, root, name, binary=find_binary(None, [cache_directory() / "bin"]))
-    proxies = ProxyFaults(permits, servers, say=_say)
-    record = RequestRecord(permits.proxies, servers, root, name, say=_say)
-    stop = StopFlag()
+    proxies = ProxyFaults(permits, servers, say=saying.say)
+    record = RequestRecord(permits.proxies, servers, root, name, say=saying.say)
+    stop, pool = StopFlag(), ThreadPoolExecutor(max_workers=8, thread_name_prefix="fault")
     with signals_set(stop):
         try:
             proxies.open()  # first: links of the brokers go through them
@@ -81,13 +84,18 @@ def run_fault_worker(host: str, port: int, key: LinkKey, name: str, permits_file
             config = {
                 "master_host": host, "master_port": port, "key": key.document(), "hello": hello.model_dump(mode="json"),
             }  # fmt: skip
-            return _FaultWorker(config, name, faults, proxies, record, stop).run()
+            return _FaultWorker(config, name, faults, proxies, record, stop, pool, saying.say).run()
         except ProxyServerError as error:
             raise EnvironmentFault(str(error)) from error
         finally:
-            record.forget()
-            proxies.close()
-            faults.close()
+            # An action may take minutes. What is broken is healed meanwhile, and no action is begun after that.
+            ends = [
+                proxies.heal, faults.close, lambda: pool.shutdown(wait=True, cancel_futures=True), record.forget,
+                proxies.close,
+            ]  # fmt: skip
+            for problem in undo_all(ends):
+                saying.say(f"at its end: {type(problem).__name__}: {problem}")
+            saying.close()
 
 
 def hello_of(name: str, permits: Permits, proxy_server: str = "") -> FaultHello:
@@ -120,8 +128,11 @@ class _FaultWorker:
         proxies: ProxyFaults,
         record: RequestRecord,
         stop: StopFlag,
+        pool: ThreadPoolExecutor,
+        say: Callable[[str], object],
     ) -> None:
         self._name, self._faults, self._proxies, self._record, self._stop = name, faults, proxies, record, stop
+        self._pool, self._say = pool, say
         self._agent = subprocess.Popen(
             [sys.executable, "-m", "workloads", "--fault-agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -130,14 +141,12 @@ class _FaultWorker:
 
     def run(self) -> ExitCode:
         threading.Thread(target=self._step, name="heal", daemon=True).start()
-        pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="fault")
         try:
             assert self._agent.stdout is not None
             for line in self._agent.stdout:
-                self._take(json.loads(line), pool)
+                self._take(json.loads(line))
             code = self._agent.wait(timeout=_END_S)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
             if self._agent.poll() is None:
                 self._agent.kill()
                 self._agent.wait()
@@ -148,29 +157,43 @@ class _FaultWorker:
         return ExitCode.PASS if code == 0 else ExitCode.HARNESS_ERROR
 
     def _step(self) -> None:
+        """Whatever one step meets, the others go on: without them nobody heals when the harness is lost."""
+        told = ""
         while self._agent.poll() is None:
             if self._stop.is_set():
-                assert self._agent.stdin is not None
-                with self._writing:
-                    self._agent.stdin.close()
+                self._end_agent()
                 return
-            self._faults.step()
-            self._proxies.step()
-            self._record.step()
+            problems = undo_all([self._faults.step, self._proxies.step, self._record.step])
+            words = "; ".join(f"{type(problem).__name__}: {problem}" for problem in problems)
+            if words and words != told:
+                self._say(words)
+            told = words
             time.sleep(STEP_S)
 
-    def _take(self, line: dict[str, Any], pool: ThreadPoolExecutor) -> None:
+    def _end_agent(self) -> None:
+        """It ends when its stdin does. If it hangs, it is made to end: healing must not wait for it."""
+        assert self._agent.stdin is not None
+        if self._writing.acquire(timeout=_END_S):
+            with suppress(OSError):
+                self._agent.stdin.close()
+            self._writing.release()
+        try:
+            self._agent.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            self._agent.kill()
+
+    def _take(self, line: dict[str, Any]) -> None:
         if "say" in line:
-            _say(str(line["say"]))
+            self._say(str(line["say"]))
         elif "heard" in line:
             self._heard()
         elif "run" in line:
             self._heard()
-            pool.submit(self._faults.begin_run, str(line["run"]))
-            pool.submit(self._proxies.begin_run, str(line["run"]))
-            pool.submit(self._record.forget)
+            self._pool.submit(self._faults.begin_run, str(line["run"]))
+            self._pool.submit(self._proxies.begin_run, str(line["run"]))
+            self._pool.submit(self._record.forget)
         elif "ask" in line:
-            pool.submit(self._carry_out, Ask.model_validate(line["ask"]))
+            self._pool.submit(self._carry_out, Ask.model_validate(line["ask"]))
 
     def _heard(self) -> None:
         self._faults.heard()
@@ -204,7 +227,7 @@ class _FaultWorker:
         try:
             answer = self._done(ask)
         except Refused as error:
-            _say(f"refused: {error}")
+            self._say(f"refused: {error}")
             answer = not_done(ask, f"fault host {self._name} refuses {error}", is_refused=True)
         except NotDone as error:
             answer = not_done(ask, f"fault host {self._name}: {error}", is_unknown=error.is_unknown)
@@ -212,7 +235,7 @@ class _FaultWorker:
             problem = f"fault host {self._name}: {type(error).__name__}: {error}"
             answer = not_done(ask, problem, is_unknown=True)
         if ask.action not in _LOOKS:
-            _say(f"{ask.action} of {ask.who}: {'done' if answer.is_done else answer.problem}")
+            self._say(f"{ask.action} of {ask.who}: {'done' if answer.is_done else answer.problem}")
         self._write(answer.model_dump(mode="json"))
 
     def _write(self, document: dict[str, Any]) -> None:
@@ -223,8 +246,3 @@ class _FaultWorker:
                 self._agent.stdin.flush()
             except (OSError, ValueError):
                 return  # it has ended: its exit code tells why
-
-
-def _say(text: str) -> None:
-    """What comes from another host may hold anything: nothing of it reaches the terminal but text."""
-    print(_UNPRINTABLE.sub("?", text), file=sys.stderr, flush=True)

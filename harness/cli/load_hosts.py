@@ -30,9 +30,11 @@ from harness.run.client_runtime import client_runtime
 from harness.run.fault_hosts import FaultHosts, fault_host_line
 from harness.run.load_hosts import LoadHosts, LoadHostsRequest, host_line
 from harness.run.null_broker import NullBroker
+from harness.run.saying import Saying
 from harness.run.stop import StopFlag, signals_set
 from harness.run.store_copy import store_of
-from harness.run.terminal_tables import print_fitting
+from harness.run.terminal_tables import fitting, print_fitting
+from harness.run.undoing import undo_all
 from runlog.records.hosts import LoadHostRecord
 from workloads.clients import client_names
 from workloads.hosts.keys import KeyFileError, read_key, write_keys
@@ -161,9 +163,9 @@ def show_host(host: LoadHostRecord) -> None:
     print_fitting(f"ok       load host {host_line(host)}", hanging=_HANGING)
 
 
-def show_said(text: str) -> None:
-    """By a worker."""
-    print_fitting(f"worker: {text}", to_stderr=True, hanging=2)
+def said_line(text: str) -> str:
+    """What a worker says, as its terminal shows it."""
+    return fitting(f"worker: {text}", sys.stderr, hanging=2)
 
 
 def _runtimes() -> dict[str, dict[str, str]]:
@@ -183,6 +185,7 @@ def _runtimes() -> dict[str, dict[str, str]]:
 class _Worker:
     def __init__(self, config: dict[str, Any], lease_root: Path, stop: StopFlag) -> None:
         self._stop, self._lease_root = stop, lease_root
+        self._saying = Saying(shape=said_line)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "workloads", "--agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -200,11 +203,12 @@ class _Worker:
                 self._take(json.loads(line))
             code = self._process.wait(timeout=_END_S)
         finally:
-            self._end_broker()
-            self._directory.cleanup()
             if self._process.poll() is None:
                 self._process.kill()
                 self._process.wait()
+            for problem in undo_all([self._end_broker, self._directory.cleanup]):
+                self._saying.say(f"at its end: {type(problem).__name__}: {problem}")
+            self._saying.close()
         if self._stop.is_set():
             return ExitCode.INTERRUPTED
         if code == int(ExitCode.ENVIRONMENT):
@@ -221,7 +225,7 @@ class _Worker:
 
     def _take(self, said: dict[str, Any]) -> None:
         if "say" in said:
-            show_said(str(said["say"]))
+            self._saying.say(str(said["say"]))
         elif said.get("ask") == "broker":
             self._answer(self._broker_for(str(said["topic"]), int(said["partitions"])))
         elif said.get("ask") == "release":

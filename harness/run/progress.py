@@ -1,4 +1,5 @@
 """Progress on stderr: one live line on a terminal, a plain line per change of phase elsewhere. Never on stdout.
+A reader that is gone or a full disk ends no run.
 
 Knows nothing of where the figures come from.
 """
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
+from harness.run.saying import write_if_possible
 from harness.run.terminal_tables import fitting, width_of
 from runlog.records.fault import FaultLine, FaultPhase
 from runlog.records.load import Progress as LoadProgress
@@ -43,8 +45,7 @@ class Progress:
     def say(self, text: str) -> None:
         """A line that stays."""
         self._clear()
-        self._stream.write(fitting(self.clean(text), self._stream, hanging=_HANGING) + "\n")
-        self._stream.flush()
+        write_if_possible(self._stream, fitting(self.clean(text), self._stream, hanging=_HANGING) + "\n")
 
     def begin_cell(self, index: int, title: str, left_estimate_s: float) -> None:
         """`index` from 1; `left_estimate_s` for this cell and all that follow."""
@@ -95,13 +96,12 @@ class Progress:
         head = [_Part(self._phase, 2), _Part(f"about {left_s:.0f} s left", 3), *faults]
         width = max(40, (width_of(self._stream) or _WIDTH_DEFAULT) - 1)
         text = live_line(f"[{self._index}/{self._total}]", self.clean(self._title), [*head, *figures], width)
-        self._stream.write("\r\x1b[2K" + self.clean(text))
-        self._stream.flush()
+        write_if_possible(self._stream, "\r\x1b[2K" + self.clean(text))
         self._dirty = True
 
     def _clear(self) -> None:
         if self._dirty:
-            self._stream.write("\r\x1b[2K")
+            write_if_possible(self._stream, "\r\x1b[2K")
             self._dirty = False
 
 

@@ -6,7 +6,9 @@ process at once. The kernel then kills the children, and `harness clean` undoes 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -49,11 +51,20 @@ class StopFlag:
         self.signals += 1
         self._event.set()
         if self.signals == 1:
-            os.write(
-                sys.stderr.fileno(), b"\nstopping: faults are undone and processes ended (again twice to give up)\n"
-            )
+            _tell(b"\nstopping: faults are undone and processes ended (again twice to give up)\n")
         if self.signals >= _IMPATIENT_AFTER:
             os._exit(int(ExitCode.INTERRUPTED))
+
+
+def _tell(line: bytes) -> None:
+    """From a signal handler, which interrupts the main thread anywhere, also while it heals. So it must not raise: a
+    Ctrl-C also ends the `tee` that read our stderr. And it must not wait for a terminal that was stopped."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # AttributeError: there is no stderr (`2>&-`)
+        descriptor = sys.stderr.fileno()
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLOUT)
+        if waiting.poll(0):
+            os.write(descriptor, line)
 
 
 class Patience:

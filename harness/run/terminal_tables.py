@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Final
 
+from harness.run.saying import write_if_possible
+
 _GAP: Final = "  "
 _INDENT: Final = "    "
 PIPE_WIDTH: Final = 120  # width of sentences if the terminal's width is not known, as in logs of CI
@@ -49,9 +51,11 @@ def width_of(stream: IO[str]) -> int | None:
 
 def print_fitting(text: str, *, to_stderr: bool = False, hanging: int = 0) -> None:
     """Lines for people, as wide as their terminal. Further lines are indented by `hanging`. A word that is longer
-    than the terminal (a path, an address) stays whole, so that it can be copied."""
-    stream = sys.stderr if to_stderr else sys.stdout
-    print(fitting(text, stream, hanging=hanging), file=stream, flush=True)
+    than the terminal (a path, an address) stays whole, so that it can be copied. Nobody has to read stderr."""
+    if to_stderr:
+        write_if_possible(sys.stderr, fitting(text, sys.stderr, hanging=hanging) + "\n")
+    else:
+        print(fitting(text, sys.stdout, hanging=hanging), flush=True)
 
 
 def fitting(text: str, stream: IO[str], *, hanging: int = 0) -> str:

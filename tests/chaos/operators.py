@@ -69,8 +69,7 @@ class Operator:
 
     def worker(self, text: str | None = None) -> FaultHost:
         """As it is after its start. The one before is gone, as after SIGKILL."""
-        if self._journal is not None:
-            self._journal.close()
+        self.forget_worker()
         self._journal = Journal(self.directory / "leases", "here")
         self._host = FaultHost(
             parse_permits(text or self.permits()), self._journal, output=self.directory,
@@ -79,6 +78,11 @@ class Operator:
         self._host.heal_left()
         self._host.begin_run("run-1")
         return self._host
+
+    def forget_worker(self) -> None:
+        """It is gone, as after SIGKILL: its leases stay, and nothing is healed."""
+        if self._journal is not None:
+            self._journal.close()
 
     def leases(self) -> list[dict[str, object]]:
         path = self.directory / "leases" / "here.json"

@@ -338,7 +338,10 @@ def test_what_a_worker_and_a_look_at_load_hosts_say_fits(width: int, monkeypatch
         name="load-host-with-a-name-" + "x" * 40, state=HostState.DONE, version="0.1.0", cores=64, clock=clock
     )
     load_hosts.show_host(host)
-    load_hosts.show_said("the master was silent for 60 s: the cell was stopped, its run log is kept, and it waits")
+    out.write(
+        load_hosts.said_line("the master was silent for 60 s: the cell was stopped, its run log is kept, and it waits")
+        + "\n"
+    )
     load_hosts.show_missing("waiting for load hosts: 1 of 3; " + "; ".join(f"load-{n} is not there" for n in range(9)))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width

@@ -355,8 +355,10 @@ class Agent:
 
 
 def _print(document: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document) + "\n")
-    sys.stdout.flush()
+    """If `harness worker` has ended, nobody reads it. The share must still end with all of its files."""
+    with contextlib.suppress(OSError):
+        sys.stdout.write(json.dumps(document) + "\n")
+        sys.stdout.flush()
 
 
 def run_agent(line: str) -> int:
